@@ -1,0 +1,41 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed-$(shell cat requirements/dev.txt pyproject.toml | cksum | cut -d' ' -f1)
+
+.PHONY: help
+help: ## print the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: install
+install: $(STAMP) ## make .venv with everything a developer needs
+
+.PHONY: lock
+lock: ## resolve requirements/dev.txt anew, with hashes
+	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv==0.13.8
+	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	  --group dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make lock"
+
+.PHONY: fmt
+fmt: install ## format and fix what can be fixed
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+.PHONY: check
+check: install ## format, lint, types, import contracts, fast tests
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/pytest -q -m "not e2e"
