@@ -1,0 +1,90 @@
+"""Feature gates: upstream's names, stages and defaults as one frozen value that is handed down.
+
+Source: karmada v1.18.2 pkg/features/features.go and k8s.io/component-base/featuregate (0.35).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+Stage = Literal["ALPHA", "BETA"]
+
+
+class Gate(NamedTuple):
+    """One gate as upstream declares it."""
+
+    stage: Stage
+    default: bool
+    effective: bool = True
+    """Whether this process reads the gate; the others are accepted for the sake of shared flag sets."""
+
+
+KNOWN: Final[Mapping[str, Gate]] = MappingProxyType(
+    {
+        "PriorityBasedScheduling": Gate("ALPHA", default=False),
+        "WorkloadAffinity": Gate("ALPHA", default=False),
+        "SchedulingOvercommitProtection": Gate("ALPHA", default=False),
+        "MultiplePodTemplatesScheduling": Gate("ALPHA", default=False),
+        "CustomizedClusterResourceModeling": Gate("BETA", default=True),
+        "LoggingAlphaOptions": Gate("ALPHA", default=False, effective=False),
+        "LoggingBetaOptions": Gate("BETA", default=True, effective=False),
+        "ContextualLogging": Gate("BETA", default=True, effective=False),
+        "Failover": Gate("BETA", default=False, effective=False),
+        "GracefulEviction": Gate("BETA", default=True, effective=False),
+        "PropagateDeps": Gate("BETA", default=True, effective=False),
+        "PropagationPolicyPreemption": Gate("ALPHA", default=False, effective=False),
+        "MultiClusterService": Gate("ALPHA", default=False, effective=False),
+        "ResourceQuotaEstimate": Gate("ALPHA", default=False, effective=False),
+        "StatefulFailoverInjection": Gate("ALPHA", default=False, effective=False),
+        "FederatedQuotaEnforcement": Gate("ALPHA", default=False, effective=False),
+        "ControllerPriorityQueue": Gate("BETA", default=True, effective=False),
+    }
+)
+
+_GROUPS: Final[Mapping[str, Stage]] = MappingProxyType({"AllAlpha": "ALPHA", "AllBeta": "BETA"})
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """Which gates are on.
+
+    Attributes:
+        settings: What was asked for: names of ``KNOWN``, or ``AllAlpha``/``AllBeta``. A name that is
+            not set follows its group, and without a group its default.
+    """
+
+    settings: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
+
+    def enabled(self, name: str) -> bool:
+        """Tell whether a gate is on; KeyError for a name that upstream does not know."""
+        gate = KNOWN[name]
+        if name in self.settings:
+            return self.settings[name]
+        group = "AllAlpha" if gate.stage == "ALPHA" else "AllBeta"
+        return self.settings.get(group, gate.default)
+
+
+def parse(flags: Iterable[str]) -> FeatureGates:
+    """Read values of ``--feature-gates`` (``A=true,B=false``); a later value wins.
+
+    Raises:
+        ValueError: An unknown gate, a missing ``=`` or a value that is not a boolean.
+    """
+    settings: dict[str, bool] = {}
+    for flag in flags:
+        for item in filter(None, (part.strip() for part in flag.split(","))):
+            name, separator, text = (part.strip() for part in item.partition("="))
+            if not separator:
+                raise ValueError(f"missing bool value for {name}: write {name}=true or {name}=false")
+            if name not in KNOWN and name not in _GROUPS:
+                known = ", ".join(sorted([*KNOWN, *_GROUPS]))
+                raise ValueError(f"unrecognized feature gate: {name}; known: {known}")
+            if text not in _TRUE and text not in _FALSE:
+                raise ValueError(f"invalid value of {name}={text}: expected true or false")
+            settings[name] = text in _TRUE
+    return FeatureGates(MappingProxyType(settings))
