@@ -1,0 +1,198 @@
+"""The work queue: first in, first out, keys only, each at most once and never twice in progress.
+
+The semantics are client-go's work queue's. A key that is added while it waits is dropped; one that is
+added while it is being processed comes back when that is ``done``. A key that failed is added again
+after a delay that doubles with every failure in a row, and all such retries share one token bucket.
+A fresh event adds a failed key at once; its pending delayed add then finds it queued or comes later
+and finds nothing to do, as upstream.
+
+Nothing here waits or reads a clock of its own: ``SchedulingQueue`` is driven by the clock it is given,
+``WaitingQueue`` puts an event loop around it.
+
+Source: k8s.io/client-go 0.35.3 util/workqueue (queue.go, delaying_queue.go,
+default_rate_limiters.go), as set up by karmada v1.18.2 pkg/scheduler/scheduler.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryLimits:
+    """How long failed keys wait; durations in seconds, defaults are upstream's."""
+
+    base_delay: float = 0.005
+    max_delay: float = 1000.0
+    qps: float = 10.0
+    burst: int = 100
+
+
+class TokenBucket:
+    """A bucket that is reserved from: a caller learns how long to wait and has its token then."""
+
+    def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
+        """Start full. ``rate`` is in tokens per second, ``burst`` in tokens."""
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._last = clock()
+
+    def reserve(self) -> float:
+        """Take one token and return the seconds until it may be used; 0 when there was one."""
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate)
+        self._last = now
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate)
+
+
+class SchedulingQueue(Generic[Key]):
+    """Keys of bindings in the order in which they became due."""
+
+    def __init__(self, *, limits: RetryLimits, clock: Clock) -> None:
+        """Start empty; ``clock`` is in seconds and never runs backwards."""
+        self._limits: Final = limits
+        self._clock = clock
+        self._bucket = TokenBucket(rate=limits.qps, burst=limits.burst, clock=clock)
+        self._waiting: deque[tuple[Key, float]] = deque()
+        self._dirty: set[Key] = set()
+        self._processing: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._delayed: list[tuple[float, int, Key]] = []
+        self._ready_at: dict[Key, float] = {}
+        self._sequence = itertools.count()
+
+    def __len__(self) -> int:
+        """Count the keys that wait to be processed, delayed ones not included."""
+        return len(self._waiting)
+
+    def __contains__(self, key: Key) -> bool:
+        """Tell whether the key waits, or will again once it is done."""
+        return key in self._dirty
+
+    @property
+    def in_progress(self) -> int:
+        """How many keys were handed out and are not done."""
+        return len(self._processing)
+
+    @property
+    def delayed(self) -> int:
+        """How many keys wait for their retry."""
+        return len(self._ready_at)
+
+    def add(self, key: Key) -> None:
+        """Append a key, unless it waits already."""
+        if key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._waiting.append((key, self._clock()))
+
+    def add_after(self, key: Key, delay: float) -> None:
+        """Append a key in ``delay`` seconds; of two delays of one key the earlier counts."""
+        if delay <= 0:
+            self.add(key)
+            return
+        due = self._clock() + delay
+        if due >= self._ready_at.get(key, float("inf")):
+            return
+        self._ready_at[key] = due
+        heapq.heappush(self._delayed, (due, next(self._sequence), key))
+
+    def retry(self, key: Key) -> float:
+        """Append a key that failed after the delay its failures have earned; return that delay in seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        own = min(self._limits.base_delay * 2.0 ** min(failures, 64), self._limits.max_delay)
+        delay = max(own, self._bucket.reserve())
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: Key) -> None:
+        """Let the next failure of a key count as its first."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: Key) -> int:
+        """Return how often a key failed in a row."""
+        return self._failures.get(key, 0)
+
+    def pop(self) -> tuple[Key, float] | None:
+        """Hand out the first key and the seconds it waited; None when none is due.
+
+        The caller owns the key until it calls ``done``.
+        """
+        self._release_due()
+        if not self._waiting:
+            return None
+        key, added = self._waiting.popleft()
+        self._dirty.discard(key)
+        self._processing.add(key)
+        return key, self._clock() - added
+
+    def done(self, key: Key) -> None:
+        """Return a key that was handed out; it waits again if it was added meanwhile."""
+        self._processing.discard(key)
+        if key in self._dirty:
+            self._waiting.append((key, self._clock()))
+
+    def seconds_to_next(self) -> float | None:
+        """Return how long until a delayed key is due: 0 when something waits, None when nothing does."""
+        self._release_due()
+        if self._waiting:
+            return 0.0
+        return max(0.0, self._delayed[0][0] - self._clock()) if self._delayed else None
+
+    def _release_due(self) -> None:
+        now = self._clock()
+        while self._delayed and self._delayed[0][0] <= now:
+            due, _, key = heapq.heappop(self._delayed)
+            if self._ready_at.get(key) == due:
+                del self._ready_at[key]
+                self.add(key)
+
+
+class WaitingQueue(SchedulingQueue[Key]):
+    """A ``SchedulingQueue`` whose ``get`` waits on the event loop."""
+
+    def __init__(self, *, limits: RetryLimits, clock: Clock) -> None:
+        """As ``SchedulingQueue``; must be used from one event loop."""
+        super().__init__(limits=limits, clock=clock)
+        self._changed = asyncio.Event()
+
+    def add(self, key: Key) -> None:
+        """Append a key and wake whoever waits for one."""
+        super().add(key)
+        self._changed.set()
+
+    def add_after(self, key: Key, delay: float) -> None:
+        """Append a key later; the waiter looks at its time-out again."""
+        super().add_after(key, delay)
+        self._changed.set()
+
+    def done(self, key: Key) -> None:
+        """Return a key; if it waits again, wake whoever waits for one."""
+        super().done(key)
+        self._changed.set()
+
+    async def get(self) -> tuple[Key, float]:
+        """Wait for a key; return it with the seconds it waited in the queue."""
+        while True:
+            if (item := self.pop()) is not None:
+                return item
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(self.seconds_to_next()):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
