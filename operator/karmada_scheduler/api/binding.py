@@ -1,0 +1,393 @@
+"""A binding: one workload, the placement it follows and the clusters it is on.
+
+ResourceBinding and ClusterResourceBinding have the same spec and status, so both are one type here; the
+key tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from karmada_scheduler.api import meta, quantity
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, Manifest, ManifestError
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.quantity import Quantity
+
+API_VERSION: Final = "work.karmada.io/v1alpha2"
+RESOURCE_BINDING: Final = "ResourceBinding"
+CLUSTER_RESOURCE_BINDING: Final = "ClusterResourceBinding"
+KINDS: Final = frozenset({RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING})
+
+HEALTHY: Final = "Healthy"
+
+_REMEMBERED: Final = 8192
+
+
+class BindingKey(NamedTuple):
+    """Names one binding; the only thing a queue holds.
+
+    Attributes:
+        kind: ``RESOURCE_BINDING`` or ``CLUSTER_RESOURCE_BINDING``.
+        namespace: Empty for a ClusterResourceBinding.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """``namespace/name``, or the name alone where there is no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def display(self) -> str:
+        """``ResourceBinding(namespace/name)``, as in upstream's log lines and events."""
+        return f"{self.kind}({self})"
+
+
+class TargetCluster(NamedTuple):
+    """A cluster that a binding is on, and with how many replicas (0 for what has none)."""
+
+    name: str
+    replicas: int = 0
+
+
+class ObjectReference(NamedTuple):
+    """The resource template that a binding propagates."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class GracefulEvictionTask(NamedTuple):
+    """A cluster that the workload is being moved off."""
+
+    from_cluster: str
+
+
+@dataclass(frozen=True)
+class ReplicaRequirements:
+    """What one replica asks for.
+
+    Equal requirements of different bindings are mostly the same object, parsed once.
+
+    Attributes:
+        resource_request: Resource name to amount, in the order of the manifest.
+        node_claim: Node affinity, selector and tolerations, as they are; only estimators in the member
+            clusters read them.
+        key: Equal for equal requirements; hashable.
+    """
+
+    resource_request: Mapping[str, Quantity] = field(default_factory=dict)
+    node_claim: Mapping[str, Any] | None = None
+    namespace: str = ""
+    priority_class_name: str = ""
+
+    @cached_property
+    def key(self) -> bytes:
+        """A hashable value that is equal for equal requests (the rest does not change a capacity here)."""
+        return repr(sorted(self.resource_request.items())).encode()
+
+
+class Component(NamedTuple):
+    """One of several pod templates of a workload."""
+
+    name: str
+    replicas: int = 0
+    replica_requirements: ReplicaRequirements | None = None
+
+
+class WorkloadAffinityGroups(NamedTuple):
+    """The groups in which this workload attracts or repels others; empty strings where it has none."""
+
+    affinity_group: str = ""
+    anti_affinity_group: str = ""
+
+
+class ClusterHealth(NamedTuple):
+    """What one cluster reports of the workload."""
+
+    cluster_name: str
+    health: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BindingSpec:
+    """What is wanted of a binding, and where it is.
+
+    Attributes:
+        scheduler_name: As written; the empty name is taken as default-scheduler.
+        placement: None on bindings that follow others (attached dependencies).
+    """
+
+    resource: ObjectReference = field(default_factory=ObjectReference)
+    replicas: int = 0
+    replica_requirements: ReplicaRequirements | None = None
+    components: tuple[Component, ...] = ()
+    clusters: tuple[TargetCluster, ...] = ()
+    placement: Placement | None = None
+    graceful_eviction_tasks: tuple[GracefulEvictionTask, ...] = ()
+    scheduler_name: str = ""
+    scheduling_suspended: bool = False
+    reschedule_triggered_at: datetime | None = None
+    priority: int = 0
+    workload_affinity_groups: WorkloadAffinityGroups | None = None
+
+    @property
+    def is_workload(self) -> bool:
+        """Whether it has replicas, or could have."""
+        return self.replicas > 0 or self.replica_requirements is not None or bool(self.components)
+
+    @property
+    def target_names(self) -> frozenset[str]:
+        """The clusters that it is on, whatever the replicas."""
+        return frozenset(target.name for target in self.clusters)
+
+
+@dataclass(frozen=True, slots=True)
+class BindingStatus:
+    """What was done about a binding so far.
+
+    Attributes:
+        conditions: As they are, so that they can be written back.
+    """
+
+    scheduler_observed_generation: int = 0
+    scheduler_observing_affinity_name: str = ""
+    last_scheduled_time: datetime | None = None
+    conditions: tuple[Mapping[str, Any], ...] = ()
+    aggregated_status: tuple[ClusterHealth, ...] = ()
+
+    def condition(self, type_: str) -> Mapping[str, Any] | None:
+        """Find a condition by its type."""
+        return next((condition for condition in self.conditions if condition.get("type") == type_), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A ResourceBinding or ClusterResourceBinding."""
+
+    key: BindingKey
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    deleting: bool = False
+    spec: BindingSpec = field(default_factory=BindingSpec)
+    status: BindingStatus = field(default_factory=BindingStatus)
+
+    @property
+    def applied_placement_json(self) -> str:
+        """The annotation with the placement of the last schedule; empty when there was none."""
+        return self.annotations.get(APPLIED_PLACEMENT_ANNOTATION, "")
+
+    @property
+    def applied_placement(self) -> Placement | None:
+        """The placement of the last schedule; None when there was none.
+
+        Raises:
+            ManifestError: The annotation does not hold a placement.
+        """
+        document = self.applied_placement_json
+        return Placement.from_json(document) if document else None
+
+    @property
+    def reschedule_triggered(self) -> bool:
+        """Whether a reschedule was asked for since the last schedule; times have whole seconds."""
+        asked, done = self.spec.reschedule_triggered_at, self.status.last_scheduled_time
+        return asked is not None and done is not None and asked > done
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest) -> Binding:
+        """Read a ResourceBinding or ClusterResourceBinding of work.karmada.io/v1alpha2.
+
+        Raises:
+            ManifestError: A field is missing or of the wrong type; it names the field.
+        """
+        kind = manifest.get("kind")
+        if kind not in KINDS:
+            raise ManifestError(
+                "kind", f"expected {RESOURCE_BINDING} or {CLUSTER_RESOURCE_BINDING}, got {kind!r}"
+            )
+        metadata = meta.mapping(manifest, "metadata", "")
+        namespace = meta.text(metadata, "namespace", "metadata")
+        if kind == RESOURCE_BINDING and not namespace:
+            raise ManifestError("metadata.namespace", "is missing")
+        return cls(
+            key=BindingKey(
+                kind,
+                namespace if kind == RESOURCE_BINDING else "",
+                meta.required_text(metadata, "name", "metadata"),
+            ),
+            uid=meta.text(metadata, "uid", "metadata"),
+            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
+            generation=meta.integer(metadata, "generation", "metadata"),
+            labels=meta.text_map(metadata, "labels", "metadata"),
+            annotations=meta.text_map(metadata, "annotations", "metadata"),
+            deleting=metadata.get("deletionTimestamp") is not None,
+            spec=_read_spec(meta.mapping(manifest, "spec", "")),
+            status=_read_status(meta.mapping(manifest, "status", "")),
+        )
+
+
+def template_binding_name(resource: ObjectReference) -> str:
+    """Return the name that Karmada gives the binding of a resource template.
+
+    Source: karmada v1.18.2 pkg/util/names GenerateBindingName.
+    """
+    return f"{resource.name.replace(':', '.')}-{resource.kind}".lower()
+
+
+def _read_spec(spec: Manifest) -> BindingSpec:
+    get = spec.get
+    tasks, components, groups = get("gracefulEvictionTasks"), get("components"), get("workloadAffinityGroups")
+    suspension, priority, placement = get("suspension"), get("schedulePriority"), get("placement")
+    return BindingSpec(
+        resource=_read_resource(meta.mapping(spec, "resource", "spec")),
+        replicas=meta.integer(spec, "replicas", "spec", bits=32),
+        replica_requirements=_read_requirements(spec, "spec"),
+        components=_read_components(spec) if components else (),
+        clusters=_read_targets(spec),
+        placement=None if placement is None else _read_placement(spec),
+        graceful_eviction_tasks=_read_tasks(spec) if tasks else (),
+        scheduler_name=meta.text(spec, "schedulerName", "spec"),
+        scheduling_suspended=suspension is not None
+        and meta.boolean(meta.mapping(spec, "suspension", "spec"), "scheduling", "spec.suspension"),
+        reschedule_triggered_at=meta.time(spec, "rescheduleTriggeredAt", "spec"),
+        priority=0
+        if priority is None
+        else meta.integer(
+            meta.mapping(spec, "schedulePriority", "spec"), "priority", "spec.schedulePriority", bits=32
+        ),
+        workload_affinity_groups=None if groups is None else _read_groups(spec),
+    )
+
+
+def _read_resource(resource: Manifest) -> ObjectReference:
+    path = "spec.resource"
+    return ObjectReference(
+        meta.text(resource, "apiVersion", path),
+        meta.text(resource, "kind", path),
+        meta.text(resource, "namespace", path),
+        meta.text(resource, "name", path),
+        meta.text(resource, "uid", path),
+    )
+
+
+def _read_placement(spec: Manifest) -> Placement:
+    try:
+        return Placement.from_manifest(meta.mapping(spec, "placement", "spec"))
+    except ManifestError as problem:
+        if problem.path == "spec.placement":
+            raise
+        raise problem.below("spec.placement") from None
+
+
+def _read_targets(spec: Manifest) -> tuple[TargetCluster, ...]:
+    found = spec.get("clusters")
+    if not found and (found is None or isinstance(found, list)):
+        return ()
+    return tuple(
+        [
+            TargetCluster(
+                meta.text(target, "name", f"spec.clusters[{index}]"),
+                meta.integer(target, "replicas", f"spec.clusters[{index}]", bits=32),
+            )
+            for index, target in enumerate(meta.mappings(spec, "clusters", "spec"))
+        ]
+    )
+
+
+def _read_tasks(spec: Manifest) -> tuple[GracefulEvictionTask, ...]:
+    return tuple(
+        GracefulEvictionTask(meta.text(task, "fromCluster", f"spec.gracefulEvictionTasks[{index}]"))
+        for index, task in enumerate(meta.mappings(spec, "gracefulEvictionTasks", "spec"))
+    )
+
+
+def _read_groups(spec: Manifest) -> WorkloadAffinityGroups:
+    groups, path = meta.mapping(spec, "workloadAffinityGroups", "spec"), "spec.workloadAffinityGroups"
+    return WorkloadAffinityGroups(
+        meta.text(groups, "affinityGroup", path), meta.text(groups, "antiAffinityGroup", path)
+    )
+
+
+def _read_components(spec: Manifest) -> tuple[Component, ...]:
+    components = []
+    for index, component in enumerate(meta.mappings(spec, "components", "spec")):
+        path = f"spec.components[{index}]"
+        components.append(
+            Component(
+                meta.text(component, "name", path),
+                meta.integer(component, "replicas", path, bits=32),
+                _read_requirements(component, path),
+            )
+        )
+    return tuple(components)
+
+
+def _read_requirements(parent: Manifest, path: str) -> ReplicaRequirements | None:
+    manifest = parent.get("replicaRequirements")
+    if manifest is None:
+        return None
+    try:
+        content = orjson.dumps(meta.mapping(parent, "replicaRequirements", path))
+    except TypeError:
+        content = b""
+    try:
+        if content:
+            return _remembered_requirements(content)
+        return _parse_requirements(meta.mapping(parent, "replicaRequirements", path))
+    except ManifestError as problem:
+        if problem.path.startswith(path):
+            raise
+        raise problem.below(f"{path}.replicaRequirements") from None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered_requirements(content: bytes) -> ReplicaRequirements:
+    return _parse_requirements(orjson.loads(content))
+
+
+def _parse_requirements(manifest: Manifest) -> ReplicaRequirements:
+    request = meta.mapping(manifest, "resourceRequest", "")
+    return ReplicaRequirements(
+        resource_request=quantity.read_list(request, "resourceRequest"),
+        node_claim=meta.optional_mapping(manifest, "nodeClaim", ""),
+        namespace=meta.text(manifest, "namespace", ""),
+        priority_class_name=meta.text(manifest, "priorityClassName", ""),
+    )
+
+
+def _read_status(status: Manifest) -> BindingStatus:
+    conditions: Sequence[Manifest] = status.get("conditions") or ()
+    if conditions:
+        conditions = meta.mappings(status, "conditions", "status")
+    aggregated = status.get("aggregatedStatus")
+    return BindingStatus(
+        scheduler_observed_generation=meta.integer(status, "schedulerObservedGeneration", "status"),
+        scheduler_observing_affinity_name=meta.text(status, "schedulerObservingAffinityName", "status"),
+        last_scheduled_time=meta.time(status, "lastScheduledTime", "status"),
+        conditions=tuple(conditions),
+        aggregated_status=_read_health(status) if aggregated else (),
+    )
+
+
+def _read_health(status: Manifest) -> tuple[ClusterHealth, ...]:
+    return tuple(
+        ClusterHealth(
+            meta.text(each, "clusterName", f"status.aggregatedStatus[{index}]"),
+            meta.text(each, "health", f"status.aggregatedStatus[{index}]"),
+        )
+        for index, each in enumerate(meta.mappings(status, "aggregatedStatus", "status"))
+    )

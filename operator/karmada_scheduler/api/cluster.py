@@ -1,0 +1,174 @@
+"""A member cluster, as far as decisions read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from karmada_scheduler.api import meta, quantity
+from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.api.meta import Condition, Manifest
+from karmada_scheduler.api.quantity import Quantity
+
+READY: Final = "Ready"
+COMPLETE_API_ENABLEMENTS: Final = "CompleteAPIEnablements"
+
+ApiKinds = frozenset[tuple[str, str]]
+"""Pairs of group version and kind."""
+
+_INTERNED_API_LISTS: Final = 256
+_interned_api_lists: dict[ApiKinds, ApiKinds] = {}
+
+
+class ResourceModel(NamedTuple):
+    """One grade of nodes: resource name to the least amount that such a node has."""
+
+    grade: int
+    minimums: Mapping[str, Quantity]
+
+
+class GradeCount(NamedTuple):
+    """How many nodes of a grade are free."""
+
+    grade: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSummary:
+    """What a cluster has, what is taken and what is about to be taken."""
+
+    allocatable: Mapping[str, Quantity] = field(default_factory=dict)
+    allocated: Mapping[str, Quantity] = field(default_factory=dict)
+    allocating: Mapping[str, Quantity] = field(default_factory=dict)
+    modelings: tuple[GradeCount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A member cluster.
+
+    Attributes:
+        deleting: Whether it has a deletion timestamp.
+        api_kinds: The kinds it is known to serve.
+        resource_summary: None until its status collector has reported.
+    """
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    deleting: bool = False
+    provider: str = ""
+    region: str = ""
+    zones: tuple[str, ...] = ()
+    sync_mode: str = ""
+    taints: tuple[Taint, ...] = ()
+    resource_models: tuple[ResourceModel, ...] = ()
+    api_kinds: ApiKinds = frozenset()
+    conditions: tuple[Condition, ...] = ()
+    resource_summary: ResourceSummary | None = None
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest) -> Cluster:
+        """Read a Cluster of cluster.karmada.io/v1alpha1.
+
+        Raises:
+            ManifestError: A field is missing or of the wrong type.
+        """
+        metadata = meta.mapping(manifest, "metadata", "")
+        spec = meta.mapping(manifest, "spec", "")
+        status = meta.mapping(manifest, "status", "")
+        return cls(
+            name=meta.required_text(metadata, "name", "metadata"),
+            uid=meta.text(metadata, "uid", "metadata"),
+            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
+            generation=meta.integer(metadata, "generation", "metadata"),
+            labels=meta.text_map(metadata, "labels", "metadata"),
+            deleting=metadata.get("deletionTimestamp") is not None,
+            provider=meta.text(spec, "provider", "spec"),
+            region=meta.text(spec, "region", "spec"),
+            zones=meta.texts(spec, "zones", "spec"),
+            sync_mode=meta.text(spec, "syncMode", "spec"),
+            taints=_taints(spec),
+            resource_models=_resource_models(spec),
+            api_kinds=_api_kinds(status),
+            conditions=_conditions(status),
+            resource_summary=_resource_summary(status),
+        )
+
+    def condition(self, type_: str) -> Condition | None:
+        """Find a condition by its type."""
+        return next((condition for condition in self.conditions if condition.type == type_), None)
+
+
+def _taints(spec: Manifest) -> tuple[Taint, ...]:
+    return tuple(
+        Taint(
+            key=meta.text(taint, "key", f"spec.taints[{index}]"),
+            value=meta.text(taint, "value", f"spec.taints[{index}]"),
+            effect=meta.text(taint, "effect", f"spec.taints[{index}]"),
+        )
+        for index, taint in enumerate(meta.mappings(spec, "taints", "spec"))
+    )
+
+
+def _resource_models(spec: Manifest) -> tuple[ResourceModel, ...]:
+    models = []
+    for index, model in enumerate(meta.mappings(spec, "resourceModels", "spec")):
+        path = f"spec.resourceModels[{index}]"
+        minimums = {}
+        for number, limits in enumerate(meta.mappings(model, "ranges", path)):
+            place = f"{path}.ranges[{number}]"
+            minimums[meta.text(limits, "name", place)] = quantity.read(limits.get("min"), f"{place}.min")
+        models.append(ResourceModel(meta.integer(model, "grade", path), minimums))
+    return tuple(models)
+
+
+def _api_kinds(status: Manifest) -> ApiKinds:
+    """Read the API list; clusters of one version have equal ones, which are kept once."""
+    pairs = []
+    for index, group in enumerate(meta.mappings(status, "apiEnablements", "status")):
+        path = f"status.apiEnablements[{index}]"
+        version = meta.text(group, "groupVersion", path)
+        pairs += [
+            (version, meta.text(each, "kind", f"{path}.resources"))
+            for each in meta.mappings(group, "resources", path)
+        ]
+    kinds = frozenset(pairs)
+    if len(_interned_api_lists) >= _INTERNED_API_LISTS:
+        _interned_api_lists.clear()
+    return _interned_api_lists.setdefault(kinds, kinds)
+
+
+def _conditions(status: Manifest) -> tuple[Condition, ...]:
+    return tuple(
+        Condition(
+            type=meta.text(condition, "type", f"status.conditions[{index}]"),
+            status=meta.text(condition, "status", f"status.conditions[{index}]"),
+            reason=meta.text(condition, "reason", f"status.conditions[{index}]"),
+            message=meta.text(condition, "message", f"status.conditions[{index}]"),
+        )
+        for index, condition in enumerate(meta.mappings(status, "conditions", "status"))
+    )
+
+
+def _resource_summary(status: Manifest) -> ResourceSummary | None:
+    summary = meta.optional_mapping(status, "resourceSummary", "status")
+    if summary is None:
+        return None
+    path = "status.resourceSummary"
+    lists = {
+        name: quantity.read_list(meta.mapping(summary, name, path), f"{path}.{name}")
+        for name in ("allocatable", "allocated", "allocating")
+    }
+    modelings = tuple(
+        GradeCount(
+            meta.integer(each, "grade", f"{path}.allocatableModelings[{index}]"),
+            meta.integer(each, "count", f"{path}.allocatableModelings[{index}]"),
+        )
+        for index, each in enumerate(meta.mappings(summary, "allocatableModelings", path))
+    )
+    return ResourceSummary(modelings=modelings, **lists)

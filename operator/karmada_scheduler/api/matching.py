@@ -1,0 +1,196 @@
+"""Does this fit that: label selectors, field selectors, taints and tolerations, as small values with laws.
+
+A selector is checked once, when it is first used; an invalid one matches nothing, as upstream never
+tells anybody that it is invalid.
+
+Source: karmada v1.18.2 pkg/util/selector.go, k8s.io/apimachinery v0.35.3 pkg/labels/selector.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+Labels = Mapping[str, str]
+Test = Callable[[Labels], bool]
+
+IN: Final = "In"
+NOT_IN: Final = "NotIn"
+EXISTS: Final = "Exists"
+DOES_NOT_EXIST: Final = "DoesNotExist"
+
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_INT64: Final = re.compile(r"[+-]?[0-9]+")
+
+
+def is_label_key(key: str) -> bool:
+    """Tell whether Kubernetes accepts a label key (it calls that a qualified name)."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and (len(prefix) > 253 or _SUBDOMAIN.fullmatch(prefix) is None):
+        return False
+    return len(name) <= 63 and _NAME.fullmatch(name) is not None
+
+
+def is_label_value(value: str) -> bool:
+    """Tell whether Kubernetes accepts a label value."""
+    return not value or (len(value) <= 63 and _NAME.fullmatch(value) is not None)
+
+
+def _int64(text: str) -> int | None:
+    if _INT64.fullmatch(text) is None:
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a selector."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def compile(self) -> Test | None:
+        """Return the test that this expression stands for, None if it is invalid."""
+        if not is_label_key(self.key) or not all(map(is_label_value, self.values)):
+            return None
+        key, values = self.key, frozenset(self.values)
+        match self.operator:
+            case "In" if values:
+                return lambda labels: labels.get(key) in values
+            case "NotIn" if values:
+                return lambda labels: labels.get(key) not in values
+            case "Exists" if not values:
+                return lambda labels: key in labels
+            case "DoesNotExist" if not values:
+                return lambda labels: key not in labels
+            case "Gt" | "Lt" if len(self.values) == 1:
+                return self._comparison()
+            case _:
+                return None
+
+    def _comparison(self) -> Test | None:
+        key, bound, greater = self.key, _int64(self.values[0]), self.operator == "Gt"
+        if bound is None:
+            return None
+
+        def compare(labels: Labels) -> bool:
+            value = _int64(labels[key]) if key in labels else None
+            return value is not None and (value > bound if greater else value < bound)
+
+        return compare
+
+
+def conjunction(tests: Sequence[Test | None]) -> Test:
+    """Return the test that all of these hold; an invalid one makes it never hold."""
+    if any(test is None for test in tests):
+        return _never
+    valid = [test for test in tests if test is not None]
+    if len(valid) == 1:
+        return valid[0]
+    return lambda labels: all(test(labels) for test in valid)
+
+
+def _never(labels: Labels) -> bool:  # noqa: ARG001
+    return False
+
+
+@dataclass(frozen=True)
+class LabelSelector:
+    """A selector over labels; empty it matches everything."""
+
+    match_labels: tuple[tuple[str, str], ...] = ()
+    match_expressions: tuple[Requirement, ...] = ()
+
+    @cached_property
+    def matches(self) -> Test:
+        """The test of an object's labels. Gt and Lt exist in field selectors only."""
+        tests = [Requirement(key, IN, (value,)).compile() for key, value in self.match_labels]
+        tests += [
+            None if expression.operator in {"Gt", "Lt"} else expression.compile()
+            for expression in self.match_expressions
+        ]
+        return conjunction(tests)
+
+
+@dataclass(frozen=True)
+class FieldSelector:
+    """A selector over a cluster's provider, region and zones."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+
+    def matches(self, *, provider: str, region: str, zones: Sequence[str]) -> bool:
+        """Tell whether a cluster with these fields is selected.
+
+        Expressions on ``zone`` are tested against the list of zones and never invalid; all others are
+        requirements on the map of provider and region, in which an empty field is an absent key.
+        """
+        if not all(matches_zones(expression, zones) for expression in self._zone_expressions):
+            return False
+        fields = {key: value for key, value in (("provider", provider), ("region", region)) if value}
+        return self._field_test(fields)
+
+    @cached_property
+    def _zone_expressions(self) -> tuple[Requirement, ...]:
+        return tuple(expression for expression in self.match_expressions if expression.key == "zone")
+
+    @cached_property
+    def _field_test(self) -> Test:
+        return conjunction([each.compile() for each in self.match_expressions if each.key != "zone"])
+
+
+def matches_zones(expression: Requirement, zones: Sequence[str]) -> bool:
+    """Test one zone expression: any overlap is In, none is NotIn."""
+    match expression.operator:
+        case "In":
+            return any(zone in expression.values for zone in zones)
+        case "NotIn":
+            return not any(zone in expression.values for zone in zones)
+        case "Exists":
+            return bool(zones)
+        case "DoesNotExist":
+            return not zones
+        case _:
+            return False
+
+
+class Taint(NamedTuple):
+    """What keeps bindings off a cluster, unless they tolerate it."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+    def __str__(self) -> str:
+        """Write it as kubectl does: key=value:effect, without the parts that are empty."""
+        if not self.effect:
+            return f"{self.key}={self.value}:" if self.value else self.key
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Toleration(NamedTuple):
+    """Which taints a binding puts up with."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Tell whether a taint is tolerated.
+
+        An empty key needs no Exists: the empty toleration takes every taint that has no value.
+        """
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator in {"", "Equal"}:
+            return self.value == taint.value
+        return self.operator == EXISTS

@@ -1,0 +1,75 @@
+"""A policy, as far as its change concerns the bindings that it made.
+
+The placement is always read from the binding, where Karmada's detector copies it; a policy event only says
+which bindings to look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from karmada_scheduler.api import meta
+from karmada_scheduler.api.meta import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL, Manifest, ManifestError
+
+PROPAGATION_POLICY: Final = "PropagationPolicy"
+CLUSTER_PROPAGATION_POLICY: Final = "ClusterPropagationPolicy"
+ID_LABELS: Final = {
+    PROPAGATION_POLICY: POLICY_ID_LABEL,
+    CLUSTER_PROPAGATION_POLICY: CLUSTER_POLICY_ID_LABEL,
+}
+
+
+class PolicyKey(NamedTuple):
+    """Names one policy; the namespace of a ClusterPropagationPolicy is empty."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """``namespace/name``, or the name alone where there is no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A PropagationPolicy or ClusterPropagationPolicy.
+
+    Attributes:
+        permanent_id: What its bindings carry in the label ``ID_LABELS[key.kind]``; empty before Karmada's
+            webhook has given it one.
+        scheduler_name: As written; the empty name is taken as default-scheduler.
+    """
+
+    key: PolicyKey
+    resource_version: str = ""
+    generation: int = 0
+    permanent_id: str = ""
+    scheduler_name: str = ""
+
+    @property
+    def id_label(self) -> str:
+        """The label by which its bindings name it."""
+        return ID_LABELS[self.key.kind]
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest) -> Policy:
+        """Read a policy of policy.karmada.io/v1alpha1.
+
+        Raises:
+            ManifestError: A field is missing or of the wrong type.
+        """
+        kind = manifest.get("kind")
+        if kind not in ID_LABELS:
+            raise ManifestError("kind", f"expected {' or '.join(ID_LABELS)}, got {kind!r}")
+        metadata = meta.mapping(manifest, "metadata", "")
+        spec = meta.mapping(manifest, "spec", "")
+        namespace = meta.text(metadata, "namespace", "metadata") if kind == PROPAGATION_POLICY else ""
+        return cls(
+            key=PolicyKey(kind, namespace, meta.required_text(metadata, "name", "metadata")),
+            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
+            generation=meta.integer(metadata, "generation", "metadata"),
+            permanent_id=meta.text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),
+            scheduler_name=meta.text(spec, "schedulerName", "spec"),
+        )
