@@ -43,6 +43,7 @@ class Policy:
     """
 
     key: PolicyKey
+    uid: str = ""
     resource_version: str = ""
     generation: int = 0
     permanent_id: str = ""
@@ -68,6 +69,7 @@ class Policy:
         namespace = meta.text(metadata, "namespace", "metadata") if kind == PROPAGATION_POLICY else ""
         return cls(
             key=PolicyKey(kind, namespace, meta.required_text(metadata, "name", "metadata")),
+            uid=meta.text(metadata, "uid", "metadata"),
             resource_version=meta.text(metadata, "resourceVersion", "metadata"),
             generation=meta.integer(metadata, "generation", "metadata"),
             permanent_id=meta.text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),

@@ -1,0 +1,1 @@
+"""What was last seen of the API server, by kind."""

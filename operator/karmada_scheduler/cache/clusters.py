@@ -1,0 +1,44 @@
+"""The member clusters, and the immutable snapshot of them that decisions are taken on."""
+
+from __future__ import annotations
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.cache.store import Store
+from karmada_scheduler.framework.snapshot import ClusterInfo, Snapshot
+
+
+class ClusterCache(Store[str, Cluster]):
+    """Clusters by name.
+
+    Between two changes every caller gets the same snapshot, and what it has worked out about an unchanged
+    cluster is kept from one snapshot to the next.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__(lambda cluster: cluster.name)
+        self._infos: dict[str, ClusterInfo] = {}
+        self._generation = 0
+        self._snapshot: Snapshot | None = None
+        self._terminating: frozenset[str] = frozenset()
+
+    def snapshot(self) -> Snapshot:
+        """Return all clusters as they are now, sorted by name."""
+        if self._snapshot is None:
+            self._generation += 1
+            self._snapshot = Snapshot.of_infos(self._infos.values(), generation=self._generation)
+        return self._snapshot
+
+    @property
+    def terminating(self) -> frozenset[str]:
+        """The names of the clusters that are being deleted."""
+        return self._terminating
+
+    def _stored(self, key: str, old: Cluster | None, new: Cluster | None) -> None:
+        self._snapshot = None
+        if new is None:
+            del self._infos[key]
+        else:
+            self._infos[key] = ClusterInfo(new)
+        if (old is not None and old.deleting) or (new is not None and new.deleting):
+            self._terminating = frozenset(cluster.name for cluster in self if cluster.deleting)

@@ -1,0 +1,108 @@
+"""The newest known version of every object of one kind.
+
+Three writers feed a store without knowing of each other: the watch, the list that repairs what the watch
+missed, and the answers to our own writes. Versions decide: an object replaces what is stored only if it is
+newer, and a deletion is remembered for a while, so that an older list cannot bring its object back.
+
+resourceVersions are compared as numbers, which the API server's storage guarantees to work within one
+resource (KEP-5504, in force since Kubernetes 1.35 and true of etcd before).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+_TOMBSTONES: Final = 10_000
+
+
+class Versioned(Protocol):
+    """What a store must know of an object."""
+
+    @property
+    def uid(self) -> str:
+        """The identity of this incarnation of the object."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """The version, a decimal number."""
+        ...
+
+
+Key = TypeVar("Key", bound=Hashable)
+Object = TypeVar("Object", bound=Versioned)
+
+
+class Change(NamedTuple, Generic[Object]):
+    """One object before and after; None where there was or is none."""
+
+    old: Object | None
+    new: Object | None
+
+
+class Store(Generic[Key, Object]):
+    """Objects of one kind by key."""
+
+    def __init__(self, key_of: Callable[[Object], Key]) -> None:
+        """``key_of`` names an object; equal names mean successive versions or incarnations."""
+        self._key_of = key_of
+        self._objects: dict[Key, Object] = {}
+        self._versions: dict[Key, int] = {}
+        self._tombstones: OrderedDict[Key, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self._objects.values())
+
+    def get(self, key: Key) -> Object | None:
+        """Return the newest known version of an object."""
+        return self._objects.get(key)
+
+    def put(self, new: Object) -> Change[Object] | None:
+        """Store an object if it is news; return what changed, None if it was known or is outdated."""
+        key = self._key_of(new)
+        version = int(new.resource_version)
+        if version <= self._versions.get(key, self._tombstones.get(key, -1)):
+            return None
+        old = self._objects.get(key)
+        self._objects[key] = new
+        self._versions[key] = version
+        self._tombstones.pop(key, None)
+        self._stored(key, old, new)
+        return Change(old, new)
+
+    def put_written(self, new: Object) -> None:
+        """Store the answer to a write of ours, unless the object has been deleted or replaced meanwhile."""
+        old = self._objects.get(self._key_of(new))
+        if old is not None and old.uid == new.uid:
+            self.put(new)
+
+    def remove(self, key: Key, version: int) -> Change[Object] | None:
+        """Forget an object that was deleted at a version; return what changed, None if a newer one is known."""
+        if version < self._versions.get(key, -1):
+            return None
+        self._tombstones[key] = max(version, self._tombstones.pop(key, -1))
+        if len(self._tombstones) > _TOMBSTONES:
+            self._tombstones.popitem(last=False)
+        return self.discard(key)
+
+    def discard(self, key: Key) -> Change[Object] | None:
+        """Forget an object without knowing that it was deleted; the next version of it counts as new."""
+        self._versions.pop(key, None)
+        old = self._objects.pop(key, None)
+        if old is None:
+            return None
+        self._stored(key, old, None)
+        return Change(old, None)
+
+    def missing_from(self, keys: Iterable[Key], version: int) -> list[Key]:
+        """Return the stored keys that a list of a version does not have although they are not newer than it."""
+        listed = set(keys)
+        return [key for key, stored in self._versions.items() if key not in listed and stored <= version]
+
+    def _stored(self, key: Key, old: Object | None, new: Object | None) -> None:
+        """Keep an index; called after every change."""

@@ -1,0 +1,1 @@
+"""The API server: one connection, and what is written through it."""

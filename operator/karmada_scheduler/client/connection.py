@@ -1,0 +1,238 @@
+"""One connection to the Karmada API server: credentials, requests, errors.
+
+``kubernetes.aio`` brings kubeconfigs, in-cluster tokens, exec plugins and TLS; its generated API classes
+and models are not used, because a request costs three times as much through them. The session ignores
+proxies and ``.netrc`` of the environment (a proxy of the kubeconfig counts), which aiohttp would look up
+in a thread for every request.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+import orjson
+from kubernetes.aio import client, config
+from kubernetes.aio.config.config_exception import ConfigException
+
+from karmada_scheduler import __version__
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+JSON: Final = "application/json"
+LIST_PAGE: Final = 500
+
+
+class ConnectionConfigError(Exception):
+    """No usable credentials: a kubeconfig that is missing, broken or names no server."""
+
+
+class ApiError(Exception):
+    """A request that did not succeed.
+
+    Attributes:
+        code: The HTTP status, or 0 when there was no answer.
+        reason: The machine-readable reason of the API's ``Status`` object, such as ``Conflict``.
+        causes: The reasons of its ``details.causes``.
+        retry_after: Seconds that the server asked to wait, if it did.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int = 0,
+        reason: str = "",
+        causes: tuple[str, ...] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        """``message`` is what a person should read; upstream's own where the server wrote it."""
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.causes = causes
+        self.retry_after = retry_after
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the object was changed by someone else since it was read."""
+        return self.code == 409 and self.reason == "Conflict"
+
+    @property
+    def is_not_found(self) -> bool:
+        """Whether the object is gone."""
+        return self.code == 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What another HTTP client needs in order to reach the same server as the same user."""
+
+    server: str
+    ca_path: str | None
+    certificate_path: str | None
+    private_key_path: str | None
+    token: str | None
+    insecure: bool
+    proxy_url: str | None
+
+
+class Connection:
+    """Requests to one API server, as one user. Close it when done."""
+
+    def __init__(self, configuration: client.Configuration) -> None:
+        """Take a loaded configuration; nothing is sent yet."""
+        self._configuration = configuration
+        self._api = client.ApiClient(configuration)
+        self._server = str(configuration.host).rstrip("/")
+        self._agent = f"karmada-pyscheduler/{__version__}"
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._server
+
+    async def credentials(self) -> Credentials:
+        """Return what kopf needs to log in; a token that expires is fresh at the time of the call."""
+        settings = self._configuration
+        token = await self._token()
+        return Credentials(
+            server=self._server,
+            ca_path=settings.ssl_ca_cert,
+            certificate_path=settings.cert_file,
+            private_key_path=settings.key_file,
+            token=token.removeprefix("Bearer ") if token else None,
+            insecure=not settings.verify_ssl,
+            proxy_url=settings.proxy,
+        )
+
+    async def _token(self) -> str | None:
+        auth = await self._configuration.auth_settings()
+        bearer = auth.get("BearerToken")
+        return str(bearer["value"]) if bearer and bearer.get("value") else None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+    ) -> Any:
+        """Send one request and return the parsed answer.
+
+        Args:
+            method: The HTTP method.
+            path: From the root of the server, such as ``/apis/work.karmada.io/v1alpha2/…``.
+            body: Anything that JSON can hold; None sends none.
+            content_type: Of the body.
+            query: Query parameters.
+            timeout: Seconds for the whole request.
+
+        Raises:
+            ApiError: Any answer but 2xx, and no answer at all (``code`` 0).
+        """
+        url = f"{self._server}{path}"
+        if query:
+            url = f"{url}?{urlencode(query)}"
+        headers = {"Content-Type": content_type, "Accept": JSON, "User-Agent": self._agent}
+        try:
+            if (token := await self._token()) is not None:
+                headers["Authorization"] = token
+            response = await self._api.call_api(method, url, headers, body, _request_timeout=timeout)
+            payload = await response.read()
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            text = str(error) or type(error).__name__
+            raise ApiError(f"cannot reach {self._server}: {text}") from error
+        except ConfigException as error:
+            raise ApiError(f"cannot log in to {self._server}: {error}") from error
+        if 200 <= response.status < 300:
+            return orjson.loads(payload) if payload else None
+        raise _refusal(response.status, payload, response.headers.get("Retry-After"), f"{method} {path}")
+
+    async def list_pages(self, path: str) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+        """Yield the items of a list page by page, each with the list's resourceVersion.
+
+        Raises:
+            ApiError: As ``request``; 410 when the list took longer than the server keeps it.
+        """
+        query = {"limit": str(LIST_PAGE)}
+        while True:
+            answer = await self.request("GET", path, query=query, timeout=120.0)
+            metadata = answer["metadata"]
+            yield answer.get("items") or [], metadata["resourceVersion"]
+            if not metadata.get("continue"):
+                return
+            query = {"limit": str(LIST_PAGE), "continue": metadata["continue"]}
+
+    async def close(self) -> None:
+        """Close the sockets."""
+        await self._api.close()
+
+
+def _refusal(status: int, payload: bytes, retry_after: str | None, what: str) -> ApiError:
+    message, reason = "", ""
+    causes: tuple[str, ...] = ()
+    try:
+        answer = orjson.loads(payload)
+        message = answer.get("message") or ""
+        reason = answer.get("reason") or ""
+        causes = tuple(
+            cause.get("reason") or "" for cause in (answer.get("details") or {}).get("causes") or ()
+        )
+    except (orjson.JSONDecodeError, AttributeError):
+        message = payload[:200].decode(errors="replace").strip()
+    return ApiError(
+        message or f"{what}: HTTP {status}",
+        code=status,
+        reason=reason,
+        causes=causes,
+        retry_after=float(retry_after) if retry_after and retry_after.isdigit() else None,
+    )
+
+
+async def connect(*, kubeconfig: str, master: str) -> Connection:
+    """Load credentials as karmada-scheduler does: the kubeconfig, else in-cluster, else ~/.kube.
+
+    Raises:
+        ConnectionConfigError: Nothing usable was found; the text says what was tried.
+    """
+    settings = client.Configuration(client_session_kwargs={"trust_env": False})
+    settings.connection_pool_maxsize = 256
+    try:
+        if kubeconfig:
+            await _load_file(kubeconfig, settings)
+        elif not master:
+            await _load_default(settings)
+    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given, and"
+        raise ConnectionConfigError(f"{where}: {error}") from error
+    if master:
+        settings.host = master if "://" in master else f"https://{master}"
+    try:
+        return Connection(settings)
+    except (ssl.SSLError, OSError) as error:
+        where = kubeconfig or "the credentials found"
+        raise ConnectionConfigError(f"{where}: certificate or key cannot be used: {error}") from error
+
+
+async def _load_file(path: str, settings: client.Configuration) -> None:
+    await config.load_kube_config(config_file=path, client_configuration=settings)
+
+
+async def _load_default(settings: client.Configuration) -> None:
+    try:
+        config.load_incluster_config(client_configuration=settings)
+    except ConfigException as in_cluster:
+        try:
+            await config.load_kube_config(client_configuration=settings)
+        except (ConfigException, OSError) as error:
+            raise ConfigException(
+                f"not in a cluster ({in_cluster}) and no default kubeconfig ({error})"
+            ) from error

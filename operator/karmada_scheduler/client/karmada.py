@@ -1,0 +1,128 @@
+"""Karmada's resources on the wire: where they are, and the two patches that a scheduler writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.client.connection import MERGE_PATCH, ApiError, Connection
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Resource:
+    """A kind that is watched."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def group_path(self) -> str:
+        """The path of the group and version."""
+        return f"/apis/{self.group}/{self.version}"
+
+    @property
+    def path(self) -> str:
+        """The path that lists all objects, of all namespaces."""
+        return f"{self.group_path}/{self.plural}"
+
+
+RESOURCE_BINDINGS: Final = Resource("work.karmada.io", "v1alpha2", "resourcebindings", RESOURCE_BINDING)
+CLUSTER_RESOURCE_BINDINGS: Final = Resource(
+    "work.karmada.io", "v1alpha2", "clusterresourcebindings", CLUSTER_RESOURCE_BINDING
+)
+PROPAGATION_POLICIES: Final = Resource(
+    "policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy"
+)
+CLUSTER_PROPAGATION_POLICIES: Final = Resource(
+    "policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", "ClusterPropagationPolicy"
+)
+CLUSTERS: Final = Resource("cluster.karmada.io", "v1alpha1", "clusters", "Cluster")
+
+WATCHED: Final = (
+    CLUSTERS,
+    PROPAGATION_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    RESOURCE_BINDINGS,
+    CLUSTER_RESOURCE_BINDINGS,
+)
+
+
+def _path(key: BindingKey) -> str:
+    if key.kind == RESOURCE_BINDING:
+        return (
+            f"{RESOURCE_BINDINGS.group_path}/namespaces/{key.namespace}/{RESOURCE_BINDINGS.plural}/{key.name}"
+        )
+    return f"{CLUSTER_RESOURCE_BINDINGS.path}/{key.name}"
+
+
+class KarmadaClient:
+    """Reads and writes of Karmada's objects; every write names the resourceVersion it was computed from."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Share a connection; closing it is its owner's business."""
+        self._connection = connection
+
+    async def list(self, resource: Resource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+        """Yield all objects of a kind, a page at a time, with the list's resourceVersion."""
+        async for page in self._connection.list_pages(resource.path):
+            yield page
+
+    async def is_served(self, resource: Resource) -> bool:
+        """Tell whether the API server serves a kind now; ApiError when it cannot be asked."""
+        try:
+            answer = await self._connection.request("GET", resource.group_path, timeout=10.0)
+        except ApiError as error:
+            if error.is_not_found:
+                return False
+            raise
+        return any(entry.get("name") == resource.plural for entry in answer.get("resources") or ())
+
+    async def get_binding(self, key: BindingKey) -> dict[str, Any]:
+        """Read a binding from the API server."""
+        answer: dict[str, Any] = await self._connection.request("GET", _path(key))
+        return answer
+
+    async def patch_result(
+        self,
+        key: BindingKey,
+        *,
+        resource_version: str,
+        annotations: Mapping[str, str],
+        clusters: Sequence[Mapping[str, Any]] | None,
+    ) -> dict[str, Any]:
+        """Write a scheduling result: annotations and ``spec.clusters`` in one merge patch.
+
+        Args:
+            key: The binding.
+            resource_version: What the decision was computed from; the server refuses anything newer.
+            annotations: Those to set; none is removed.
+            clusters: The new list, whole; an empty one removes the field, None leaves it alone.
+
+        Returns:
+            The binding as stored.
+        """
+        body: dict[str, Any] = {"metadata": {"resourceVersion": resource_version}}
+        if annotations:
+            body["metadata"]["annotations"] = dict(annotations)
+        if clusters is not None:
+            body["spec"] = {"clusters": list(clusters) or None}
+        answer: dict[str, Any] = await self._connection.request(
+            "PATCH", _path(key), body=body, content_type=MERGE_PATCH
+        )
+        return answer
+
+    async def patch_status(
+        self, key: BindingKey, *, resource_version: str, status: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Merge fields into a binding's status; lists are replaced whole. Returns the binding as stored."""
+        answer: dict[str, Any] = await self._connection.request(
+            "PATCH",
+            f"{_path(key)}/status",
+            body={"metadata": {"resourceVersion": resource_version}, "status": dict(status)},
+            content_type=MERGE_PATCH,
+        )
+        return answer

@@ -1,0 +1,221 @@
+"""From manifests to work: what is seen is parsed, cached, and wakes the bindings it concerns.
+
+Everything that is seen comes in here, by watch or by list, and nothing is decided here. All of it runs on
+standbys too, so that a new leader starts with warm caches and a filled queue.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from karmada_scheduler import logs, triggers
+from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
+from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.cache.store import Change, Store
+from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.scheduling_queue import SchedulingQueue
+
+log = logging.getLogger(__name__)
+
+Manifest = Mapping[str, Any]
+Key = TypeVar("Key")
+Object = TypeVar("Object")
+
+CLUSTER: Final = "Cluster"
+
+
+class PolicyCache(Store[PolicyKey, Policy]):
+    """Policies of both kinds by key."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__(lambda policy: policy.key)
+
+
+class Intake:
+    """The one place where what was seen enters the process."""
+
+    def __init__(
+        self,
+        *,
+        bindings: BindingCache,
+        clusters: ClusterCache,
+        queue: SchedulingQueue[BindingKey],
+        scheduler_names: Collection[str],
+        metrics: Metrics,
+    ) -> None:
+        """Feed the caches and the queue that are given; policies are only kept here."""
+        self._bindings = bindings
+        self._clusters = clusters
+        self._queue = queue
+        self._scheduler_names = frozenset(scheduler_names)
+        self._metrics = metrics
+        self._kinds: dict[str, _Kind[Any, Any]] = {
+            CLUSTER: _Kind(clusters, Cluster.from_manifest, _cluster_key, self._cluster_changed),
+        }
+        for kind in BINDING_KINDS:
+            self._kinds[kind] = _Kind(bindings, Binding.from_manifest, _binding_key, self._binding_changed)
+        policies = PolicyCache()
+        for kind in POLICY_KINDS:
+            self._kinds[kind] = _Kind(policies, Policy.from_manifest, _policy_key, self._policy_changed)
+        self._malformed: dict[tuple[str, object], str] = {}
+
+    def saw(self, kind: str, event: str | None, manifest: Manifest) -> None:
+        """Take in one event of a watch.
+
+        Args:
+            kind: The object's kind.
+            event: ``ADDED``, ``MODIFIED``, ``DELETED``, or None for an object that was listed.
+            manifest: The object.
+        """
+        self._metrics.watch_events.labels(kind, event or "LISTED").inc()
+        if event == "DELETED":
+            self._deleted(kind, manifest)
+        else:
+            self._put(kind, manifest)
+
+    def listed(self, kind: str, manifests: Sequence[Manifest], resource_version: str) -> int:
+        """Take in a complete list of one kind; return how many objects the watch had missed or kept.
+
+        Objects that are in the cache and not in the list, and not newer than the list, are gone.
+        """
+        entry = self._kinds[kind]
+        repairs = 0
+        keys = []
+        for manifest in manifests:
+            keys.append(entry.key_of(kind, manifest))
+            if self._put(kind, manifest):
+                self._metrics.repaired.labels(kind, "missed").inc()
+                repairs += 1
+        version = int(resource_version)
+        for key in entry.store.missing_from(keys, version):
+            if key_kind(key) != kind:
+                continue
+            change = entry.store.remove(key, version)
+            if change is not None:
+                self._metrics.repaired.labels(kind, "gone").inc()
+                repairs += 1
+                entry.on_change(change)
+        return repairs
+
+    def _put(self, kind: str, manifest: Manifest) -> bool:
+        entry = self._kinds[kind]
+        if "kind" not in manifest:
+            manifest = {**manifest, "kind": kind}
+        try:
+            change = entry.store.put(entry.parse(manifest))
+        except ValueError as problem:
+            self._refused(kind, manifest, problem)
+            return False
+        if self._malformed:
+            self._malformed.pop((kind, entry.key_of(kind, manifest)), None)
+        if change is None:
+            return False
+        entry.on_change(change)
+        return True
+
+    def _deleted(self, kind: str, manifest: Manifest) -> None:
+        entry = self._kinds[kind]
+        metadata = manifest.get("metadata") or {}
+        key = entry.key_of(kind, manifest)
+        self._malformed.pop((kind, key), None)
+        change = entry.store.remove(key, int(metadata.get("resourceVersion") or 0))
+        if change is not None:
+            entry.on_change(change)
+
+    def _refused(self, kind: str, manifest: Manifest, problem: ValueError) -> None:
+        """Say once what is wrong with an object, and leave it and what it concerns alone.
+
+        A binding that cannot be read is not scheduled. A cluster that cannot be read stays as it was last
+        understood, so that a mistake in one of its fields moves nothing.
+        """
+        key = self._kinds[kind].key_of(kind, manifest)
+        if kind in BINDING_KINDS:
+            self._bindings.discard(key)
+        self._metrics.malformed.labels(kind).inc()
+        text = str(problem)
+        if self._malformed.get((kind, key)) != text:
+            self._malformed[kind, key] = text
+            log.warning(
+                "Cannot read an object, it is left alone", extra={"kind": kind, "object": key, "error": text}
+            )
+
+    def _binding_changed(self, change: Change[Binding]) -> None:
+        event = triggers.on_binding(change.old, change.new, self._scheduler_names)
+        if event is not None and change.new is not None:
+            self._wake(change.new.key, event)
+
+    def _cluster_changed(self, change: Change[Cluster]) -> None:
+        old, new = change
+        name = (new or old).name  # type: ignore[union-attr]
+        verb = "Add" if old is None else "Delete" if new is None else "Update"
+        log.log(logs.V3, "%s event for cluster %s", verb, name)
+        versions = triggers.on_cluster(old, new)
+        if not versions:
+            return
+        for binding in self._bindings:
+            if triggers.is_responsible(binding, self._scheduler_names) and any(
+                triggers.is_affected(binding, version) for version in versions
+            ):
+                log.info("Requeue %s due to event(%s).", binding.key.display, triggers.CLUSTER_CHANGED)
+                self._wake(binding.key, triggers.CLUSTER_CHANGED)
+
+    def _policy_changed(self, change: Change[Policy]) -> None:
+        policy_id = triggers.on_policy(change.old, change.new)
+        if policy_id is None:
+            return
+        for key in self._bindings.claimed_by(policy_id):
+            binding = self._bindings.get(key)
+            if binding is not None and triggers.is_responsible(binding, self._scheduler_names):
+                self._wake(key, triggers.POLICY_CHANGED)
+
+    def _wake(self, key: BindingKey, event: str) -> None:
+        self._metrics.queue_incoming.labels(event).inc()
+        self._queue.add(key)
+
+
+class _Kind(Generic[Key, Object]):
+    """How one kind is parsed, named and kept, and who is told of a change."""
+
+    def __init__(
+        self,
+        store: Store[Any, Any],
+        parse: Callable[[Manifest], Object],
+        key_of: Callable[[str, Manifest], Key],
+        on_change: Callable[[Change[Any]], None],
+    ) -> None:
+        self.store = store
+        self.parse = parse
+        self.key_of = key_of
+        self.on_change = on_change
+
+
+def key_kind(key: str | BindingKey | PolicyKey) -> str:
+    """Return the kind of what a key names."""
+    return CLUSTER if isinstance(key, str) else key.kind
+
+
+def _names(manifest: Manifest) -> tuple[str, str]:
+    metadata = manifest.get("metadata") or {}
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _cluster_key(_: str, manifest: Manifest) -> str:
+    return _names(manifest)[1]
+
+
+def _binding_key(kind: str, manifest: Manifest) -> BindingKey:
+    namespace, name = _names(manifest)
+    return BindingKey(kind, namespace if kind == RESOURCE_BINDING else "", name)
+
+
+def _policy_key(kind: str, manifest: Manifest) -> PolicyKey:
+    namespace, name = _names(manifest)
+    return PolicyKey(kind, namespace if kind == PROPAGATION_POLICY else "", name)

@@ -1,0 +1,195 @@
+"""The event source: kopf watches, and everything it delivers leaves through one function.
+
+The only importer of kopf. Handlers are ``on.event`` alone and return nothing, so that kopf writes nothing
+to Karmada's objects: no finalizer, no annotation, no status. What kopf does not do is done around it:
+
+- discovery is awaited before kopf starts (``resync``), since it never finds an aggregated API that comes
+  up later;
+- its back-off never runs out, because it would otherwise end after a minute of errors;
+- when it ends all the same, ``run`` starts it again.
+
+kopf's own runner regards every task of the loop as its own and cancels it at exit, so its root tasks are
+run here instead. docs/decisions/0003-kopf.md has the measurements behind this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+
+import kopf
+
+log = logging.getLogger(__name__)
+
+Sink = Callable[[str, str | None, Mapping[str, Any]], None]
+"""Takes the kind, the event's type (None for a listed object) and the object's manifest."""
+
+_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_TOKEN_LIFE: Final = timedelta(minutes=5)
+
+
+class Watched(Protocol):
+    """A kind to watch."""
+
+    @property
+    def group(self) -> str:
+        """Its API group."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        ...
+
+    @property
+    def plural(self) -> str:
+        """Its name in URLs."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        ...
+
+
+class Login(Protocol):
+    """Credentials, as the connection to the API server knows them."""
+
+    server: str
+    ca_path: str | None
+    certificate_path: str | None
+    private_key_path: str | None
+    token: str | None
+    insecure: bool
+    proxy_url: str | None
+
+
+class _Endless:
+    """Back-off times that grow and then stay; each iteration starts anew."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from _BACKOFFS
+        while True:
+            yield _BACKOFFS[-1]
+
+
+class _NoDiff(kopf.DiffBaseStorage):
+    """Keeps no last-handled state: no handler here looks at differences, and computing them is costly."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence({})
+
+    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        return None
+
+
+class KopfWatch:
+    """Watches kinds and hands every event to a sink, in the order in which each object changed."""
+
+    def __init__(
+        self,
+        resources: Sequence[Watched],
+        sink: Sink,
+        *,
+        login: Callable[[], Awaitable[Login]],
+        before_start: Callable[[], Awaitable[None]],
+        after_start: Callable[[], None],
+    ) -> None:
+        """Take what is watched and who is told.
+
+        Args:
+            resources: The kinds.
+            sink: Called on the event loop for every event; must be quick and must not raise.
+            login: Returns credentials that are valid now.
+            before_start: Returns when every kind is served; awaited before every start.
+            after_start: Called after every start; kopf has then taken over the process's signal handlers.
+        """
+        self._resources = resources
+        self._sink = sink
+        self._login = login
+        self._before_start = before_start
+        self._after_start = after_start
+        self._running = False
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps events from arriving, None if nothing that is known of."""
+        return None if self._running else "kopf is not running"
+
+    async def run(self) -> None:
+        """Watch until cancelled; whatever ends kopf is logged and kopf is started again."""
+        restarts = 0
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._before_start()
+            started = loop.time()
+            try:
+                await self._run_once()
+                log.warning("kopf stopped, starting it again")
+            except Exception as error:  # noqa: BLE001 (whatever ends kopf must not end the scheduler)
+                log.warning("kopf failed, starting it again", extra={"error": repr(error)})
+            restarts = 0 if loop.time() - started > 60 else restarts + 1
+            await asyncio.sleep(_RESTART_SECONDS[min(restarts, len(_RESTART_SECONDS) - 1)])
+
+    async def _run_once(self) -> None:
+        tasks = await kopf.spawn_tasks(
+            registry=self._registry(), settings=_settings(), clusterwide=True, standalone=True
+        )
+        self._after_start()
+        self._running = True
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._running = False
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in done:
+            await task
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+
+        async def login(**_: Any) -> kopf.ConnectionInfo:
+            found = await self._login()
+            return kopf.ConnectionInfo(
+                server=found.server,
+                ca_path=found.ca_path,
+                insecure=found.insecure,
+                certificate_path=found.certificate_path,
+                private_key_path=found.private_key_path,
+                token=found.token,
+                proxy_url=found.proxy_url,
+                expiration=datetime.now(UTC) + _TOKEN_LIFE if found.token else None,
+            )
+
+        kopf.on.login(registry=registry)(login)
+        for resource in self._resources:
+            handler = self._handler(resource.kind)
+            kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)(handler)
+        return registry
+
+    def _handler(self, kind: str) -> Callable[..., Awaitable[None]]:
+        sink = self._sink
+
+        async def deliver(*, event: kopf.RawEvent, **_: Any) -> None:
+            sink(kind, event["type"], event["object"])
+
+        return deliver
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    settings.persistence.diffbase_storage = _NoDiff()
+    settings.networking.error_backoffs = _Endless()
+    settings.process.ultimate_exiting_timeout = None
+    return settings
