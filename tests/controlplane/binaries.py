@@ -1,0 +1,265 @@
+"""The programs of the control plane, built once per machine from the pins in tools/go.mod.
+
+They live outside the work tree, in a folder named by everything that decides what is in
+them, so a second checkout with the same pins builds nothing. Beside them lies the part of
+Karmada that is data: its CRDs and webhook configurations, taken from the module it was
+built from and kept as JSON, so a cleaned module cache does no harm and starting a control
+plane parses no YAML.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from . import golang
+
+TOOLS = Path(__file__).parent / "tools"
+KARMADA = "github.com/karmada-io/karmada"
+NAMES = (
+    "server",  # etcd
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kubectl",
+    "aggregated-apiserver",
+    "webhook",
+    "controller-manager",
+    "scheduler",
+    "scheduler-estimator",
+)
+BUILD_FLAGS = (
+    "-trimpath",
+    # Upstream's own build has this tag; without it karmada-scheduler panics at its first estimator call.
+    "-tags=kubernetes_protomessage_one_more_release",
+    # Members report this version as theirs; the default would be v0.0.0-master+$Format:%H$.
+    "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v1.35.3",
+)
+COST = "about 3 minutes to download and 5 to build on two cores, 630 MB of programs and 6 GB of Go caches"
+NEEDED_BYTES = 7 << 30
+WEBHOOK_HOST = "karmada-webhook.karmada-system.svc:443"
+CA_BUNDLE = "CA-BUNDLE"
+FORMAT = "1"  # raise it when the layout of the folder changes
+
+Manifest = dict[str, Any]
+
+
+class BuildError(RuntimeError):
+    """The programs could not be built; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """A folder with every program of NAMES, and Karmada's manifests."""
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Return the path of one program of NAMES."""
+        if name not in NAMES:
+            raise KeyError(f"{name}: not one of {', '.join(NAMES)}")
+        return self.folder / name
+
+    def manifests(self, kind: str) -> list[Manifest]:
+        """Return Karmada's manifests of one kind; the caller may change them."""
+        everything: list[Manifest] = json.loads((self.folder / "manifests.json").read_text())
+        return [manifest for manifest in everything if manifest["kind"] == kind]
+
+
+def cache_folder() -> Path:
+    """Return where built programs are kept, for all checkouts of this user."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "karmada-pyscheduler" / "controlplane"
+
+
+def ensure(*, quiet: bool = False) -> Binaries:
+    """Return the programs, building them first if this machine does not have them yet.
+
+    Args:
+        quiet: Say nothing unless something has to be built.
+
+    Raises:
+        BuildError: With the end of Go's output and what to do about it.
+    """
+    ready = Binaries(cache_folder() / _key())
+    if not ready.folder.is_dir():
+        with _lock(cache_folder()):
+            if not ready.folder.is_dir():  # another checkout may have built it meanwhile
+                _build(ready.folder)
+    if not quiet:
+        print(f"Control plane programs: {ready.folder}")
+    return ready
+
+
+def _key() -> str:
+    ingredients = hashlib.sha256()
+    for name in ("go.mod", "go.sum"):
+        ingredients.update((TOOLS / name).read_bytes())
+    ingredients.update("\0".join((*BUILD_FLAGS, platform.system(), platform.machine(), FORMAT)).encode())
+    return ingredients.hexdigest()[:16]
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"Another build holds {lock.name}; waiting for it ...", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(folder: Path) -> None:
+    say = _Progress()
+    say(f"Building etcd, Kubernetes and Karmada, once for this machine: {COST}.")
+    free = shutil.disk_usage(folder.parent).free
+    if free < NEEDED_BYTES:
+        say(f"Only {free >> 30} GB are free in {folder.parent}; this may not be enough.")
+    try:
+        go = golang.find(wanted=golang.wanted_version(TOOLS / "go.mod"), cache=folder.parent, say=say)
+    except golang.GoError as error:
+        raise BuildError(str(error)) from error
+    say(f"Go {'.'.join(map(str, go.version))} ({go.origin})")
+    unfinished = folder.with_name(folder.name + ".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    _compile(go, unfinished, say)
+    if missing := [name for name in NAMES if not (unfinished / name).is_file()]:
+        raise BuildError(f"go build ended well but made no {', '.join(missing)} in {unfinished}")
+    (unfinished / "manifests.json").write_text(json.dumps(_karmada_manifests(go)))
+    unfinished.rename(folder)
+    say(f"Done: {folder}")
+
+
+def _compile(go: golang.Go, into: Path, say: _Progress) -> None:
+    command = [str(go.executable), "build", "-v", *BUILD_FLAGS, "-o", str(into), "tool"]
+    last_lines: deque[str] = deque(maxlen=30)
+    with subprocess.Popen(
+        command,
+        cwd=TOOLS,
+        env=go.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as build:
+        assert build.stdout is not None
+        try:
+            with say.watching(into):
+                _follow(build.stdout, last_lines, say)
+        except BaseException:
+            build.terminate()
+            raise
+    if build.returncode != 0:
+        raise BuildError(
+            f"`{' '.join(command)}` in {TOOLS} ended with status {build.returncode}. The end of its output:\n\n"
+            + "\n".join(f"    {line}" for line in last_lines)
+            + "\n\nModules come from GOPROXY (`go env GOPROXY`), so check that it can be reached from here, and that\n"
+            "the disk has room for Go's caches (`go env GOCACHE GOMODCACHE`). What was built so far is kept:\n"
+            "running the same command again goes on from there."
+        )
+
+
+def _follow(output: IO[str], last_lines: deque[str], say: _Progress) -> None:
+    for line in output:
+        last_lines.append(line.rstrip())
+        if line.startswith("go: downloading"):
+            say.downloaded += 1
+        elif not line.startswith("go:"):
+            say.compiled += 1
+
+
+def _karmada_manifests(go: golang.Go) -> list[Manifest]:
+    """Return the CRDs, conversion patches applied, and the webhook configurations, as Karmada ships them.
+
+    What differs from run to run is left for whoever applies them: the host in the URLs is WEBHOOK_HOST,
+    and CA_BUNDLE stands for the certificate.
+    """
+    answer = subprocess.run(
+        [go.executable, "list", "-m", "-f", "{{.Dir}}", KARMADA],
+        cwd=TOOLS,
+        env=go.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    karmada = Path(answer.stdout.strip())
+    crds = karmada / "charts" / "karmada" / "_crds"
+    patches = {
+        patch["metadata"]["name"]: patch for path in crds.glob("patches/*.yaml") for patch in _documents(path)
+    }
+    manifests = [document for path in sorted(crds.glob("bases/**/*.yaml")) for document in _documents(path)]
+    for crd in manifests:
+        if patch := patches.get(crd["metadata"]["name"]):
+            crd["spec"]["conversion"] = patch["spec"]["conversion"]
+    return manifests + _documents(karmada / "artifacts" / "deploy" / "webhook-configuration.yaml")
+
+
+def _documents(path: Path) -> list[Manifest]:
+    text = path.read_text()
+    for word, value in {
+        "name": "karmada-webhook",
+        "namespace": "karmada-system",
+        "caBundle": CA_BUNDLE,
+    }.items():
+        text = text.replace(f"{{{{{word}}}}}", value)
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+class _Progress:
+    """Lines with the time since the start; while Go works, one line every ten seconds."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self.downloaded = 0
+        self.compiled = 0
+
+    def __call__(self, line: str) -> None:
+        minutes, seconds = divmod(int(time.monotonic() - self._start), 60)
+        print(f"  {minutes}:{seconds:02} {line}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def watching(self, folder: Path) -> Iterator[None]:
+        done = threading.Event()
+        reporter = threading.Thread(target=self._report, args=(folder, done), daemon=True)
+        reporter.start()
+        try:
+            yield
+        finally:
+            done.set()
+            reporter.join()
+
+    def _report(self, folder: Path, done: threading.Event) -> None:
+        last = ""
+        while not done.wait(10):
+            finished = sorted(path.name for path in folder.iterdir())
+            if not self.compiled:
+                line = f"downloading: {self.downloaded} modules so far"
+            else:
+                line = f"building: {self.compiled} packages"
+                line += f"; {len(finished)} of {len(NAMES)} programs" + (
+                    f" ({', '.join(finished)})" if finished else ""
+                )
+            if line != last:
+                self(line)
+            last = line
+
+
+__all__ = ["Binaries", "BuildError", "Manifest", "cache_folder", "ensure"]

@@ -1,0 +1,433 @@
+"""A real Karmada control plane as local processes: no containers, no DNS, no root.
+
+    with ControlPlane(folder) as karmada:
+        karmada.add(RealMember("real1"), SimulatedMember("sim1", region="ra"))
+        karmada.start_karmada_scheduler()
+        karmada.client.apply({...})
+
+It owns every process it starts, and all files are under its folder. Functions that wait
+look at the processes while they wait, so a program that died is reported at once, with
+the end of its log, and not as a timeout.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import requests
+
+from . import binaries, karmada, simulated
+from .api import Object
+from .apiserver import ApiServer, Site, front_flags
+from .members import Member, Node, RealMember
+from .pki import ADMIN_GROUP, Authority
+from .processes import Process, Supervisor, free_port
+from .simulated import Agents, SimulatedMember
+from .waiting import wait_for
+
+T = TypeVar("T")
+
+
+class ControlPlane:
+    """One control plane, running while its `with` block runs.
+
+    Attributes:
+        folder: Everything on disk; logs are in logs/.
+        client: The harness' client, as an administrator.
+        kubeconfig: An administrator's kubeconfig.
+        members: The real members by name.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        feature_gates: Mapping[str, bool] | None = None,
+        extra_flags: Mapping[str, Sequence[str]] | None = None,
+        audit_log: bool = False,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Prepare a control plane; entering the `with` block starts it.
+
+        Args:
+            folder: Where to put everything; must be empty or not exist yet.
+            feature_gates: Beside (or instead of) karmada.DEFAULT_FEATURE_GATES; for controller-manager,
+                webhook and karmada-scheduler.
+            extra_flags: Program name (see binaries.NAMES) to flags that come last and so win.
+            audit_log: Whether every request goes to logs/audit.log.
+            say: Called with one line per step.
+        """
+        self.folder = folder.resolve()
+        self.feature_gates = {**karmada.DEFAULT_FEATURE_GATES, **(feature_gates or {})}
+        self.members: dict[str, Member] = {}
+        self.simulated: dict[str, SimulatedMember] = {}
+        self.audit_log = self.folder / "logs" / "audit.log" if audit_log else None
+        self._extra_flags = extra_flags or {}
+        self._say = say
+
+    def __enter__(self) -> Self:
+        """Start everything up to and including the controller managers; no scheduler yet."""
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise FileExistsError(f"{self.folder} is not empty; a control plane wants a folder of its own")
+        self.binaries = binaries.ensure(quiet=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._supervisor = Supervisor(self.folder / "logs")
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End every process."""
+        self.stop()
+
+    # -- starting and stopping ------------------------------------------------------------------
+
+    def _start(self) -> None:
+        etcd_port, webhook_port, aggregated_port = free_port(), free_port(), free_port()
+        self.authority = Authority(self.folder / "pki")
+        self._site = Site(
+            folder=self.folder,
+            supervisor=self._supervisor,
+            binaries=self.binaries,
+            authority=self.authority,
+            server=self.authority.issue("system:karmada:server", server=True),
+            admin=self.authority.issue("system:admin", groups=[ADMIN_GROUP]),
+            service_account_keys=self.authority.key_pair("service-account"),
+            etcd=f"http://127.0.0.1:{etcd_port}",
+        )
+        self._run(
+            "etcd",
+            "server",
+            karmada.etcd_flags(folder=self.folder / "etcd", client_port=etcd_port, peer_port=free_port()),
+        )
+        self._wait_http(f"{self._site.etcd}/health", "etcd")
+        front_proxy = self.authority.issue("front-proxy-client")
+        flags = front_flags(self._site, front_proxy=front_proxy, audit_log=self.audit_log)
+        self._front = ApiServer("karmada", self._site, [*flags, *self._extra_flags.get("kube-apiserver", ())])
+        self.client, self.kubeconfig = self._front.client, self._front.kubeconfig
+        self._agents = Agents(self.client)
+        self._front.start()
+        self._front.wait_ready(self.check)
+        self._say("etcd and kube-apiserver are up")
+        self._bootstrap(webhook_port=webhook_port, aggregated_port=aggregated_port)
+
+    def _bootstrap(self, *, webhook_port: int, aggregated_port: int) -> None:
+        """Turn a kube-apiserver into Karmada's: its types, its own API server, webhooks, controllers."""
+        webhook = f"https://127.0.0.1:{webhook_port}"
+        for manifest in karmada.namespaces():
+            self.client.apply(manifest)
+        crds = self._manifests("CustomResourceDefinition", webhook)
+        self._in_parallel(self.client.create, crds)
+        for manifest in karmada.aggregation(port=aggregated_port, ca_bundle=self.authority.bundle):
+            self.client.apply(manifest)
+        self._run(
+            "karmada-aggregated-apiserver",
+            "aggregated-apiserver",
+            karmada.aggregated_apiserver_flags(
+                kubeconfig=self._system_kubeconfig("karmada-aggregated-apiserver"),
+                etcd=self._site.etcd,
+                server=self._site.server,
+                port=aggregated_port,
+            ),
+        )
+        health_port = free_port()
+        gates = karmada.gates_flag(self.feature_gates)
+        self._wait_established(len(crds))
+        self._run(
+            "karmada-webhook",
+            "webhook",
+            [
+                *karmada.webhook_flags(
+                    kubeconfig=self._system_kubeconfig("karmada-webhook"),
+                    certificates=self._webhook_certificates(),
+                    port=webhook_port,
+                    health_port=health_port,
+                ),
+                *gates,
+            ],
+        )
+        self._run(
+            "kube-controller-manager",
+            "kube-controller-manager",
+            karmada.kube_controller_manager_flags(
+                kubeconfig=self._system_kubeconfig("kube-controller-manager"),
+                server=self._site.server,
+                port=free_port(),
+            ),
+        )
+        self._wait_aggregated()
+        health_port = free_port()
+        self._run(
+            "karmada-controller-manager",
+            "controller-manager",
+            [
+                *karmada.controller_manager_flags(
+                    kubeconfig=self._system_kubeconfig("karmada-controller-manager"), health_port=health_port
+                ),
+                *gates,
+            ],
+        )
+        self._wait_http(f"{webhook}/readyz", "karmada-webhook")
+        configurations = [
+            manifest
+            for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+            for manifest in self._manifests(kind, webhook)
+        ]
+        self._in_parallel(self.client.create, configurations)
+        self._wait_http(f"http://127.0.0.1:{health_port}/healthz", "karmada-controller-manager")
+        self._say("Karmada's API server, webhooks and controllers are up")
+
+    def stop(self) -> None:
+        """End every process: clients first and asked, API servers and etcd killed."""
+        servers = {"etcd", "karmada", *self.members}
+        if hasattr(self, "_agents"):
+            self._agents.stop()
+        for member in self.members.values():
+            member.stop_loops()
+        clients = [process for process in self._supervisor.processes if process.name not in servers]
+        self._in_parallel(lambda process: process.stop(timeout=5), clients)
+        self._supervisor.close()
+        if hasattr(self, "_agents"):
+            self._agents.close()
+            self.client.close()
+        for member in self.members.values():
+            member.close()
+
+    def check(self) -> None:
+        """Raise processes.ProcessDiedError if any program ended that nobody asked to."""
+        self._supervisor.check()
+
+    def wait_for(
+        self,
+        probe: Callable[[], T],
+        what: str,
+        *,
+        timeout: float = 15.0,
+        until: Callable[[T], object] = bool,
+    ) -> T:
+        """Wait as waiting.wait_for does, and complain at once when a program dies."""
+        return wait_for(probe, what, timeout=timeout, until=until, check=self.check)
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """Every program running, oldest first."""
+        return self._supervisor.processes
+
+    def spawn(self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Process:
+        """Start any further program under the same care: log file, death notice, end with us."""
+        return self._supervisor.spawn(name, argv, env)
+
+    def forget(self, process: Process) -> None:
+        """Drop a program that has ended from the list, so that its name is free again."""
+        self._supervisor.forget(process)
+
+    # -- members --------------------------------------------------------------------------------
+
+    def add(self, *members: RealMember | SimulatedMember, agents: bool = True) -> None:
+        """Start and join members, all at once, and wait until Karmada takes them for ready.
+
+        Args:
+            members: What to add.
+            agents: Whether the harness plays the agent of the simulated ones; without, their Works
+                stay unanswered, which is cheaper.
+        """
+        real = [Member(spec, self._site) for spec in members if isinstance(spec, RealMember)]
+        unreal = [spec for spec in members if isinstance(spec, SimulatedMember)]
+        self.members |= {member.name: member for member in real}
+        self._in_parallel(lambda member: member.start(self.check), real)
+        if unreal:
+            simulated.register(self.client, unreal, self.check)
+            self.simulated |= {spec.name: spec for spec in unreal}
+            if agents:
+                self._agents.serve(unreal)
+        self._in_parallel(lambda member: member.join(self.client, self.check), real)
+
+    def add_member(self, name: str, *, nodes: Iterable[Node] = (Node(), Node()), **fields: Any) -> Member:
+        """Start and join one real member; the fields are those of RealMember."""
+        self.add(RealMember(name, nodes=tuple(nodes), **fields))
+        return self.members[name]
+
+    def add_simulated_member(self, name: str, **fields: Any) -> SimulatedMember:
+        """Add one simulated member; the fields are those of SimulatedMember."""
+        self.add(SimulatedMember(name, **fields))
+        return self.simulated[name]
+
+    # -- identities -----------------------------------------------------------------------------
+
+    def kubeconfig_for(self, common_name: str, groups: Sequence[str] = ()) -> Path:
+        """Write a kubeconfig with a client certificate for a user; what it may do is up to RBAC."""
+        credentials = self.authority.issue(common_name, groups=groups)
+        name = credentials.certificate.stem
+        return self._site.kubeconfig(name, server=self._front.url, user=credentials)
+
+    def kubeconfig_for_scheduler(self, user: str, *, lease: str | None = None) -> Path:
+        """Write a kubeconfig for a user who may do what a scheduler needs and nothing else.
+
+        Args:
+            user: The certificate's common name.
+            lease: The Lease it may hold; by default named as the user.
+        """
+        for manifest in karmada.scheduler_roles(user, lease=lease or user):
+            self.client.apply(manifest)
+        return self.kubeconfig_for(user)
+
+    # -- schedulers and estimators --------------------------------------------------------------
+
+    def start_karmada_scheduler(
+        self,
+        name: str = "default-scheduler",
+        *flags: str,
+        kubeconfig: Path | None = None,
+        leader_elect: bool = False,
+        with_estimators: bool = False,
+    ) -> Process:
+        """Start upstream's karmada-scheduler and wait until it is healthy.
+
+        Args:
+            name: Its --scheduler-name.
+            flags: Further flags; they win.
+            kubeconfig: By default its usual identity, a member of system:masters.
+            leader_elect: Whether it takes the Lease `karmada-scheduler` first. Its Lease is not given
+                back at the end, so the next one waits 15 s.
+            with_estimators: Whether it asks the estimators of real members.
+        """
+        health_port = free_port()
+        process = self._run(
+            f"karmada-scheduler-{name}",
+            "scheduler",
+            [
+                *karmada.scheduler_flags(
+                    kubeconfig=kubeconfig or self._system_kubeconfig("karmada-scheduler"),
+                    name=name,
+                    metrics_port=free_port(),
+                    health_port=health_port,
+                ),
+                f"--leader-elect={str(leader_elect).lower()}",
+                *karmada.gates_flag(self.feature_gates),
+                *(self.estimator_client_flags() if with_estimators else ()),
+                *flags,
+            ],
+        )
+        self._wait_http(f"http://127.0.0.1:{health_port}/healthz", process.name)
+        return process
+
+    def start_estimator(self, member: str) -> Process:
+        """Start karmada-scheduler-estimator for a real member, with the Service schedulers find it by."""
+        port = free_port()
+        self.client.apply(
+            karmada.external_service(
+                f"karmada-scheduler-estimator-{member}",
+                [{"port": karmada.ESTIMATOR_PORT, "targetPort": port}],
+            )
+        )
+        process = self._run(
+            f"karmada-scheduler-estimator-{member}",
+            "scheduler-estimator",
+            karmada.estimator_flags(
+                kubeconfig=self.members[member].kubeconfig,
+                member=member,
+                server=self._site.server,
+                ca=self.authority.certificate,
+                port=port,
+            ),
+        )
+        self.wait_for(lambda: "Listening port" in process.log.read_text(), f"{process.name} to listen")
+        return process
+
+    def estimator_client_flags(self) -> list[str]:
+        """Return the flags with which a scheduler finds and trusts the estimators."""
+        credentials = self.authority.issue("system:karmada:karmada-scheduler-grpc", groups=[ADMIN_GROUP])
+        return karmada.estimator_client_flags(credentials=credentials, ca=self.authority.certificate)
+
+    # -- the API server -------------------------------------------------------------------------
+
+    def kill_apiserver(self) -> None:
+        """End kube-apiserver, as a crash would. restart_apiserver() brings it back."""
+        self._front.kill()
+
+    def restart_apiserver(self) -> None:
+        """End kube-apiserver if it runs, start it again at the same address, and wait until it serves clusters."""
+        self._front.kill()
+        self._front.start()
+        self._front.wait_ready(self.check)
+        self._wait_aggregated()
+
+    def kubectl(self, *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None) -> str:
+        """Run kubectl and return what it prints; what it complains about becomes an exception."""
+        command = [
+            str(self.binaries.path("kubectl")),
+            f"--kubeconfig={kubeconfig or self.kubeconfig}",
+            *arguments,
+        ]
+        answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        if answer.returncode != 0:
+            raise RuntimeError(
+                f"kubectl {' '.join(arguments)}: status {answer.returncode}: {answer.stderr.strip()}"
+            )
+        return answer.stdout
+
+    # -- helpers --------------------------------------------------------------------------------
+
+    def _run(self, name: str, program: str, flags: Sequence[str]) -> Process:
+        argv = [str(self.binaries.path(program)), *flags, *self._extra_flags.get(program, ())]
+        return self._supervisor.spawn(name, argv)
+
+    def _system_kubeconfig(self, component: str) -> Path:
+        return self.kubeconfig_for(f"system:karmada:{component}", [ADMIN_GROUP])
+
+    def _webhook_certificates(self) -> Path:
+        folder = self.folder / "pki" / "webhook"
+        folder.mkdir()
+        shutil.copy(self._site.server.certificate, folder / "tls.crt")
+        shutil.copy(self._site.server.key, folder / "tls.key")
+        return folder
+
+    def _manifests(self, kind: str, webhook: str) -> list[Object]:
+        return [
+            karmada.filled_in(manifest, webhook=webhook, ca_bundle=self.authority.bundle)
+            for manifest in self.binaries.manifests(kind)
+        ]
+
+    def _in_parallel(self, act: Callable[[T], object], items: Sequence[T]) -> None:
+        if items:
+            with ThreadPoolExecutor(max_workers=min(8, len(items))) as pool:
+                list(pool.map(act, items))
+
+    def _wait_http(self, url: str, name: str, timeout: float = 60) -> None:
+        def probe() -> int:
+            with requests.Session() as session:
+                session.trust_env = False
+                return session.get(url, verify=str(self.authority.certificate), timeout=2).status_code
+
+        wait_for(
+            probe, f"{name} to answer at {url}", until=lambda s: s == 200, timeout=timeout, check=self.check
+        )
+
+    def _wait_established(self, count: int) -> None:
+        def established() -> int:
+            crds = self.client.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+            conditions = [item for crd in crds for item in crd.get("status", {}).get("conditions") or []]
+            return sum(item["type"] == "Established" and item["status"] == "True" for item in conditions)
+
+        self.wait_for(
+            established, f"{count} resource types to be served", until=lambda n: n >= count, timeout=30
+        )
+
+    def _wait_aggregated(self) -> None:
+        self.wait_for(
+            lambda: self.client.list(karmada.CLUSTERS),
+            "the aggregated API server to serve clusters",
+            until=lambda clusters: clusters is not None,
+            timeout=60,
+        )

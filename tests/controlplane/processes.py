@@ -1,0 +1,188 @@
+"""The processes of a control plane: started together, watched, and never left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+GUARD = Path(__file__).parent / "guard.py"
+# Below the ports the kernel hands to outgoing connections (32768 and up on Linux): one of those
+# could be taken between choosing it here and the program binding it.
+PORTS = range(20000, 32000)
+LOG_LINES = 25
+
+
+class ProcessDiedError(RuntimeError):
+    """A process ended although nobody asked it to."""
+
+
+class Process:
+    """One running program, with its log.
+
+    Attributes:
+        name: What people call it, also the stem of its log file.
+        log: Everything it wrote to standard output and error.
+    """
+
+    def __init__(
+        self, name: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str], group: int
+    ) -> None:
+        self.name = name
+        self.argv = tuple(argv)
+        self.env = dict(env)
+        self.log = log
+        self.asked_to_stop = False
+        with log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self.env,
+                process_group=group,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process id, valid while it runs."""
+        return self._popen.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """How it ended (negative: by that signal), or None while it runs."""
+        return self._popen.poll()
+
+    def log_tail(self, lines: int = LOG_LINES) -> str:
+        """Return the last lines of its log."""
+        text = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(f"    {line[:2000]}" for line in text[-lines:]) or "    (nothing)"
+
+    def check(self) -> None:
+        """Raise ProcessDiedError, with the end of the log, if it ended unasked."""
+        status = self.exit_status
+        if status is not None and not self.asked_to_stop:
+            raise ProcessDiedError(
+                f"{self.name} (pid {self.pid}) ended with status {status}. The end of {self.log}:\n{self.log_tail()}"
+            )
+
+    def stop(self, timeout: float = 10.0) -> int:
+        """Ask it to end (SIGTERM), insist after the timeout (seconds), and return its exit status."""
+        self.asked_to_stop = True
+        if self._popen.poll() is None:
+            self._popen.terminate()
+        try:
+            return self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return self.kill()
+
+    def kill(self) -> int:
+        """End it at once (SIGKILL) and return its exit status."""
+        self.asked_to_stop = True
+        if self._popen.poll() is None:
+            self._popen.kill()
+        return self._popen.wait()
+
+
+class Supervisor:
+    """Starts processes, knows when one died, and ends all of them however it ends itself."""
+
+    def __init__(self, logs: Path) -> None:
+        logs.mkdir(parents=True, exist_ok=True)
+        self._logs = logs
+        self._processes: list[Process] = []
+        self._lock = threading.Lock()
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(GUARD)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._guard.stdout is not None
+        if self._guard.stdout.readline() != b"ready\n":
+            raise ProcessDiedError(f"{GUARD} did not start")
+
+    def spawn(self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Process:
+        """Start a program; its log is logs/<name>.log, appended to if the name ran before.
+
+        Args:
+            name: Unique among the running ones.
+            argv: The command.
+            env: Variables beside those of the harness.
+        """
+        process = Process(
+            name,
+            argv,
+            log=self._logs / f"{name}.log",
+            env={**os.environ, **(env or {})},
+            group=self._guard.pid,
+        )
+        with self._lock:
+            self._processes.append(process)
+        return process
+
+    def forget(self, process: Process) -> None:
+        """Watch a process no longer; it has ended and was looked at."""
+        with self._lock:
+            if process in self._processes:
+                self._processes.remove(process)
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """Every process started so far and not forgotten, oldest first."""
+        with self._lock:
+            return tuple(self._processes)
+
+    def check(self) -> None:
+        """Raise ProcessDiedError if any process ended unasked."""
+        for process in self.processes:
+            process.check()
+
+    def close(self) -> None:
+        """End everything that still runs, at once."""
+        for process in self.processes:
+            process.asked_to_stop = True
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        self._guard.wait()
+        if self._guard.stdout is not None:
+            self._guard.stdout.close()
+        for process in self.processes:
+            process.kill()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End everything."""
+        self.close()
+
+
+_handed_out: set[int] = set()
+_handing_out = threading.Lock()
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nothing listens on and that was not returned before."""
+    with _handing_out:
+        for port in random.sample(PORTS, k=200):
+            if port in _handed_out:
+                continue
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+            _handed_out.add(port)
+            return port
+    raise RuntimeError(f"no free port between {PORTS.start} and {PORTS.stop}")

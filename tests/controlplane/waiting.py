@@ -1,0 +1,69 @@
+"""Waiting for something to become true, with a deadline and a useful complaint."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import requests
+
+from .api import ApiError
+
+T = TypeVar("T")
+
+
+class WaitTimeoutError(AssertionError):
+    """It did not become true in time; the message holds the last state seen."""
+
+
+def wait_for(
+    probe: Callable[[], T],
+    what: str,
+    *,
+    timeout: float = 15.0,
+    until: Callable[[T], object] = bool,
+    check: Callable[[], None] | None = None,
+    interval: float = 0.1,
+) -> T:
+    """Call probe until its answer satisfies `until`, and return that answer.
+
+    A probe may also fail an assertion or a request; that counts as "not yet" and is what the
+    complaint shows.
+
+    Args:
+        probe: Looks at the world.
+        what: What is waited for, for the complaint: "waited 15 s for <what>".
+        timeout: Seconds.
+        until: Judges the answer; by default its truth.
+        check: Called before each look; what it raises ends the wait (a dead process, say).
+        interval: Seconds between looks.
+
+    Raises:
+        WaitTimeoutError: With the last answer or failure.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        if check is not None:
+            check()
+        failure: Exception | None = None
+        try:
+            answer = probe()
+            if until(answer):
+                return answer
+            last = _shown(answer)
+        except (AssertionError, ApiError, requests.RequestException, KeyError) as error:
+            failure = error
+            last = f"{type(error).__name__}: {error}"
+        if time.monotonic() >= deadline:
+            raise WaitTimeoutError(f"waited {timeout:g} s for {what}; last seen:\n{last}") from failure
+        time.sleep(interval)
+
+
+def _shown(answer: object) -> str:
+    try:
+        text = json.dumps(answer, indent=1, default=str)
+    except (TypeError, ValueError):
+        text = repr(answer)
+    return text if len(text) <= 6000 else text[:6000] + " ..."
