@@ -13,7 +13,7 @@ help: ## print the targets
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else 0'
-	$(PYTHON) -m venv --clear $(VENV)
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
@@ -39,3 +39,19 @@ check: install ## format, lint, types, import contracts, fast tests
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/pytest -q -m "not e2e"
+
+.PHONY: binaries
+binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
+	@$(BIN)/python -m tests.controlplane binaries
+
+.PHONY: controlplane
+controlplane: install ## start a real Karmada control plane and keep it until Ctrl-C (ARGS=--help)
+	@exec $(BIN)/python -m tests.controlplane up $(ARGS)
+
+.PHONY: demo
+demo: install ## two schedulers side by side on a real control plane (ARGS=--keep to look around)
+	@exec $(BIN)/python -m tests.controlplane.demo $(ARGS)
+
+.PHONY: test
+test: binaries ## every test, those on the real control plane included
+	$(BIN)/pytest -q

@@ -114,7 +114,7 @@ def front_flags(site: Site, *, front_proxy: Credentials, audit_log: Path | None)
     if audit_log is not None:
         policy = site.folder / "audit-policy.json"
         policy.write_text(json.dumps(AUDIT_POLICY))
-        flags += [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log}", "--audit-log-mode=batch"]
+        flags += [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log}"]
     return flags
 
 

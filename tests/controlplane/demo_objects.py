@@ -1,0 +1,117 @@
+"""What the demo applies, and what must come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .api import Object
+
+NAMESPACE = "demo"
+DEFAULT, MINE = "default-scheduler", "my-scheduler"
+Placed = Mapping[str, int]  # cluster name to replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One Deployment with the policy of the same name."""
+
+    name: str
+    replicas: int
+    policy_says: str | None  # schedulerName in the policy, None for not given
+    placement: Mapping[str, Any]
+    belongs_to: str  # the scheduler that must place it
+    user: str  # whom the API server must have seen writing the placement
+    expected: str  # the placement that must come of it, in words
+    as_expected: Callable[[Placed], bool]
+
+    def manifests(self) -> list[Object]:
+        """Return the policy and the Deployment, in the order to apply them."""
+        metadata = {"name": self.name, "namespace": NAMESPACE}
+        selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
+        policy: Object = {"resourceSelectors": [selector], "placement": dict(self.placement)}
+        if self.policy_says is not None:
+            policy["schedulerName"] = self.policy_says
+        labels = {"app": self.name}
+        requests = {"cpu": "500m", "memory": "256Mi"}
+        container = {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
+        deployment = {
+            "replicas": self.replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        }
+        return [
+            {
+                "apiVersion": "policy.karmada.io/v1alpha1",
+                "kind": "PropagationPolicy",
+                "metadata": metadata,
+                "spec": policy,
+            },
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": deployment},
+        ]
+
+
+def _spread_over_two_regions(placed: Placed) -> bool:
+    regions = {name.rstrip("0123456789") for name in placed}
+    return len(placed) == 4 and len(regions) == 2 and _simulated(placed) and set(placed.values()) == {2}
+
+
+def _simulated(placed: Placed) -> bool:
+    return all(name.startswith("sim-") for name in placed)
+
+
+KARMADA_SCHEDULER_USER = "system:karmada:karmada-scheduler"
+
+CASES = (
+    Case(
+        name="web-unset",
+        replicas=2,
+        policy_says=None,
+        placement={
+            "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
+            "spreadConstraints": [
+                {"spreadByField": "region", "minGroups": 2, "maxGroups": 2},
+                {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 4},
+            ],
+            "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        },
+        belongs_to=DEFAULT,
+        user=KARMADA_SCHEDULER_USER,
+        expected="2 replicas in each of 4 simulated clusters of 2 regions",
+        as_expected=_spread_over_two_regions,
+    ),
+    Case(
+        name="web-def",
+        replicas=9,
+        policy_says=DEFAULT,
+        placement={
+            "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
+            "replicaScheduling": {
+                "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Aggregated",
+            },
+        },
+        belongs_to=DEFAULT,
+        user=KARMADA_SCHEDULER_USER,
+        expected="all 9 replicas in 1 simulated cluster",
+        as_expected=lambda placed: list(placed.values()) == [9] and _simulated(placed),
+    ),
+    Case(
+        name="web-my",
+        replicas=12,
+        policy_says=MINE,
+        placement={
+            "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "real"}}},
+            "replicaScheduling": {
+                "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Weighted",
+                "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+            },
+        },
+        belongs_to=MINE,
+        user=MINE,
+        expected="real1:8, real2:4 (they have room for 32 and 16)",
+        as_expected=lambda placed: placed == {"real1": 8, "real2": 4},
+    ),
+)

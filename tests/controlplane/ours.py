@@ -1,0 +1,98 @@
+"""Starting the scheduler of this repository on a control plane."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from . import karmada
+from .controlplane import ControlPlane
+from .processes import Process, free_port
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """A running scheduler of ours.
+
+    Attributes:
+        process: Stop it, kill it, read its log.
+        metrics: URL of its metrics server.
+        health: URL of its health server.
+    """
+
+    process: Process
+    metrics: str
+    health: str
+
+    @property
+    def log(self) -> str:
+        """Everything it has logged so far."""
+        return self.process.log.read_text(errors="replace")
+
+    def answers(self, path: str) -> int:
+        """Return the HTTP status of a path of its health server."""
+        return self._get(self.health + path).status_code
+
+    def scrape(self) -> str:
+        """Return its metrics in the text format."""
+        return self._get(self.metrics + "/metrics").text
+
+    def _get(self, url: str) -> requests.Response:
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.get(url, timeout=5)
+
+
+def start_scheduler(
+    plane: ControlPlane,
+    *flags: str,
+    name: str = "my-scheduler",
+    lease: str | None = None,
+    process_name: str | None = None,
+    kubeconfig: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    wait_ready: bool = True,
+) -> Scheduler:
+    """Start it with an identity that may do what a scheduler needs and nothing else, and wait until it is ready.
+
+    Args:
+        plane: The control plane it is to serve.
+        flags: Further flags; they win.
+        name: Its --scheduler-name and its user's name.
+        lease: Its Lease; by default named as itself.
+        process_name: Name of the process and its log; needed for a second replica.
+        kubeconfig: Another identity.
+        env: Environment variables beside those of the harness.
+        wait_ready: Whether to wait for /readyz.
+    """
+    metrics_port, health_port = free_port(), free_port()
+    process = plane.spawn(
+        process_name or name,
+        [
+            sys.executable,
+            "-m",
+            "karmada_scheduler",
+            *karmada.scheduler_flags(
+                kubeconfig=kubeconfig or plane.kubeconfig_for_scheduler(name, lease=lease),
+                name=name,
+                metrics_port=metrics_port,
+                health_port=health_port,
+            ),
+            f"--leader-elect-resource-name={lease or name}",
+            *flags,
+        ],
+        env=env,
+    )
+    scheduler = Scheduler(process, f"http://127.0.0.1:{metrics_port}", f"http://127.0.0.1:{health_port}")
+    if wait_ready:
+        plane.wait_for(
+            lambda: scheduler.answers("/readyz"),
+            f"{process.name} to be ready (see {process.log})",
+            until=lambda status: status == 200,
+            timeout=30,
+        )
+    return scheduler

@@ -1,0 +1,15 @@
+"""Aligned tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(heading: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "  ") -> str:
+    """Return rows under a heading, each column as wide as its widest cell, two spaces between."""
+    cells = [list(heading), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
+    return "\n".join(
+        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in cells
+    )
