@@ -166,6 +166,11 @@ class Taint(NamedTuple):
     value: str = ""
     effect: str = ""
 
+    @property
+    def keeps_off(self) -> bool:
+        """Whether it keeps new bindings off; PreferNoSchedule and the like do not."""
+        return self.effect in {"NoSchedule", "NoExecute"}
+
     def __str__(self) -> str:
         """Write it as kubectl does: key=value:effect, without the parts that are empty."""
         if not self.effect:

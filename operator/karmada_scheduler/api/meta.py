@@ -23,6 +23,7 @@ SCHEDULED_CONDITION: Final = "Scheduled"
 FULLY_APPLIED_CONDITION: Final = "FullyApplied"
 
 _EMPTY: Final[Manifest] = {}
+_RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*")
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -195,6 +196,18 @@ def parse_time(value: str) -> datetime:
     if _RFC3339.fullmatch(value) is None:
         raise ValueError(f"expected an RFC 3339 time like 2026-01-31T13:00:00Z, got {value!r}")
     return datetime.fromisoformat(value)
+
+
+def compare_resource_versions(one: str, other: str) -> int:
+    """Return -1, 0 or 1: which of two resourceVersions is newer; ValueError for what is not a number.
+
+    Source: k8s.io/apimachinery v0.35.3 pkg/util/resourceversion.
+    """
+    for version in (one, other):
+        if _RESOURCE_VERSION.fullmatch(version) is None:
+            raise ValueError(f"resource version is not well formed: {version}")
+    left, right = int(one), int(other)
+    return (left > right) - (left < right)
 
 
 def format_time(moment: datetime) -> str:

@@ -1,0 +1,15 @@
+"""ClusterLocality: prefer the clusters that a binding is already on."""
+
+from __future__ import annotations
+
+from karmada_scheduler.framework import MAX_CLUSTER_SCORE, MIN_CLUSTER_SCORE, ScoreContext
+
+
+class ClusterLocality:
+    """Score present targets highest, whatever their replicas, and all others lowest."""
+
+    name = "ClusterLocality"
+
+    def score(self, context: ScoreContext, /) -> int:
+        """Rate one cluster: 100 if the binding is on it, 0 if not."""
+        return MAX_CLUSTER_SCORE if context.cluster.name in context.cycle.targets else MIN_CLUSTER_SCORE

@@ -1,0 +1,31 @@
+"""SpreadConstraint: keep a binding off clusters that lack the property by which it is spread."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada_scheduler.api.placement import SPREAD_BY_PROVIDER, SPREAD_BY_REGION, SPREAD_BY_ZONE
+from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+
+_NO_PROVIDER: Final = Result.unschedulable("cluster(s) did not have provider property")
+_NO_REGION: Final = Result.unschedulable("cluster(s) did not have region property")
+_NO_ZONES: Final = Result.unschedulable("cluster(s) did not have zones property")
+
+
+class SpreadConstraint:
+    """Filter by provider, region and zones, each only if a constraint spreads by it."""
+
+    name = "SpreadConstraint"
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse a cluster for the first constraint whose property it does not have."""
+        cluster = context.cluster
+        for constraint in context.cycle.placement.spread_constraints:
+            match constraint.spread_by_field:
+                case field if field == SPREAD_BY_PROVIDER and not cluster.provider:
+                    return _NO_PROVIDER
+                case field if field == SPREAD_BY_REGION and not cluster.region:
+                    return _NO_REGION
+                case field if field == SPREAD_BY_ZONE and not cluster.zones:
+                    return _NO_ZONES
+        return SUCCESS

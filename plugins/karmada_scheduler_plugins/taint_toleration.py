@@ -1,0 +1,26 @@
+"""TaintToleration: keep a binding off clusters whose taints it does not tolerate."""
+
+from __future__ import annotations
+
+from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+
+
+class TaintToleration:
+    """Filter by NoSchedule and NoExecute taints.
+
+    A cluster that already has the binding passes: moving it off is the taint manager's decision, not the
+    scheduler's.
+    """
+
+    name = "TaintToleration"
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse a cluster for its first taint that is not tolerated."""
+        cycle, cluster = context.cycle, context.cluster
+        if not cluster.taints or cluster.name in cycle.targets:
+            return SUCCESS
+        tolerations = cycle.placement.cluster_tolerations
+        for taint in cluster.taints:
+            if taint.keeps_off and not any(toleration.tolerates(taint) for toleration in tolerations):
+                return Result.unschedulable(f"cluster(s) had untolerated taint {{{taint}}}")
+        return SUCCESS

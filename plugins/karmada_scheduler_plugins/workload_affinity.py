@@ -1,0 +1,43 @@
+"""WorkloadAffinity: keep a binding on the clusters of its group's other workloads (gate WorkloadAffinity)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework import FilterContext, Result
+from karmada_scheduler_plugins._workload_groups import judge_by_peers
+
+_NOT_THERE: Final = Result.unschedulable(
+    "ResourceBinding with the same affinity group does not target this cluster"
+)
+
+
+class WorkloadAffinity:
+    """Filter by where the peers are: only a cluster that all scheduled peers are on passes.
+
+    A cluster that already has the binding passes. With no scheduled peer every cluster does.
+    """
+
+    name = "WorkloadAffinity"
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse a cluster that a scheduled peer is not on."""
+        group = _group(context.cycle.binding)
+        return judge_by_peers(
+            context,
+            group,
+            members=lambda peers: peers.in_affinity_group(group),
+            group_of=_group,
+            refuses=_refuses,
+        )
+
+
+def _group(binding: Binding) -> str:
+    groups = binding.spec.workload_affinity_groups
+    return groups.affinity_group if groups is not None else ""
+
+
+def _refuses(peer: Binding, cluster: str) -> Result | None:
+    targets = peer.spec.clusters
+    return _NOT_THERE if targets and all(target.name != cluster for target in targets) else None

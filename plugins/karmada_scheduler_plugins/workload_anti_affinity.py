@@ -1,0 +1,40 @@
+"""WorkloadAntiAffinity: keep a binding off the clusters of its group's other workloads (gate WorkloadAffinity)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework import FilterContext, Result
+from karmada_scheduler_plugins._workload_groups import judge_by_peers
+
+_TAKEN: Final = Result.unschedulable("cluster already has workload with the same anti-affinity group")
+
+
+class WorkloadAntiAffinity:
+    """Filter by where the peers are: a cluster that a peer is on does not pass.
+
+    A cluster that already has the binding passes.
+    """
+
+    name = "WorkloadAntiAffinity"
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse a cluster that a peer is on."""
+        group = _group(context.cycle.binding)
+        return judge_by_peers(
+            context,
+            group,
+            members=lambda peers: peers.in_anti_affinity_group(group),
+            group_of=_group,
+            refuses=_refuses,
+        )
+
+
+def _group(binding: Binding) -> str:
+    groups = binding.spec.workload_affinity_groups
+    return groups.anti_affinity_group if groups is not None else ""
+
+
+def _refuses(peer: Binding, cluster: str) -> Result | None:
+    return _TAKEN if any(target.name == cluster for target in peer.spec.clusters) else None
