@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -33,6 +33,15 @@ def _exponential(start: float, factor: float, count: int) -> list[float]:
     while len(buckets) < count:
         buckets.append(buckets[-1] * factor)
     return buckets
+
+
+class Labelled(Protocol):
+    """A verdict that has a name for a label."""
+
+    @property
+    def value(self) -> str:
+        """Upstream's name of the verdict, such as ``Unschedulable``."""
+        ...
 
 
 class Metrics:
@@ -126,6 +135,26 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+class AlgorithmObserver:
+    """Feeds upstream's three histograms of the algorithm; conforms to ``framework.runtime.Observer``."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Observe into the metrics of one process."""
+        self._metrics = metrics
+
+    def extension_point(self, point: str, code: Labelled, seconds: float, /) -> None:
+        """All plugins of a point ran."""
+        self._metrics.extension_point_duration.labels(point, code.value).observe(seconds)
+
+    def plugin(self, plugin: str, point: str, code: Labelled, seconds: float, /) -> None:
+        """One plugin ran."""
+        self._metrics.plugin_duration.labels(plugin, point, code.value).observe(seconds)
+
+    def step(self, step: str, seconds: float, /) -> None:
+        """One step of the algorithm ended."""
+        self._metrics.algorithm_duration.labels(step).observe(seconds)
 
 
 _BUILD: Final = {

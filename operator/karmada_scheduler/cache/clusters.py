@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.store import Store
-from karmada_scheduler.framework.snapshot import ClusterInfo, Snapshot
+from karmada_scheduler.framework.snapshot import Snapshot
 
 
 class ClusterCache(Store[str, Cluster]):
     """Clusters by name.
 
-    Between two changes every caller gets the same snapshot, and what it has worked out about an unchanged
-    cluster is kept from one snapshot to the next.
+    Between two changes every caller gets the same snapshot.
     """
 
     def __init__(self) -> None:
         """Start empty."""
         super().__init__(lambda cluster: cluster.name)
-        self._infos: dict[str, ClusterInfo] = {}
         self._generation = 0
         self._snapshot: Snapshot | None = None
         self._terminating: frozenset[str] = frozenset()
@@ -26,7 +24,7 @@ class ClusterCache(Store[str, Cluster]):
         """Return all clusters as they are now, sorted by name."""
         if self._snapshot is None:
             self._generation += 1
-            self._snapshot = Snapshot.of_infos(self._infos.values(), generation=self._generation)
+            self._snapshot = Snapshot.of(self, generation=self._generation)
         return self._snapshot
 
     @property
@@ -36,9 +34,5 @@ class ClusterCache(Store[str, Cluster]):
 
     def _stored(self, key: str, old: Cluster | None, new: Cluster | None) -> None:
         self._snapshot = None
-        if new is None:
-            del self._infos[key]
-        else:
-            self._infos[key] = ClusterInfo(new)
         if (old is not None and old.deleting) or (new is not None and new.deleting):
             self._terminating = frozenset(cluster.name for cluster in self if cluster.deleting)

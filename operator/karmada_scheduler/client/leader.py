@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -47,6 +47,7 @@ class Elector:
         identity: str,
         clock: Callable[[], float],
         now: Callable[[], datetime],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """``clock`` measures durations in seconds; ``now`` is the time of day written into the Lease."""
         self._connection = connection
@@ -54,6 +55,7 @@ class Elector:
         self._identity = identity
         self._clock = clock
         self._now = now
+        self._sleep = sleep
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
         self._path = f"{self._collection}/{settings.name}"
         self._observed: dict[str, Any] | None = None
@@ -93,12 +95,12 @@ class Elector:
                         "Cannot read or write the lease", extra={"object": self.lease, "error": error}
                     )
                     told = str(error)
-            await asyncio.sleep(self._settings.retry_period * random.uniform(1.0, 1.0 + _JITTER))  # noqa: S311
+            await self._sleep(self._settings.retry_period * random.uniform(1.0, 1.0 + _JITTER))  # noqa: S311
 
     async def renew(self) -> str:
         """Renew until that is impossible; return why this candidate does not lead any more."""
         while True:
-            await asyncio.sleep(min(self._settings.retry_period, self.seconds_left()))
+            await self._sleep(min(self._settings.retry_period, self.seconds_left()))
             left = self.seconds_left()
             if left <= 0:
                 return f"the lease could not be renewed for {self._settings.renew_deadline:g}s"

@@ -1,0 +1,282 @@
+"""The composition root: builds everything, starts it in order, stops it in order.
+
+The only module that knows all others, and the only one that reads clocks and makes identities.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from karmada_scheduler import __version__, metrics
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.binding_cycle import BindingCycle
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.client.connection import Connection, connect
+from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
+from karmada_scheduler.client.leader import Elector
+from karmada_scheduler.client.recorder import EventRecorder
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework.runtime import Framework, Observer
+from karmada_scheduler.intake import Intake
+from karmada_scheduler.resync import Resync
+from karmada_scheduler.scheduler import Scheduler
+from karmada_scheduler.scheduling_queue import RetryLimits, TokenBucket, WaitingQueue
+from karmada_scheduler.server import Server
+from karmada_scheduler.watch import KopfWatch
+from karmada_scheduler_plugins.registry import in_tree
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS: Final = 10.0
+"""How long a stop waits for writes under way; a Pod has 30 seconds."""
+
+_FLUSH_SECONDS: Final = 2.0
+_HEARTBEAT_SECONDS: Final = 1.0
+_STALLED_SECONDS: Final = 30.0
+
+
+class LeadershipLostError(Exception):
+    """The lease is not ours any more; the process must end before it writes anything else."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def run(options: Options) -> None:
+    """Run the scheduler until it is told to stop by SIGINT or SIGTERM.
+
+    Raises:
+        ConnectionConfigError: No usable credentials.
+        ListenError: An address cannot be listened on.
+        LeadershipLostError: The lease was lost; nothing is written after that.
+    """
+    app = _App(options)
+    await app.run()
+
+
+class _App:
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._clock = time.monotonic
+        self._metrics = metrics.Metrics()
+        self._queue: WaitingQueue[BindingKey] = WaitingQueue(
+            limits=RetryLimits(
+                base_delay=options.rate_limiter_base_delay,
+                max_delay=options.rate_limiter_max_delay,
+                qps=options.rate_limiter_qps,
+                burst=options.rate_limiter_bucket_size,
+            ),
+            clock=self._clock,
+        )
+        self._metrics.watch_queue(lambda: len(self._queue))
+        self._bindings = BindingCache()
+        self._clusters = ClusterCache()
+        self._intake = Intake(
+            bindings=self._bindings,
+            clusters=self._clusters,
+            queue=self._queue,
+            scheduler_names=[options.scheduler_name],
+            metrics=self._metrics,
+        )
+        self._scheduler = Scheduler(
+            options=options,
+            queue=self._queue,
+            bindings=self._bindings,
+            clusters=self._clusters,
+            framework=_framework(options, metrics.AlgorithmObserver(self._metrics)),
+            estimators=[GeneralEstimator(options.feature_gates)],
+            metrics=self._metrics,
+            clock=self._clock,
+        )
+        self._stop = asyncio.Event()
+        self._filled = False
+        self._watch: KopfWatch | None = None
+        self._beat = self._clock()
+
+    async def run(self) -> None:
+        options = self._options
+        log.info("karmada-pyscheduler version: %s", __version__)
+        server = Server(
+            health_address=options.health_address,
+            metrics_address=options.metrics_address,
+            health=self._health,
+            ready=self._ready,
+            exposition=self._metrics.exposition,
+            content_type=metrics.CONTENT_TYPE,
+        )
+        self._take_signals()
+        try:
+            await server.start()
+            connection = await connect(kubeconfig=options.kubeconfig, master=options.master)
+            try:
+                await self._until_stopped(self._serve(connection))
+            finally:
+                await connection.close()
+        finally:
+            await server.stop()
+
+    async def _until_stopped(self, work: Any) -> None:
+        """Run until the work fails or the process is told to stop, whichever is first."""
+        task = asyncio.create_task(work, name="serve")
+        stop = asyncio.create_task(self._stop.wait(), name="stop")
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not task.done():
+            log.info("Shutting down karmada scheduler")
+            task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            return
+
+    async def _serve(self, connection: Connection) -> None:
+        client = KarmadaClient(connection)
+        resync = Resync(client, self._intake, WATCHED, period=self._options.resync_seconds, clock=self._clock)
+
+        def sink(kind: str, event: str | None, manifest: Mapping[str, Any]) -> None:
+            if event is None:
+                resync.request(kind)
+            self._intake.saw(kind, event, manifest)
+
+        self._watch = KopfWatch(
+            WATCHED,
+            sink,
+            login=connection.credentials,
+            before_start=resync.wait_until_served,
+            after_start=self._take_signals,
+        )
+        elector = Elector(
+            connection,
+            self._options.leader_election,
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            clock=self._clock,
+            now=_now,
+        )
+        recorder = EventRecorder(
+            connection,
+            component=self._options.scheduler_name,
+            now=_now,
+            idle=self._scheduler.spare_moment,
+            on_result=lambda result: self._metrics.api_writes.labels("event", result).inc(),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._heartbeat(), name="heartbeat")
+            await resync.wait_until_served()
+            await resync.fill()
+            self._filled = True
+            _settle_memory()
+            tasks.create_task(self._watch.run(), name="watch")
+            tasks.create_task(resync.run(), name="resync")
+            tasks.create_task(recorder.run(), name="recorder")
+            tasks.create_task(self._lead(client, elector, recorder), name="lead")
+
+    async def _lead(self, client: KarmadaClient, elector: Elector, recorder: EventRecorder) -> None:
+        """Schedule while this process may, and give back what it holds when it stops."""
+        elects = self._options.leader_election.enabled
+        cycle = BindingCycle(
+            client,
+            recorder,
+            self._bindings,
+            seen=self._intake.saw,
+            may_write=elector.is_leader if elects else lambda: True,
+            throttle=_throttle(self._options, self._clock),
+            now=_now,
+            metrics=self._metrics,
+        )
+        master = self._metrics.leader.labels("")
+        if not elects:
+            await self._schedule(cycle, recorder)
+            return
+        master.set(0)
+        try:
+            await elector.acquire()
+            master.set(1)
+            scheduling = asyncio.create_task(self._schedule(cycle, recorder), name="schedule")
+            renewing = asyncio.create_task(elector.renew(), name="renew lease")
+            try:
+                await asyncio.wait({scheduling, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                # While writes are still under way the lease is kept, then it is given back.
+                scheduling.cancel()
+                await asyncio.gather(scheduling, return_exceptions=True)
+                renewing.cancel()
+                await asyncio.gather(renewing, return_exceptions=True)
+            if not renewing.cancelled():
+                raise LeadershipLostError(f"leaderelection lost: {renewing.result()}")
+            await scheduling
+        finally:
+            master.set(0)
+            await elector.release()
+
+    async def _schedule(self, cycle: BindingCycle, recorder: EventRecorder) -> None:
+        log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
+        try:
+            await self._scheduler.run(cycle)
+        finally:
+            await self._scheduler.drain(timeout=STOP_SECONDS)
+            await recorder.flush(timeout=_FLUSH_SECONDS)
+
+    async def _heartbeat(self) -> None:
+        while True:
+            self._beat = self._clock()
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+
+    def _health(self) -> str | None:
+        silence = self._clock() - self._beat
+        return None if silence < _STALLED_SECONDS else f"the event loop has not turned for {silence:.0f}s"
+
+    def _ready(self) -> str | None:
+        if not self._filled:
+            return "the caches are not filled yet"
+        assert self._watch is not None  # set before the caches are filled
+        return self._watch.problem
+
+    def _take_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+
+
+def _framework(options: Options, observer: Observer) -> Framework:
+    selection = in_tree(options.feature_gates).select(options.plugins)
+    for message in selection.messages:
+        log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
+    return Framework.build(selection.registry, observer=observer)
+
+
+def _throttle(options: Options, clock: Any) -> Any:
+    """Return what writes wait for: the rate that was asked for, or nothing."""
+    if options.kube_api_qps is None:
+
+        async def at_once() -> None:
+            return None
+
+        return at_once
+    bucket = TokenBucket(rate=options.kube_api_qps, burst=options.kube_api_burst, clock=clock)
+
+    async def in_turn() -> None:
+        await asyncio.sleep(bucket.reserve())
+
+    return in_turn
+
+
+def _settle_memory() -> None:
+    """Keep the collector away from the caches, which live long and hold no cycles.
+
+    Measured: with 10,000 objects cached, the default collector more than doubles the cost of an event.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)

@@ -1,0 +1,373 @@
+"""The binding cycle: a decision becomes one patch of the spec, one of the status, and two Events.
+
+Every patch names the resourceVersion that it was computed from. The first is refused when anybody changed
+the binding since the decision, which is then taken again; the second is built anew on a fresh read until
+it fits. So an answer never holds anything but what was known before plus our own change, and can enter the
+cache without waking the binding.
+
+Source: karmada v1.18.2 pkg/scheduler/scheduler.go (patchScheduleResultForResourceBinding,
+patchBindingStatusCondition, recordScheduleResultEventForResourceBinding) and event.go.
+Differs: docs/differences-from-upstream.md, "Writes".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from karmada_scheduler import logs
+from karmada_scheduler.api import meta
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.karmada import KarmadaClient
+from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
+from karmada_scheduler.core import outcome
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+SUCCEEDED: Final = "ScheduleBindingSucceed"
+FAILED: Final = "ScheduleBindingFailed"
+SCHEDULED: Final = "Scheduled"
+
+_STATUS_TRIES: Final = 8
+_STATUS_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+_MESSAGE_LIMIT: Final = 32768
+
+
+class NotLeadingError(Exception):
+    """A write was not begun because this process may not be the leader any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a binding, and so of its key.
+
+    Attributes:
+        error: What went wrong, None when nothing did.
+        retry: Whether to try again after a pause.
+        again: Whether to decide again at once, because the binding changed under the decision.
+        pause: The least seconds to wait before a retry, when the API server asked for it.
+    """
+
+    error: Exception | None = None
+    retry: bool = False
+    again: bool = False
+    pause: float = 0.0
+
+
+DONE: Final = Outcome()
+
+
+class BindingCycle:
+    """Writes decisions."""
+
+    def __init__(
+        self,
+        client: KarmadaClient,
+        recorder: EventRecorder,
+        bindings: BindingCache,
+        *,
+        seen: Callable[[str, str, Mapping[str, Any]], None],
+        may_write: Callable[[], bool],
+        throttle: Callable[[], Awaitable[None]],
+        now: Callable[[], datetime],
+        metrics: Metrics,
+    ) -> None:
+        """Take what writing needs.
+
+        Args:
+            client: Where to write.
+            recorder: Where Events go.
+            bindings: Gets the answers, so that the next decision knows them.
+            seen: Takes a manifest that was read because ours was outdated: kind, ``MODIFIED``, manifest.
+            may_write: Asked before every write; False once the lease may have run out.
+            throttle: Awaited before every write.
+            now: The time of day.
+            metrics: Counts writes.
+        """
+        self._client = client
+        self._recorder = recorder
+        self._bindings = bindings
+        self._seen = seen
+        self._may_write = may_write
+        self._throttle = throttle
+        self._now = now
+        self._metrics = metrics
+        self._owed: dict[BindingKey, _Report] = {}
+        """What statuses should say of results that were written, where the status could not be."""
+
+    def has_work(self, binding: Binding, decision: Decision) -> bool:
+        """Tell whether a decision changes anything that people or controllers can see.
+
+        A binding that was decided again and came out as it is costs nothing: no write, no Event.
+        """
+        if decision.error is not None or decision.failed_terms or binding.reschedule_triggered:
+            return True
+        return self._result(binding, decision) != ({}, None) or bool(
+            self._status_fields(binding, _success(decision), keep_time_if_settled=True)
+        )
+
+    async def bind(self, binding: Binding, decision: Decision) -> Outcome:
+        """Write a decision. Never raises but on cancellation."""
+        for term in decision.failed_terms:
+            text = f"failed to schedule {binding.key.display} with clusterAffiliates index({term.index}): {term.error}"
+            log.error("%s", text)
+            self._recorder.record(binding, WARNING, FAILED, text)
+        try:
+            patch_error: ApiError | None = None
+            try:
+                written = await self._write_result(binding, decision)
+            except ApiError as error:
+                if (verdict := await self._verdict(binding, error)) is not None:
+                    return verdict
+                patch_error, written = error, binding
+            return await self._report(binding, written, decision, patch_error)
+        except NotLeadingError as error:
+            return Outcome(error)
+
+    def is_observed(self, binding: Binding) -> bool:
+        """Tell whether a binding that needs nothing has even been told so."""
+        return (
+            binding.generation == binding.status.scheduler_observed_generation and binding.key not in self._owed
+        )
+
+    async def observe(self, binding: Binding) -> Outcome:
+        """Note that a binding needs nothing: bring its observed generation up to date. Never raises."""
+
+        def fields(base: Binding) -> dict[str, Any]:
+            if (owed := self._owed.get(base.key)) is not None:
+                return self._status_fields(base, owed, keep_time_if_settled=False)
+            if base.generation == base.status.scheduler_observed_generation:
+                return {}
+            return {"schedulerObservedGeneration": base.generation}
+
+        try:
+            result = await self._write_status(binding, fields)
+        except NotLeadingError as error:
+            return Outcome(error)
+        if result.error is None:
+            self._owed.pop(binding.key, None)
+        return result
+
+    def warn_deleting(self, binding: Binding) -> None:
+        """Record that a binding is being deleted and is therefore left alone."""
+        kind = binding.key.kind
+        text = f"skip schedule deleting {kind[0].lower()}{kind[1:]}: {binding.key}"
+        self._recorder.record(binding, WARNING, FAILED, text)
+
+    def _result(
+        self, binding: Binding, decision: Decision
+    ) -> tuple[dict[str, str], list[dict[str, Any]] | None]:
+        """Return what of a decision differs from the binding: annotations and clusters, None if they do not."""
+        annotations: dict[str, str] = {}
+        clusters = None
+        if decision.targets is not None:
+            if decision.applied_placement != binding.applied_placement_json:
+                annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
+            if decision.targets != binding.spec.clusters:
+                clusters = _target_manifests(decision.targets)
+        return annotations, clusters
+
+    async def _write_result(self, binding: Binding, decision: Decision) -> Binding:
+        annotations, clusters = self._result(binding, decision)
+        if not annotations and clusters is None:
+            return binding
+        answer = await self._written(
+            "spec",
+            lambda: self._client.patch_result(
+                binding.key,
+                resource_version=binding.resource_version,
+                annotations=annotations,
+                clusters=clusters,
+            ),
+        )
+        log.log(logs.V4, "Patch schedule to %s succeed", binding.key.display)
+        return answer
+
+    async def _verdict(self, binding: Binding, error: ApiError) -> Outcome | None:
+        """Say what follows from a refused result patch, None if the binding's status should tell of it."""
+        if error.is_conflict:
+            return await self._reread(binding)
+        if error.is_not_found or "NamespaceTerminating" in error.causes:
+            return DONE
+        if error.code in (0, 429) or error.code >= 500:
+            log.warning("Failed to patch schedule to %s: %s", binding.key.display, error)
+            return Outcome(error, retry=True, pause=error.retry_after or 0.0)
+        log.error("Failed to patch schedule to %s: %s", binding.key.display, error)
+        return None
+
+    async def _reread(self, binding: Binding) -> Outcome:
+        try:
+            manifest = await self._client.get_binding(binding.key)
+        except ApiError as error:
+            return DONE if error.is_not_found else Outcome(error, retry=True)
+        self._seen(binding.key.kind, "MODIFIED", manifest)
+        return Outcome(again=True)
+
+    async def _report(
+        self, binding: Binding, written: Binding, decision: Decision, patch_error: ApiError | None
+    ) -> Outcome:
+        """Tell people and controllers how it went: Events, then the status."""
+        error = outcome.combine(decision.error, patch_error)
+        condition = outcome.condition_for(error)
+        if error is None:
+            self._recorder.record(binding, NORMAL, SUCCEEDED, _success_text(binding, decision))
+            log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, _targets_text(decision))
+        elif not decision.failed_terms or isinstance(decision.error, FitError) or decision.error is None:
+            log.error("Failed scheduling %s: %s", binding.key.display, error)
+            self._recorder.record(binding, WARNING, FAILED, str(error))
+        report = _Report(condition, decision.affinity_name if error is None else None)
+        result = await self._write_status(
+            written, lambda base: self._status_fields(base, report, keep_time_if_settled=False)
+        )
+        if result.error is not None:
+            if error is None:
+                self._owed[binding.key] = report
+            return result
+        self._owed.pop(binding.key, None)
+        return Outcome(error, retry=outcome.is_retried(error))
+
+    def _status_fields(self, base: Binding, report: _Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
+        """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
+
+        Args:
+            base: The binding as stored.
+            report: The condition, and the affinity term in force.
+            keep_time_if_settled: Whether a success that is recorded already needs no new time.
+        """
+        fields: dict[str, Any] = {}
+        now = meta.format_time(self._now())
+        conditions = _with_condition(base.status.conditions, report.condition, now)
+        if conditions is not None:
+            fields["conditions"] = conditions
+        if report.condition.status != "True":
+            return fields
+        if base.generation != base.status.scheduler_observed_generation:
+            fields["schedulerObservedGeneration"] = base.generation
+        if (
+            report.affinity_name is not None
+            and report.affinity_name != base.status.scheduler_observing_affinity_name
+        ):
+            fields["schedulerObservingAffinityName"] = report.affinity_name
+        if fields or not keep_time_if_settled:
+            fields["lastScheduledTime"] = now
+        return fields
+
+    async def _write_status(
+        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]]
+    ) -> Outcome:
+        """Patch the status with what ``fields_for`` makes of the newest version; retry what may pass."""
+        base = binding
+        failure: ApiError | None = None
+        for attempt in range(_STATUS_TRIES):
+            await asyncio.sleep(_STATUS_PAUSES[attempt])
+            try:
+                if failure is not None:
+                    base = await self._fresh(base)
+                fields = fields_for(base)
+                if not fields:
+                    return DONE
+                await self._written("status", self._status_patch(base, fields))
+            except ApiError as error:
+                if error.is_not_found:
+                    return DONE
+                failure = error
+                if error.code not in (0, 409, 429) and error.code < 500:
+                    break
+            else:
+                log.log(logs.V4, "Patch schedule status to %s succeed", binding.key.display)
+                return DONE
+        log.error("Failed to patch schedule status %s: %s", binding.key.display, failure)
+        return Outcome(failure, retry=True)
+
+    def _status_patch(self, base: Binding, fields: dict[str, Any]) -> Callable[[], Awaitable[dict[str, Any]]]:
+        return lambda: self._client.patch_status(
+            base.key, resource_version=base.resource_version, status=fields
+        )
+
+    async def _fresh(self, binding: Binding) -> Binding:
+        """Read a binding again; whatever somebody else changed wakes it as any event would."""
+        manifest = await self._client.get_binding(binding.key)
+        self._seen(binding.key.kind, "MODIFIED", manifest)
+        return Binding.from_manifest(manifest)
+
+    async def _written(self, target: str, write: Callable[[], Awaitable[dict[str, Any]]]) -> Binding:
+        await self._throttle()
+        if not self._may_write():
+            raise NotLeadingError("not leading any more, nothing is written")
+        try:
+            answer = Binding.from_manifest(await write())
+        except ApiError as error:
+            self._metrics.api_writes.labels(target, str(error.code or "no answer")).inc()
+            raise
+        self._metrics.api_writes.labels(target, "200").inc()
+        self._bindings.put_written(answer)
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What a status is to say; the affinity term is None where it is not to be touched."""
+
+    condition: outcome.ConditionSpec
+    affinity_name: str | None = None
+
+
+def _success(decision: Decision | None) -> _Report:
+    return _Report(outcome.condition_for(None), decision.affinity_name if decision is not None else None)
+
+
+def _target_manifests(targets: Sequence[TargetCluster]) -> list[dict[str, Any]]:
+    """Return targets as the API wants them; a replica count of 0 is left out."""
+    return [
+        {"name": target.name, "replicas": target.replicas} if target.replicas else {"name": target.name}
+        for target in targets
+    ]
+
+
+def _targets_text(decision: Decision) -> str:
+    return ", ".join(f"{target.name}:{target.replicas}" for target in decision.targets or ())
+
+
+def _success_text(binding: Binding, decision: Decision) -> str:
+    """Return upstream's text, which has a colon after Result for a ResourceBinding only."""
+    colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
+    return f"Binding has been scheduled successfully. Result{colon} {{{_targets_text(decision)}}}"
+
+
+def _with_condition(
+    conditions: Sequence[Mapping[str, Any]], wanted: outcome.ConditionSpec, now: str
+) -> list[Mapping[str, Any]] | None:
+    """Return the conditions with the Scheduled one set, None if they are so already.
+
+    The time of the last transition moves only when the status flips.
+    """
+    new: dict[str, Any] = {
+        "type": SCHEDULED,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "message": wanted.message[:_MESSAGE_LIMIT],
+        "lastTransitionTime": now,
+    }
+    result: list[Mapping[str, Any]] = []
+    placed = False
+    for condition in conditions:
+        if condition.get("type") != SCHEDULED:
+            result.append(condition)
+            continue
+        if condition.get("status") == wanted.status:
+            new["lastTransitionTime"] = condition.get("lastTransitionTime") or now
+        if all(condition.get(field) == new[field] for field in ("status", "reason", "message")):
+            return None
+        result.append(new)
+        placed = True
+    return result if placed else [*result, new]

@@ -1,0 +1,52 @@
+"""The command line: the scheduler itself, and what can be asked of it without running it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+import uvloop
+
+from karmada_scheduler import __version__, app, logs
+from karmada_scheduler.client.connection import ConnectionConfigError
+from karmada_scheduler.config import options
+from karmada_scheduler.server import ListenError
+
+log = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, or 1 when it could not do what was asked."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["version"]:
+        print(f"karmada-pyscheduler version: {__version__}")  # noqa: T201 (that is the command)
+        return 0
+    try:
+        chosen = options.parse(given)
+    except options.OptionsError as mistakes:
+        for line in str(mistakes).splitlines():
+            print(f"Error: {line}", file=sys.stderr)  # noqa: T201 (nothing logs yet)
+        print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)  # noqa: T201
+        return 1
+    return _schedule(chosen)
+
+
+def _schedule(chosen: options.Options) -> int:
+    logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(app.run(chosen))
+    except* (ConnectionConfigError, ListenError, app.LeadershipLostError) as problems:
+        for problem in _leaves(problems):
+            log.error("%s", problem)  # noqa: TRY400 (the text says it all)
+        return 1
+    return 0
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    leaves: list[BaseException] = []
+    for error in group.exceptions:
+        leaves.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return leaves

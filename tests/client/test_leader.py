@@ -1,0 +1,213 @@
+"""Leader election: who leads, for how long, and what the Lease says of it."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.leader import Elector
+from karmada_scheduler.config.options import LeaderElection
+
+START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+class World:
+    """One Lease on one API server, and a time that moves only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.lease: dict[str, Any] | None = None
+        self.failure: ApiError | None = None
+        self.on_sleep: Callable[[], None] = lambda: None
+        self._version = 0
+
+    def clock(self) -> float:
+        return self.seconds
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.on_sleep()
+        await asyncio.sleep(0)
+
+    async def request(self, method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        if method == "GET":
+            if self.lease is None:
+                raise ApiError("not found", code=404, reason="NotFound")
+            return self.lease
+        if method == "PUT":
+            assert self.lease is not None
+            if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+                raise ApiError("changed", code=409, reason="Conflict")
+        self._version += 1
+        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self._version)}}
+        return self.lease
+
+    def hold(self, identity: str, *, duration: int = 15, transitions: int = 7) -> None:
+        """Let somebody else write the Lease."""
+        self._version += 1
+        self.lease = {
+            "metadata": {"name": "l", "namespace": "n", "resourceVersion": str(self._version)},
+            "spec": {
+                "holderIdentity": identity,
+                "leaseDurationSeconds": duration,
+                "leaseTransitions": transitions,
+                "renewTime": f"{self._version}",
+            },
+        }
+
+    def candidate(self, identity: str = "us") -> Elector:
+        settings = LeaderElection(name="l", namespace="n")
+        return Elector(
+            self,  # type: ignore[arg-type]
+            settings,
+            identity=identity,
+            clock=self.clock,
+            now=self.now,
+            sleep=self.sleep,
+        )
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.lease is not None
+        spec: dict[str, Any] = self.lease["spec"]
+        return spec
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_a_missing_lease_is_created_with_the_fields_of_client_go(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    assert elector.is_leader()
+    assert world.spec == {
+        "holderIdentity": "us",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-02T03:04:05.678901Z",
+        "renewTime": "2026-01-02T03:04:05.678901Z",
+        "leaseTransitions": 0,
+    }
+
+
+async def test_a_lease_that_is_renewed_by_another_is_not_taken(world: World) -> None:
+    world.hold("them")
+    world.on_sleep = lambda: world.hold("them")
+    acquiring = asyncio.create_task(world.candidate().acquire())
+    while world.seconds < 120:
+        await asyncio.sleep(0)
+    assert not acquiring.done()
+    assert world.spec["holderIdentity"] == "them"
+    acquiring.cancel()
+
+
+async def test_a_lease_is_taken_when_it_was_seen_unchanged_for_its_own_duration(world: World) -> None:
+    world.hold("them", duration=40)
+    await world.candidate().acquire()
+    assert 40 <= world.seconds <= 45
+    assert world.spec["leaseTransitions"] == 8
+    assert world.spec["holderIdentity"] == "us"
+
+
+async def test_a_lease_that_was_given_back_is_taken_at_once(world: World) -> None:
+    world.hold("")
+    await world.candidate().acquire()
+    assert world.seconds == 0
+
+
+async def test_renewing_keeps_the_time_of_acquisition_and_the_transitions(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    renewing = asyncio.create_task(elector.renew())
+    while world.seconds < 10:
+        await asyncio.sleep(0)
+    renewing.cancel()
+    assert world.spec["acquireTime"] == "2026-01-02T03:04:05.678901Z"
+    assert world.spec["renewTime"] > "2026-01-02T03:04:13"
+    assert world.spec["leaseTransitions"] == 0
+    assert elector.is_leader()
+
+
+async def test_a_leader_that_cannot_renew_stops_leading_at_the_deadline(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    world.failure = ApiError("cannot reach it")
+    why = await elector.renew()
+    assert why == "the lease could not be renewed for 10s"
+    assert world.seconds == pytest.approx(10)
+    assert not elector.is_leader()
+
+
+async def test_a_leader_that_slept_past_the_deadline_does_not_lead_even_before_it_notices(
+    world: World,
+) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    world.seconds += 10.001
+    assert not elector.is_leader()
+
+
+async def test_a_leader_whose_lease_was_taken_stops_within_one_period(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    world.hold("them")
+    assert await elector.renew() == "the lease is held by them"
+    assert world.seconds == pytest.approx(2)
+    assert not elector.is_leader()
+
+
+async def test_a_short_outage_of_the_api_server_costs_no_leadership(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    world.failure = ApiError("cannot reach it")
+
+    def recover() -> None:
+        if world.seconds >= 6:
+            world.failure = None
+
+    world.on_sleep = recover
+    renewing = asyncio.create_task(elector.renew())
+    while world.seconds < 60:
+        await asyncio.sleep(0)
+    assert elector.is_leader()
+    renewing.cancel()
+
+
+async def test_a_released_lease_names_nobody_and_is_free_at_once(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    await elector.release()
+    assert not elector.is_leader()
+    assert world.spec["holderIdentity"] == ""
+    other = world.candidate("them")
+    await other.acquire()
+    assert other.is_leader()
+    assert world.spec["leaseTransitions"] == 1
+
+
+async def test_a_lease_that_is_not_ours_any_more_is_not_released(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    world.hold("them")
+    await elector.release()
+    assert world.spec["holderIdentity"] == "them"
+
+
+async def test_of_two_candidates_that_race_for_a_lease_one_leads(world: World) -> None:
+    first, second = world.candidate("first"), world.candidate("second")
+    tasks = [asyncio.create_task(each.acquire()) for each in (first, second)]
+    while world.seconds < 5:
+        await asyncio.sleep(0)
+    assert [task.done() for task in tasks].count(True) == 1
+    assert first.is_leader() != second.is_leader()
+    for task in tasks:
+        task.cancel()
