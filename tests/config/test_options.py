@@ -1,0 +1,135 @@
+"""Flags: upstream's names and spellings, and mistakes that say what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.config import options
+from karmada_scheduler.config.options import OptionsError, parse
+
+UPSTREAM_FLAGS = """
+kubeconfig master leader-elect leader-elect-resource-name leader-elect-resource-namespace
+leader-elect-lease-duration leader-elect-renew-deadline leader-elect-retry-period metrics-bind-address
+health-probe-bind-address kube-api-qps kube-api-burst enable-scheduler-estimator
+disable-scheduler-estimator-in-pull-mode scheduler-estimator-timeout scheduler-estimator-service-namespace
+scheduler-estimator-service-prefix scheduler-estimator-port scheduler-estimator-cert-file
+scheduler-estimator-key-file scheduler-estimator-ca-file insecure-skip-estimator-verify
+enable-empty-workload-propagation plugins scheduler-name feature-gates enable-pprof profiling-bind-address
+rate-limiter-base-delay rate-limiter-max-delay rate-limiter-qps rate-limiter-bucket-size v vmodule
+logging-format log-flush-frequency log-text-split-stream log-text-info-buffer-size log-json-split-stream
+log-json-info-buffer-size add-dir-header alsologtostderr log-backtrace-at log-dir log-file log-file-max-size
+logtostderr one-output skip-headers skip-log-headers stderrthreshold
+""".split()
+
+
+def test_the_defaults_are_upstream_s() -> None:
+    found = parse([])
+    assert found.scheduler_name == "default-scheduler"
+    assert found.plugins == ("*",)
+    assert found.metrics_address == ":8080"
+    assert found.health_address == ":10351"
+    assert found.leader_election == options.LeaderElection(
+        enabled=True,
+        name="karmada-scheduler",
+        namespace="karmada-system",
+        lease_duration=15,
+        renew_deadline=10,
+        retry_period=2,
+    )
+
+
+@pytest.mark.parametrize("name", UPSTREAM_FLAGS)
+def test_every_flag_of_upstream_is_known(name: str) -> None:
+    known = {text for action in options.make_parser()._actions for text in action.option_strings}
+    assert f"--{name}" in known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "enabled"),
+    [
+        (["--leader-elect=false"], False),
+        (["--leader-elect"], True),
+        (["--leader_elect=false"], False),
+        (["--leader-elect=F"], False),
+    ],
+    ids=["value", "bare", "underscore", "go-spelling"],
+)
+def test_booleans_are_read_as_pflag_reads_them(arguments: list[str], enabled: bool) -> None:
+    assert parse(arguments).leader_election.enabled is enabled
+
+
+def test_plugins_come_as_lists_and_repeated() -> None:
+    assert parse(["--plugins=*,-Foo", "--plugins=Bar"]).plugins == ("*", "-Foo", "Bar")
+
+
+def test_an_empty_plugin_list_enables_nothing() -> None:
+    assert parse(["--plugins="]).plugins == ()
+
+
+def test_durations_are_go_s() -> None:
+    found = parse(["--leader-elect-lease-duration=1m30s", "--rate-limiter-base-delay", "500ms"])
+    assert found.leader_election.lease_duration == 90
+    assert found.rate_limiter_base_delay == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        (["--health-probe-bind-address=0"], ""),
+        (["--health-probe-bind-address=127.0.0.1:1"], "127.0.0.1:1"),
+        (["--bind-address=127.0.0.1", "--secure-port=2"], "127.0.0.1:2"),
+        (["--secure-port=3"], ":3"),
+        (["--bind-address=0.0.0.0"], "0.0.0.0:10351"),
+        (["--secure-port=0"], ""),
+    ],
+)
+def test_the_health_address_has_an_older_form(arguments: list[str], address: str) -> None:
+    assert parse(arguments).health_address == address
+
+
+def test_limits_that_are_not_positive_are_upstream_s_defaults() -> None:
+    found = parse(["--rate-limiter-qps=0", "--rate-limiter-base-delay=-1s"])
+    assert (found.rate_limiter_qps, found.rate_limiter_base_delay) == (10, 0.005)
+
+
+def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
+    gates = parse(["--feature-gates=AllAlpha=true,WorkloadAffinity=false,AllBeta=false"]).feature_gates
+    assert gates.enabled("PriorityBasedScheduling")
+    assert not gates.enabled("WorkloadAffinity")
+    assert not gates.enabled("CustomizedClusterResourceModeling")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nope=1"], "unknown flag: --nope"),
+        (["x"], "\"karmada-pyscheduler\" does not take any arguments, got ['x']"),
+        (["--leader-elect=maybe"], "'maybe' is not true or false"),
+        (["--leader-elect-retry-period=2"], "is not a duration such as 15s"),
+        (["--scheduler-name="], 'Options.SchedulerName: Invalid value: "": should not be empty'),
+        (["--scheduler-estimator-port=70000"], "must be a valid port between 0 and 65535 inclusive"),
+        (["--feature-gates=Nope=true"], "unrecognized feature gate: Nope"),
+        (["--feature-gates=Failover"], "missing bool value for Failover"),
+        (["--feature-gates=Failover=2"], "invalid value of Failover=2"),
+        (["--leader-elect-lease-duration=5s"], "--leader-elect-lease-duration must be greater than"),
+        (["--metrics-bind-address=localhost"], "--metrics-bind-address: 'localhost' is not host:port"),
+        (["--kubeconfig=/no/such/file"], "--kubeconfig: cannot read /no/such/file"),
+        (["--logging-format=xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_a_mistake_names_the_flag_and_what_is_wrong(arguments: list[str], message: str) -> None:
+    with pytest.raises(OptionsError) as caught:
+        parse(arguments)
+    assert message in str(caught.value)
+
+
+def test_several_mistakes_are_told_at_once() -> None:
+    with pytest.raises(OptionsError) as caught:
+        parse(["--scheduler-name=", "--resync-period=0s", "--feature-gates=Nope=true"])
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_kubeconfig_that_can_be_read_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("{}")
+    assert parse([f"--kubeconfig={path}"]).kubeconfig == str(path)

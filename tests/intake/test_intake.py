@@ -1,0 +1,224 @@
+"""What is seen: what it wakes, what it repairs, what it leaves alone."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.intake import Intake
+from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue
+from tests import manifests
+
+RB = "ResourceBinding"
+WEB = BindingKey(RB, "demo", "web-deployment")
+
+
+class World:
+    """An intake with everything that it feeds."""
+
+    def __init__(self) -> None:
+        self.bindings = BindingCache()
+        self.clusters = ClusterCache()
+        self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(limits=RetryLimits(), clock=lambda: 0.0)
+        self.metrics = Metrics()
+        self.intake = Intake(
+            bindings=self.bindings,
+            clusters=self.clusters,
+            queue=self.queue,
+            scheduler_names=["ours"],
+            metrics=self.metrics,
+        )
+
+    def woken(self) -> list[str]:
+        """Empty the queue and return the names of the bindings that were in it."""
+        names = []
+        while (item := self.queue.pop()) is not None:
+            names.append(item[0].name)
+            self.queue.done(item[0])
+        return names
+
+    def sample(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"karmada_scheduler_{name}", labels) or 0.0
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_listed_binding_is_cached_and_woken(world: World) -> None:
+    world.intake.saw(RB, None, manifests.binding())
+    assert world.woken() == ["web-deployment"]
+    assert WEB in {binding.key for binding in world.bindings}
+    assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
+
+
+def test_a_binding_whose_generation_moved_is_woken(world: World) -> None:
+    world.intake.saw(RB, None, manifests.binding())
+    world.woken()
+    world.intake.saw(RB, "MODIFIED", manifests.binding(version=2, generation=2))
+    assert world.woken() == ["web-deployment"]
+    assert world.sample("queue_incoming_bindings_total", event="BindingUpdate") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"version": 2}, id="status-only"),
+        pytest.param({"version": 1, "generation": 2}, id="a-version-that-is-known"),
+    ],
+)
+def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(world: World, change: dict[str, Any]) -> None:
+    world.intake.saw(RB, None, manifests.binding())
+    world.woken()
+    world.intake.saw(RB, "MODIFIED", manifests.binding(**change))
+    assert world.woken() == []
+
+
+@pytest.mark.parametrize(
+    "not_ours",
+    [
+        pytest.param({"schedulerName": "default-scheduler"}, id="another-scheduler"),
+        pytest.param({"schedulerName": ""}, id="no-name-is-the-default-scheduler"),
+        pytest.param({"suspension": {"scheduling": True}}, id="suspended"),
+    ],
+)
+def test_a_binding_that_is_not_ours_is_left_alone_until_it_becomes_ours(
+    world: World, not_ours: dict[str, Any]
+) -> None:
+    world.intake.saw(RB, None, manifests.binding(**not_ours))
+    assert world.woken() == []
+    world.intake.saw(RB, "MODIFIED", manifests.binding(version=2, generation=2))
+    assert world.woken() == ["web-deployment"]
+    assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
+
+
+def test_a_binding_that_no_policy_claims_is_left_alone(world: World) -> None:
+    manifest = manifests.binding()
+    manifest["metadata"]["labels"] = {manifests.POLICY_LABEL: ""}
+    world.intake.saw(RB, None, manifest)
+    assert world.woken() == []
+
+
+def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(world: World) -> None:
+    world.intake.saw("Cluster", None, manifests.cluster("m1"))
+    world.intake.saw("Cluster", None, manifests.cluster("m3"))
+    world.intake.saw(RB, None, manifests.binding())
+    world.woken()
+    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
+    assert world.woken() == []
+    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
+    assert world.woken() == ["web-deployment"]
+    assert world.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
+
+
+def test_a_cluster_whose_status_changed_wakes_nothing(world: World) -> None:
+    world.intake.saw("Cluster", None, manifests.cluster("m1"))
+    world.intake.saw(RB, None, manifests.binding())
+    world.woken()
+    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2))
+    assert world.woken() == []
+
+
+def test_a_label_that_goes_wakes_the_bindings_that_it_selected(world: World) -> None:
+    selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
+    world.intake.saw("Cluster", None, manifests.cluster("m1", labels={"tier": "gold"}))
+    world.intake.saw(RB, None, manifests.binding(placement=selects))
+    world.woken()
+    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2, labels={}))
+    assert world.woken() == ["web-deployment"]
+
+
+def test_a_cluster_that_begins_to_be_deleted_wakes_its_bindings_and_is_terminating(world: World) -> None:
+    world.intake.saw("Cluster", None, manifests.cluster("m1"))
+    world.intake.saw(RB, None, manifests.binding())
+    world.woken()
+    deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
+    world.intake.saw("Cluster", "MODIFIED", deleting)
+    assert world.woken() == ["web-deployment"]
+    assert world.clusters.terminating == {"m1"}
+    world.intake.saw(
+        "Cluster", "DELETED", {**deleting, "metadata": {**deleting["metadata"], "resourceVersion": "3"}}
+    )
+    assert world.clusters.terminating == set()
+
+
+def test_a_policy_wakes_the_bindings_that_carry_its_id(world: World) -> None:
+    world.intake.saw("PropagationPolicy", None, manifests.policy())
+    world.intake.saw(RB, None, manifests.binding())
+    world.woken()
+    world.intake.saw("PropagationPolicy", "MODIFIED", manifests.policy(version=2, generation=2))
+    assert world.woken() == ["web-deployment"]
+    world.intake.saw("PropagationPolicy", "MODIFIED", manifests.policy(version=3, generation=2))
+    assert world.woken() == []
+
+
+def test_a_list_removes_what_the_watch_did_not_report_as_deleted(world: World) -> None:
+    world.intake.saw("Cluster", None, manifests.cluster("m1"))
+    world.intake.saw("Cluster", None, manifests.cluster("ghost", version=2))
+    world.intake.saw(RB, None, manifests.binding("gone", version=3))
+    assert world.intake.listed("Cluster", [manifests.cluster("m1")], "9") == 1
+    assert [cluster.name for cluster in world.clusters.snapshot()] == ["m1"]
+    assert world.intake.listed(RB, [], "9") == 1
+    assert len(world.bindings) == 0
+    assert world.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
+
+
+def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(world: World) -> None:
+    world.intake.saw(RB, None, manifests.binding())
+    world.intake.listed("ClusterResourceBinding", [], "9")
+    assert len(world.bindings) == 1
+
+
+def test_a_list_keeps_what_was_created_after_it_was_made(world: World) -> None:
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("new", version=12))
+    assert world.intake.listed("Cluster", [], "9") == 0
+    assert len(world.clusters) == 1
+
+
+def test_a_list_brings_what_the_watch_missed_and_wakes_it(world: World) -> None:
+    assert world.intake.listed(RB, [manifests.binding()], "9") == 1
+    assert world.woken() == ["web-deployment"]
+
+
+def test_items_of_a_list_need_not_say_their_kind(world: World) -> None:
+    manifest = manifests.binding()
+    del manifest["kind"]
+    world.intake.listed(RB, [manifest], "9")
+    assert world.woken() == ["web-deployment"]
+
+
+def test_a_deleted_binding_is_forgotten(world: World) -> None:
+    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw(RB, "DELETED", manifests.binding(version=4))
+    assert world.bindings.get(WEB) is None
+    assert world.bindings.claimed_by("p1") == frozenset()
+
+
+def test_a_binding_that_cannot_be_read_is_named_once_and_not_scheduled(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.intake.saw(RB, None, manifests.binding())
+    world.woken()
+    with caplog.at_level(logging.WARNING):
+        for version in (2, 3):
+            world.intake.saw(RB, "MODIFIED", manifests.binding(version=version, generation=2, replicas="two"))
+    assert [record.__dict__["error"] for record in caplog.records] == [
+        "spec.replicas: expected an integer, got str 'two'"
+    ]
+    assert world.woken() == []
+    assert world.bindings.get(WEB) is None
+    world.intake.saw(RB, "MODIFIED", manifests.binding(version=4, generation=3))
+    assert world.woken() == ["web-deployment"]
+
+
+def test_a_cluster_that_cannot_be_read_stays_as_it_was_last_understood(world: World) -> None:
+    world.intake.saw("Cluster", None, manifests.cluster("m1", labels={"a": "b"}))
+    broken = manifests.cluster("m1", version=2, generation=2)
+    broken["spec"]["taints"] = "none"
+    world.intake.saw("Cluster", "MODIFIED", broken)
+    assert [cluster.labels for cluster in world.clusters.snapshot()] == [{"a": "b"}]
