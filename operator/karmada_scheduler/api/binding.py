@@ -106,6 +106,13 @@ class Component(NamedTuple):
     replica_requirements: ReplicaRequirements | None = None
 
 
+class AssumedWorkload(NamedTuple):
+    """What was placed on a cluster lately and may not show in its status yet."""
+
+    namespace: str
+    components: tuple[Component, ...]
+
+
 class WorkloadAffinityGroups(NamedTuple):
     """The groups in which this workload attracts or repels others; empty strings where it has none."""
 

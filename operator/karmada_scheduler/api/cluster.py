@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api import meta, quantity
@@ -35,7 +36,7 @@ class GradeCount(NamedTuple):
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResourceSummary:
     """What a cluster has, what is taken and what is about to be taken."""
 
@@ -43,6 +44,17 @@ class ResourceSummary:
     allocated: Mapping[str, Quantity] = field(default_factory=dict)
     allocating: Mapping[str, Quantity] = field(default_factory=dict)
     modelings: tuple[GradeCount, ...] = ()
+
+    @cached_property
+    def room(self) -> Mapping[str, Quantity]:
+        """What is left of each allocatable resource; negative on a cluster that is over-allocated."""
+        room: dict[str, Quantity] = {}
+        for name, amount in self.allocatable.items():
+            for taken in (self.allocated, self.allocating):
+                if name in taken:
+                    amount = amount - taken[name]  # noqa: PLW2901
+            room[name] = amount
+        return room
 
 
 @dataclass(frozen=True, slots=True)

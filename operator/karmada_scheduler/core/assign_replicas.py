@@ -1,0 +1,222 @@
+"""How many replicas each selected cluster gets.
+
+Two modes for the strategies that look at room: *steady* keeps what is placed and adds or removes the
+difference, *fresh* (an explicit reschedule) divides anew.
+
+Source: karmada v1.18.2 pkg/scheduler/core assignment.go, division_algorithm.go, overflow handling in
+common.go; pkg/util/helper/binding.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from karmada_scheduler.api.binding import BindingSpec, TargetCluster
+from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Placement
+from karmada_scheduler.api.quantity import wrap32, wrap64
+from karmada_scheduler.core import webster
+from karmada_scheduler.core.cluster_groups import Candidate
+from karmada_scheduler.core.go_sort import sort_descending
+from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
+from karmada_scheduler.framework.interface import Cycle
+
+DUPLICATED: Final = "Duplicated"
+STATIC_WEIGHT: Final = "StaticWeight"
+DYNAMIC_WEIGHT: Final = "DynamicWeight"
+
+Targets = list[TargetCluster]
+
+
+def assign_replicas(cycle: Cycle, candidates: Sequence[Candidate]) -> Targets:
+    """Divide the binding's replicas over the selected clusters.
+
+    What has no replicas to divide (or several components) goes to all of them, without numbers.
+
+    Raises:
+        UnschedulableError: The clusters have too little room together.
+        SchedulingError: There is no cluster, or no such strategy.
+    """
+    if not candidates:
+        raise SchedulingError("no clusters available to schedule")
+    spec = cycle.binding.spec
+    has_replicas = spec.replicas > 0 or spec.replica_requirements is not None
+    if not has_replicas or len(spec.components) > 1:
+        return [TargetCluster(candidate.name) for candidate in candidates]
+    fresh = cycle.binding.reschedule_triggered
+    if cycle.affinity_name and cycle.term is not None and cycle.term.divides_by_tiers:
+        return _assign_by_tiers(spec, cycle.placement, candidates, fresh=fresh)
+    return _assign(spec, cycle.placement, candidates, fresh=fresh)
+
+
+def attach_empty(targets: Sequence[TargetCluster], candidates: Sequence[Candidate]) -> Targets:
+    """Append the selected clusters that got nothing, with 0 replicas."""
+    present = {target.name for target in targets}
+    return [*targets, *(TargetCluster(each.name) for each in candidates if each.name not in present)]
+
+
+def strategy_of(placement: Placement) -> str:
+    """Name the strategy that a placement asks for.
+
+    Raises:
+        SchedulingError: There is none of that name.
+    """
+    strategy = placement.replica_scheduling
+    if strategy is None or placement.is_duplicated:
+        return DUPLICATED
+    type_, preference = strategy.replica_scheduling_type, strategy.replica_division_preference
+    if type_ == DIVIDED and preference == AGGREGATED:
+        return AGGREGATED
+    if type_ == DIVIDED and preference == WEIGHTED:
+        weights = strategy.weight_preference
+        return DYNAMIC_WEIGHT if weights is not None and weights.dynamic_weight else STATIC_WEIGHT
+    raise SchedulingError(
+        f"unsupported replica scheduling strategy, replicaSchedulingType: {type_}, "
+        f"replicaDivisionPreference: {preference}, please try another scheduling strategy"
+    )
+
+
+def _assign_by_tiers(
+    spec: BindingSpec, placement: Placement, candidates: Sequence[Candidate], *, fresh: bool
+) -> Targets:
+    """Fill the preferred clusters first, then those of one overflow affinity after the other."""
+    remaining = spec.replicas
+    targets: Targets = []
+    for tier in sorted({candidate.tier for candidate in candidates}):
+        members = [candidate for candidate in candidates if candidate.tier == tier]
+        room = sum(member.available for member in members)
+        share = wrap32(min(remaining, room))
+        targets += _assign(replace(spec, replicas=share), placement, members, fresh=fresh)
+        remaining -= share
+        if remaining <= 0:
+            return targets
+    raise UnschedulableError("Clusters available replicas are not enough to schedule.")
+
+
+def _assign(
+    spec: BindingSpec, placement: Placement, candidates: Sequence[Candidate], *, fresh: bool
+) -> Targets:
+    strategy = strategy_of(placement)
+    if strategy == DUPLICATED:
+        targets = [TargetCluster(candidate.name, spec.replicas) for candidate in candidates]
+    elif strategy == STATIC_WEIGHT:
+        targets = _by_static_weight(spec, placement, candidates)
+    else:
+        targets = _by_room(spec, candidates, fresh=fresh, aggregated=strategy == AGGREGATED)
+    return [target for target in targets if target.replicas > 0]
+
+
+def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Sequence[Candidate]) -> Targets:
+    """Divide by fixed weights, whatever the room; of several rules for a cluster the largest counts."""
+    strategy = placement.replica_scheduling
+    preference = strategy.weight_preference if strategy is not None else None
+    rules = preference.static_weight_list if preference is not None else ()
+    weights: dict[str, int] = {}
+    for candidate in candidates:
+        matching = [rule.weight for rule in rules if rule.target_cluster.matches(candidate.cluster)]
+        weight = max(matching, default=0)
+        if weight > 0:
+            weights[candidate.name] = weight
+    if not wrap64(sum(weights.values())):
+        weights = {candidate.name: 1 for candidate in candidates}
+    return _apportion(spec.replicas, weights, spec.resource.uid)
+
+
+def _apportion(replicas: int, weights: dict[str, int], uid: str) -> Targets:
+    """Divide by weight, in the order of names; nobody with a weight, nothing to divide."""
+    if not wrap64(sum(weights.values())):
+        return []
+    seats = webster.allocate(replicas, weights, descending_names=webster.prefers_descending_names(uid))
+    return [TargetCluster(name, count) for name, count in seats.items()]
+
+
+def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool, aggregated: bool) -> Targets:
+    """Divide by the room of the clusters: add, remove, keep, or divide anew."""
+    names = {candidate.name for candidate in candidates}
+    scheduled = [target for target in spec.clusters if target.name in names]
+    if fresh:
+        return _fresh(spec, candidates, scheduled, aggregated=aggregated)
+    assigned = wrap32(sum(target.replicas for target in scheduled))
+    uid = spec.resource.uid
+    if assigned > spec.replicas:
+        # By what each holds now, so that everybody gives back in proportion and nobody gains.
+        held = sort_descending(scheduled, lambda target: target.replicas)
+        return _divide(spec.replicas, held, (), uid, aggregated=aggregated, step="failed to scale down")
+    if assigned < spec.replicas:
+        room = sort_descending(
+            [TargetCluster(each.name, each.allocatable) for each in candidates],
+            lambda target: target.replicas,
+        )
+        missing = spec.replicas - assigned
+        return _divide(missing, room, scheduled, uid, aggregated=aggregated, step="failed to scale up")
+    return scheduled
+
+
+def _fresh(
+    spec: BindingSpec,
+    candidates: Sequence[Candidate],
+    scheduled: Sequence[TargetCluster],
+    *,
+    aggregated: bool,
+) -> Targets:
+    held: dict[str, int] = {}
+    for target in scheduled:
+        held[target.name] = held.get(target.name, 0) + target.replicas
+    room = [
+        TargetCluster(each.name, wrap32(each.allocatable + held.get(each.name, 0))) for each in candidates
+    ]
+    ordered = sort_descending(room, lambda target: target.replicas)
+    return _divide(
+        spec.replicas, ordered, (), spec.resource.uid, aggregated=aggregated, step="failed to do fresh scale"
+    )
+
+
+def _divide(
+    replicas: int,
+    room: Sequence[TargetCluster],
+    scheduled: Sequence[TargetCluster],
+    uid: str,
+    *,
+    aggregated: bool,
+    step: str,
+) -> Targets:
+    """Divide replicas by room and add what is placed already.
+
+    Aggregated: over the fewest clusters that have the room together, those in use first.
+
+    Raises:
+        UnschedulableError: There is too little room; the text names the step.
+    """
+    total = wrap32(sum(target.replicas for target in room))
+    if total < replicas:
+        text = f"Clusters available replicas {total} are not enough to schedule."
+        raise UnschedulableError(text).within(step)
+    if aggregated:
+        room = _fewest(replicas, room, {target.name for target in scheduled if target.replicas > 0})
+    seats = _apportion(replicas, {target.name: target.replicas for target in room}, uid)
+    return _merged(scheduled, seats)
+
+
+def _fewest(replicas: int, room: Sequence[TargetCluster], in_use: set[str]) -> Targets:
+    ordered = [target for target in room if target.name in in_use]
+    ordered += [target for target in room if target.name not in in_use]
+    total = 0
+    for index, target in enumerate(ordered):
+        total = wrap32(total + target.replicas)
+        if total >= replicas:
+            return ordered[: index + 1]
+    return ordered
+
+
+def _merged(scheduled: Sequence[TargetCluster], seats: Targets) -> Targets:
+    """Add what is placed to what was divided.
+
+    Placed clusters that got nothing new follow in the order of their names; upstream appends them in
+    random order.
+    """
+    if not scheduled or not seats:
+        return list(scheduled) or seats
+    held = {target.name: target.replicas for target in scheduled}
+    merged = [TargetCluster(seat.name, wrap32(seat.replicas + held.pop(seat.name, 0))) for seat in seats]
+    return merged + [TargetCluster(name, held[name]) for name in sorted(held)]

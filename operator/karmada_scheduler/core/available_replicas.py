@@ -1,0 +1,88 @@
+"""How many replicas each cluster could still take: the least that any estimator says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from karmada_scheduler.api.binding import AssumedWorkload, BindingSpec, Component, ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.features import FeatureGates
+
+MAX_INT32: Final = 2**31 - 1
+NO_OPINION: Final = -1
+
+Assumed = Mapping[str, Sequence[AssumedWorkload]]
+"""Cluster name to what was placed there lately and is not yet in its status."""
+
+
+class EstimationError(Exception):
+    """An estimator cannot answer; all that it said about this binding is void."""
+
+
+class ReplicaEstimator(Protocol):
+    """Says how much a cluster can take.
+
+    Every answer has one number per cluster, in the given order; NO_OPINION where it has none.
+
+    Attributes:
+        name: For logs.
+    """
+
+    name: str
+
+    def max_available_replicas(
+        self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
+    ) -> Sequence[int]:
+        """Count the replicas that each cluster can take; EstimationError voids the answer."""
+        ...
+
+    def max_available_component_sets(
+        self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
+    ) -> Sequence[int]:
+        """Count the sets of all components that each cluster can take; EstimationError voids the answer."""
+        ...
+
+
+def counts_component_sets(spec: BindingSpec, gates: FeatureGates) -> bool:
+    """Tell whether capacity is counted in sets of all components: they have to go to one cluster together."""
+    if not spec.components or spec.placement is None or not gates.enabled("MultiplePodTemplatesScheduling"):
+        return False
+    return any(
+        constraint.spread_by_field == "cluster" and constraint.min_groups == 1 and constraint.max_groups == 1
+        for constraint in spec.placement.spread_constraints
+    )
+
+
+def available_replicas(
+    spec: BindingSpec,
+    clusters: Sequence[Cluster],
+    *,
+    estimators: Sequence[ReplicaEstimator],
+    gates: FeatureGates,
+    assumed: Assumed,
+) -> list[int]:
+    """Return how many replicas can be added to each cluster, in the given order.
+
+    Source: karmada v1.18.2 pkg/scheduler/core/util.go calAvailableReplicas.
+    """
+    least = [MAX_INT32] * len(clusters)
+    if spec.replicas == 0 and not spec.components:
+        return least
+    if not gates.enabled("SchedulingOvercommitProtection"):
+        assumed = {}
+    for estimator in estimators:
+        try:
+            if counts_component_sets(spec, gates):
+                answers = estimator.max_available_component_sets(
+                    clusters, spec.components, spec.resource.namespace, assumed
+                )
+            else:
+                answers = estimator.max_available_replicas(clusters, spec.replica_requirements, assumed)
+        except EstimationError:
+            continue
+        least = [
+            answer if answer != NO_OPINION and answer < known else known
+            for known, answer in zip(least, answers, strict=True)
+        ]
+    return [spec.replicas if known == MAX_INT32 else known for known in least]

@@ -1,0 +1,155 @@
+"""Is there anything to do about a binding, and why.
+
+Upstream's five rules decide whether work is done; our five names say what kind of work it is. Neither
+changes what is decided: the algorithm finds out by itself what to keep.
+
+Source: karmada v1.18.2 pkg/scheduler scheduler.go doScheduleBinding, helper.go placementChanged;
+pkg/util/helper/binding.go IsBindingReplicasChanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from enum import Enum
+from typing import Final, NamedTuple
+
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding
+from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.framework.diagnosis import SchedulingError
+
+RECONCILE_SCHEDULE: Final = "ReconcileSchedule"
+SCALE_SCHEDULE: Final = "ScaleSchedule"
+
+
+class ScheduleType(Enum):
+    """What kind of work a binding needs."""
+
+    FIRST = "First"
+    """It was never scheduled."""
+    RECONCILE = "Reconcile"
+    """Its placement changed, a reschedule was asked for, or it is of a type that is always recomputed."""
+    SCALE = "Scale"
+    """Its replicas changed."""
+    FAILOVER = "Failover"
+    """A cluster that it is on is going away, or it is being moved off one."""
+    AVOID = "Avoid"
+    """There is nothing to do."""
+
+
+class Classification(NamedTuple):
+    """What kind of work a binding needs, and why.
+
+    Attributes:
+        reason: Upstream's log line for the rule that applies.
+        metric_type: Upstream's label for it; empty for AVOID.
+    """
+
+    type: ScheduleType
+    reason: str
+    metric_type: str = ""
+
+
+def classify(binding: Binding, *, terminating: Container[str], gates: FeatureGates) -> Classification:
+    """Apply the rules, the first of which wins.
+
+    Args:
+        binding: As it is now.
+        terminating: Names of the clusters that are being deleted.
+        gates: MultiplePodTemplatesScheduling counts.
+
+    Raises:
+        SchedulingError: The binding has no placement.
+    """
+    placement = placement_of(binding)
+    shown = binding.key.display
+    moving = bool(binding.spec.graceful_eviction_tasks)
+    leaving = any(target.name in terminating for target in binding.spec.clusters)
+    if placement_changed(binding, placement):
+        reason = f"Start to schedule {shown} as placement changed"
+        return _work(binding, ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE)
+    if replicas_changed(binding, placement, gates):
+        reason = f"Reschedule {shown} as replicas scaled down or scaled up"
+        type_ = ScheduleType.FAILOVER if moving and _shrunk(binding) else ScheduleType.SCALE
+        return _work(binding, type_, reason, SCALE_SCHEDULE)
+    if binding.reschedule_triggered:
+        start = "Start to schedule" if binding.key.kind == CLUSTER_RESOURCE_BINDING else "Reschedule"
+        reason = f"{start} {shown} as explicitly triggered reschedule"
+        return _work(binding, ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE)
+    if placement.is_duplicated or not binding.spec.is_workload:
+        reason = f"Start to schedule {shown} as scheduling type is duplicated"
+        type_ = ScheduleType.FAILOVER if moving or leaving else ScheduleType.RECONCILE
+        return _work(binding, type_, reason, RECONCILE_SCHEDULE)
+    if leaving:
+        reason = f"Reschedule {shown} as some scheduled clusters are deleted"
+        return _work(binding, ScheduleType.FAILOVER, reason, RECONCILE_SCHEDULE)
+    return Classification(ScheduleType.AVOID, f"Don't need to schedule {shown}")
+
+
+def placement_of(binding: Binding) -> Placement:
+    """Return the placement of a binding.
+
+    Raises:
+        SchedulingError: It has none; the text is upstream's.
+    """
+    if binding.spec.placement is None:
+        kind = binding.key.kind[0].lower() + binding.key.kind[1:]
+        raise SchedulingError(f"failed to get placement from {kind}({binding.key})")
+    return binding.spec.placement
+
+
+def _work(binding: Binding, type_: ScheduleType, reason: str, metric_type: str) -> Classification:
+    if (
+        not binding.spec.clusters
+        and not binding.applied_placement_json
+        and not binding.status.last_scheduled_time
+    ):
+        type_ = ScheduleType.FIRST
+    return Classification(type_, reason, metric_type)
+
+
+def _shrunk(binding: Binding) -> bool:
+    return sum(target.replicas for target in binding.spec.clusters) < binding.spec.replicas
+
+
+def placement_changed(binding: Binding, placement: Placement) -> bool:
+    """Tell whether the placement differs from the one that was applied, as far as it counts now.
+
+    Affinity terms other than the one in force may change without consequence. An annotation that cannot be
+    read counts as changed; upstream takes it as unchanged and never repairs it.
+    """
+    if binding.applied_placement_json == placement.to_json():
+        return False
+    try:
+        applied = binding.applied_placement
+    except ManifestError:
+        return True
+    if applied is None:
+        return True
+    if placement == applied:
+        return False
+    if (
+        placement.cluster_affinity != applied.cluster_affinity
+        or placement.cluster_tolerations != applied.cluster_tolerations
+        or placement.spread_constraints != applied.spread_constraints
+        or placement.replica_scheduling != applied.replica_scheduling
+    ):
+        return True
+    name = binding.status.scheduler_observing_affinity_name
+    term, before = placement.affinity_term(name), applied.affinity_term(name)
+    return not name or term is None or before is None or term != before
+
+
+def replicas_changed(binding: Binding, placement: Placement, gates: FeatureGates) -> bool:
+    """Tell whether the targets have other replicas than the workload asks for."""
+    spec, strategy = binding.spec, placement.replica_scheduling
+    if strategy is None:
+        return False
+    if spec.components and not spec.clusters and gates.enabled("MultiplePodTemplatesScheduling"):
+        return True
+    if strategy.replica_scheduling_type == DUPLICATED:
+        return any(target.replicas != spec.replicas for target in spec.clusters)
+    if strategy.replica_scheduling_type == DIVIDED:
+        return sum(target.replicas for target in spec.clusters) != spec.replicas
+    return False

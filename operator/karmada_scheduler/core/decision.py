@@ -1,0 +1,69 @@
+"""What was decided about a binding, and the whole story behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from karmada_scheduler.api.binding import BindingKey, TargetCluster
+from karmada_scheduler.core.cluster_groups import Candidate
+from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run through the recipe, with one affinity term.
+
+    Attributes:
+        affinity_name: The term; empty with a single affinity.
+        targets: The result, in the order in which it is written; None if it failed.
+        error: What stopped it.
+        diagnosis: What kept clusters out.
+        scores: Plugin name to scores, one per cluster that passed the filters, in the order of names.
+        candidates: The clusters that passed, in the order of preference, with score and room.
+        selected: Those that the spread constraints left.
+    """
+
+    affinity_name: str = ""
+    targets: tuple[TargetCluster, ...] | None = None
+    error: SchedulingError | None = None
+    diagnosis: Diagnosis = field(default_factory=Diagnosis)
+    scores: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    candidates: Sequence[Candidate] = ()
+    selected: Sequence[Candidate] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TermFailure:
+    """An affinity term that did not do; each is told to the user in an event of its own."""
+
+    index: int
+    name: str
+    error: SchedulingError
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to write about a binding.
+
+    Attributes:
+        targets: The clusters to write, in this order; empty clears them; None keeps what is there.
+        applied_placement: The annotation to write along with targets; None exactly when targets is.
+        affinity_name: The affinity term in force, to be written into the status; None keeps what is there.
+        error: Why the binding could not be scheduled; its text is the condition's message.
+        failed_terms: Affinity terms that were tried in vain, in order.
+        attempts: The runs behind it, in order; the last one counts.
+    """
+
+    key: BindingKey
+    targets: tuple[TargetCluster, ...] | None = None
+    applied_placement: str | None = None
+    affinity_name: str | None = None
+    error: SchedulingError | None = None
+    failed_terms: tuple[TermFailure, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the binding has its place."""
+        return self.error is None

@@ -1,0 +1,42 @@
+"""What the end of an attempt means for the binding's Scheduled condition, and whether it is tried again.
+
+Source: karmada v1.18.2 pkg/scheduler helper.go getConditionByError, scheduler.go handleErr.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
+
+SUCCESS: Final = "Success"
+UNSCHEDULABLE: Final = "Unschedulable"
+NO_CLUSTER_FIT: Final = "NoClusterFit"
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+SCHEDULER_ERROR: Final = "SchedulerError"
+
+SUCCESS_MESSAGE: Final = "Binding has been scheduled successfully."
+
+
+class ConditionSpec(NamedTuple):
+    """The Scheduled condition of a binding: ``True`` or ``False``, why, and what to tell the user."""
+
+    status: str
+    reason: str
+    message: str
+
+
+def condition_for(error: BaseException | None) -> ConditionSpec:
+    """Return the condition for how an attempt ended; what the decision did not raise is a SchedulerError."""
+    if error is None:
+        return ConditionSpec("True", SUCCESS, SUCCESS_MESSAGE)
+    if isinstance(error, UnschedulableError):
+        return ConditionSpec("False", UNSCHEDULABLE, str(error))
+    if isinstance(error, FitError):
+        return ConditionSpec("False", NO_CLUSTER_FIT, str(error))
+    return ConditionSpec("False", SCHEDULER_ERROR, str(error))
+
+
+def retryable(error: BaseException | None) -> bool:
+    """Tell whether the attempt is repeated by itself; a FitError waits until something changes."""
+    return error is not None and not isinstance(error, FitError)

@@ -1,0 +1,264 @@
+"""The recipe: from a binding and all clusters to a decision.
+
+A decision is pure: it reads the binding and the snapshot and changes neither. It is also settled: upstream
+sees its own write come back, decides Duplicated bindings and those without replicas again on top of it (its
+own result raises the room that it counts on the chosen clusters), and writes until nothing changes. Here
+the decision is repeated on its own result in memory, and written once.
+
+Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go Schedule, pkg/scheduler/scheduler.go
+scheduleResourceBindingWithClusterAffinities.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.assign_replicas import assign_replicas, attach_empty
+from karmada_scheduler.core.available_replicas import (
+    Assumed,
+    ReplicaEstimator,
+    available_replicas,
+    counts_component_sets,
+)
+from karmada_scheduler.core.classify import ScheduleType, classify, placement_of
+from karmada_scheduler.core.cluster_groups import Candidate, preferred_first, tier_of
+from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
+from karmada_scheduler.core.select_clusters import select_clusters
+from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, PluginError, SchedulingError
+from karmada_scheduler.framework.interface import Cycle, FilterContext, Peers
+from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.runtime import Framework
+from karmada_scheduler.framework.snapshot import Snapshot
+
+_NOTHING_ASSUMED: Final[Assumed] = {}
+_MAX_PASSES: Final = 10
+"""Upstream has no bound; two or three passes are what it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """What stays the same over all runs of one decision."""
+
+    snapshot: Snapshot
+    framework: Framework
+    estimators: Sequence[ReplicaEstimator]
+    gates: FeatureGates
+    empty_workload_propagation: bool
+    assumed: Assumed
+    peers: Peers | None
+
+
+def decide(
+    binding: Binding,
+    snapshot: Snapshot,
+    *,
+    framework: Framework,
+    estimators: Sequence[ReplicaEstimator],
+    gates: FeatureGates,
+    empty_workload_propagation: bool = False,
+    assumed: Assumed = _NOTHING_ASSUMED,
+    peers: Peers | None = None,
+) -> Decision:
+    """Decide where a binding goes; whether there is a reason to ask is ``classify``'s business.
+
+    Args:
+        binding: As it is now.
+        snapshot: All clusters.
+        framework: The plugins.
+        estimators: Who says how much a cluster can take.
+        gates: Feature gates.
+        empty_workload_propagation: Whether selected clusters without replicas become targets, too.
+        assumed: Recent placements that count as taken (gate SchedulingOvercommitProtection).
+        peers: The bindings of the same groups (gate WorkloadAffinity).
+    """
+    recipe = _Recipe(snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers)
+    terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
+    decision = _decide_once(binding, recipe)
+    for _ in range(_MAX_PASSES):
+        if decision.targets is None or decision.targets == binding.spec.clusters:
+            break
+        binding = _as_written(binding, decision)
+        if classify(binding, terminating=terminating, gates=gates).type is ScheduleType.AVOID:
+            break
+        decision = _one_after_the_other(decision, _decide_once(binding, recipe))
+    return decision
+
+
+def _as_written(binding: Binding, decision: Decision) -> Binding:
+    """Return the binding as it will come back once the decision is written."""
+    spec, status = binding.spec, binding.status
+    scheduled = status.last_scheduled_time
+    if decision.is_success and binding.reschedule_triggered:
+        scheduled = spec.reschedule_triggered_at
+    name = (
+        status.scheduler_observing_affinity_name if decision.affinity_name is None else decision.affinity_name
+    )
+    return replace(
+        binding,
+        annotations={**binding.annotations, APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""},
+        spec=replace(spec, clusters=decision.targets or ()),
+        status=replace(status, last_scheduled_time=scheduled, scheduler_observing_affinity_name=name),
+    )
+
+
+def _one_after_the_other(first: Decision, second: Decision) -> Decision:
+    """Return what is left to write after a second pass on top of the first."""
+    failures = [
+        *first.failed_terms,
+        *(each for each in second.failed_terms if each not in first.failed_terms),
+    ]
+    kept = second.targets is None
+    return replace(
+        second,
+        targets=first.targets if kept else second.targets,
+        applied_placement=first.applied_placement if kept else second.applied_placement,
+        affinity_name=first.affinity_name if second.affinity_name is None else second.affinity_name,
+        failed_terms=tuple(failures),
+        attempts=(*first.attempts, *second.attempts),
+    )
+
+
+def _decide_once(binding: Binding, recipe: _Recipe) -> Decision:
+    try:
+        placement = placement_of(binding)
+    except SchedulingError as error:
+        return Decision(binding.key, error=error)
+    # An explicit empty list of affinity terms is none: upstream would schedule nothing and report success.
+    if placement.cluster_affinities:
+        return _try_terms(binding, placement, recipe)
+    attempt = _run(
+        _cycle(binding, placement, recipe, binding.status.scheduler_observing_affinity_name), recipe
+    )
+    return _concluded(binding, placement, attempt.error, attempt.targets, (attempt,))
+
+
+def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) -> Decision:
+    """Try one affinity term after the other, from the one in force on; the first that works is taken.
+
+    If none does, the error of the first decides. Earlier terms are not tried again: a binding does not go
+    back to a term that it has left.
+    """
+    failures: list[TermFailure] = []
+    attempts: list[Attempt] = []
+    for index in range(_term_in_force(binding, placement), len(placement.cluster_affinities)):
+        name = placement.cluster_affinities[index].affinity_name
+        attempt = _run(_cycle(binding, placement, recipe, name), recipe)
+        attempts.append(attempt)
+        if attempt.error is None:
+            decision = _concluded(binding, placement, None, attempt.targets, attempts)
+            return replace(decision, affinity_name=name, failed_terms=tuple(failures))
+        failures.append(TermFailure(index, name, attempt.error))
+    # A broken plugin says nothing about the clusters, so it must not clear a placement.
+    broken = (failure.error for failure in failures if isinstance(failure.error, PluginError))
+    decision = _concluded(binding, placement, next(broken, failures[0].error), None, attempts)
+    return replace(decision, failed_terms=tuple(failures))
+
+
+def _term_in_force(binding: Binding, placement: Placement) -> int:
+    name = binding.status.scheduler_observing_affinity_name
+    names = [term.affinity_name for term in placement.cluster_affinities]
+    return names.index(name) if name in names else 0
+
+
+def _cycle(binding: Binding, placement: Placement, recipe: _Recipe, affinity_name: str) -> Cycle:
+    return Cycle(binding, placement, affinity_name, recipe.snapshot, peers=recipe.peers)
+
+
+def _concluded(
+    binding: Binding,
+    placement: Placement,
+    error: SchedulingError | None,
+    targets: tuple[TargetCluster, ...] | None,
+    attempts: Sequence[Attempt],
+) -> Decision:
+    """Turn the end of a pass into what to write: no fit clears the targets, any other error keeps them."""
+    if isinstance(error, FitError):
+        targets = ()
+    written = None if targets is None else placement.to_json()
+    return Decision(binding.key, targets, written, error=error, attempts=tuple(attempts))
+
+
+def _run(cycle: Cycle, recipe: _Recipe) -> Attempt:
+    """Filter, score, select, assign."""
+    framework, attempt = recipe.framework, Attempt(cycle.affinity_name)
+    try:
+        with _step("Filter", framework):
+            feasible, diagnosis = _filter(cycle, framework)
+        attempt = replace(attempt, diagnosis=diagnosis)
+        if not feasible:
+            return replace(attempt, error=FitError(len(cycle.snapshot), diagnosis))
+        with _step("Score", framework, on_error="failed to prioritize clusters"):
+            scores = framework.run_score(cycle, feasible)
+        with _step("Select", framework, on_error="failed to select clusters"):
+            candidates = _candidates(cycle, feasible, scores, recipe)
+            attempt = replace(attempt, scores=scores, candidates=candidates)
+            selected = _select(cycle, candidates, recipe.gates)
+        attempt = replace(attempt, selected=selected)
+        with _step("AssignReplicas", framework, on_error="failed to assign replicas"):
+            targets = assign_replicas(cycle, selected)
+    except SchedulingError as error:
+        return replace(attempt, error=error)
+    if recipe.empty_workload_propagation:
+        targets = attach_empty(targets, selected)
+    return replace(attempt, targets=tuple(targets))
+
+
+@contextmanager
+def _step(
+    name: str, framework: Framework, *, on_error: str = "failed to find fit clusters"
+) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    except SchedulingError as error:
+        raise error.within(on_error) from error
+    finally:
+        if framework.observer is not None:
+            framework.observer.step(name, time.perf_counter() - start)
+
+
+def _filter(cycle: Cycle, framework: Framework) -> tuple[list[Cluster], Diagnosis]:
+    feasible: list[Cluster] = []
+    refused: dict[str, Result] = {}
+    for cluster in cycle.snapshot:
+        if cluster.deleting:
+            continue
+        result = framework.run_filter(FilterContext(cycle, cluster))
+        if result.is_success:
+            feasible.append(cluster)
+        else:
+            refused[cluster.name] = result
+    return feasible, Diagnosis(refused)
+
+
+def _candidates(
+    cycle: Cycle, feasible: Sequence[Cluster], scores: dict[str, list[int]], recipe: _Recipe
+) -> list[Candidate]:
+    """Join score, tier and room of the clusters that passed, in the order of preference."""
+    spec = cycle.binding.spec
+    totals = [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * len(feasible)
+    allocatable = available_replicas(
+        spec, feasible, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
+    )
+    assigned: dict[str, int] = {}
+    for target in spec.clusters:
+        assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts
+    return preferred_first(
+        Candidate(cluster, score, tier_of(cycle, cluster), room + assigned.get(cluster.name, 0), room)
+        for cluster, score, room in zip(feasible, totals, allocatable, strict=True)
+    )
+
+
+def _select(cycle: Cycle, candidates: Sequence[Candidate], gates: FeatureGates) -> list[Candidate]:
+    spec = cycle.binding.spec
+    needed = 1 if counts_component_sets(spec, gates) else spec.replicas
+    return select_clusters(cycle.placement, candidates, replicas=spec.replicas, needed=needed)

@@ -1,0 +1,1 @@
+"""Who says how much a cluster can take; ``general`` reads it from the clusters' own reports."""

@@ -1,0 +1,49 @@
+"""Amounts of resources as the scheduler adds and divides them: int64 per name, cpu in thousandths.
+
+Source: karmada v1.18.2 pkg/util/resource.go, pkg/util/lifted/scheduler_resource.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from karmada_scheduler.api.matching import is_label_key
+from karmada_scheduler.api.quantity import MAX_INT64, Quantity
+
+CPU: Final = "cpu"
+PODS: Final = "pods"
+
+Amounts = dict[str, int]
+
+_PLAIN: Final = frozenset({CPU, "memory", "ephemeral-storage"})
+
+
+@lru_cache(maxsize=4096)
+def is_counted(name: str) -> bool:
+    """Tell whether nodes are tested for a resource; requests for any other name are ignored there."""
+    return (
+        name in _PLAIN
+        or name.startswith(("hugepages-", "attachable-volumes-"))
+        or "kubernetes.io/" in name
+        or ("/" in name and not name.startswith("requests.") and is_label_key(f"requests.{name}"))
+    )
+
+
+def amounts(quantities: Mapping[str, Quantity]) -> Amounts:
+    """Convert quantities; pods are kept apart from what is requested, and unknown names are dropped."""
+    return {
+        name: quantity.milli_value if name == CPU else quantity.value
+        for name, quantity in quantities.items()
+        if is_counted(name)
+    }
+
+
+def how_often(have: Mapping[str, int], request: Mapping[str, int], *, pods: int) -> int:
+    """Return how many of one request fit, never more than there are pods."""
+    most = MAX_INT64
+    for name, amount in request.items():
+        if amount > 0:
+            most = min(most, have.get(name, 0) // amount)
+    return min(most, pods)
