@@ -29,7 +29,7 @@ from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import outcome
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
 from karmada_scheduler.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,8 @@ class BindingCycle:
     def is_observed(self, binding: Binding) -> bool:
         """Tell whether a binding that needs nothing has even been told so."""
         return (
-            binding.generation == binding.status.scheduler_observed_generation and binding.key not in self._owed
+            binding.generation == binding.status.scheduler_observed_generation
+            and binding.key not in self._owed
         )
 
     async def observe(self, binding: Binding) -> Outcome:
@@ -217,8 +218,7 @@ class BindingCycle:
         self, binding: Binding, written: Binding, decision: Decision, patch_error: ApiError | None
     ) -> Outcome:
         """Tell people and controllers how it went: Events, then the status."""
-        error = outcome.combine(decision.error, patch_error)
-        condition = outcome.condition_for(error)
+        error, condition = _ending(decision.error, patch_error)
         if error is None:
             self._recorder.record(binding, NORMAL, SUCCEEDED, _success_text(binding, decision))
             log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, _targets_text(decision))
@@ -234,7 +234,7 @@ class BindingCycle:
                 self._owed[binding.key] = report
             return result
         self._owed.pop(binding.key, None)
-        return Outcome(error, retry=outcome.is_retried(error))
+        return Outcome(error, retry=outcome.retryable(error))
 
     def _status_fields(self, base: Binding, report: _Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
         """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
@@ -320,6 +320,25 @@ class _Report:
 
     condition: outcome.ConditionSpec
     affinity_name: str | None = None
+
+
+def _ending(
+    error: SchedulingError | None, refusal: ApiError | None
+) -> tuple[Exception | None, outcome.ConditionSpec]:
+    """Return what an attempt ended with, and the condition that says so.
+
+    Upstream joins the two errors of an attempt, and looks for a quota among them.
+    """
+    if refusal is None:
+        return error, outcome.condition_for(error)
+    if error is not None and str(error) != str(refusal):
+        joined = SchedulingError(f"[{error}, {refusal}]")
+        fits_nowhere = isinstance(error, FitError)
+        reason = outcome.NO_CLUSTER_FIT if fits_nowhere else outcome.SCHEDULER_ERROR
+        return joined, outcome.ConditionSpec("False", reason, str(joined))
+    quota = refusal.code == 403 and refusal.reason == outcome.QUOTA_EXCEEDED
+    reason = outcome.QUOTA_EXCEEDED if quota else outcome.SCHEDULER_ERROR
+    return refusal, outcome.ConditionSpec("False", reason, str(refusal))
 
 
 def _success(decision: Decision | None) -> _Report:

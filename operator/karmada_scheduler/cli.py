@@ -35,14 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _schedule(chosen: options.Options) -> int:
     logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
+    status = 0
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(app.run(chosen))
     except* (ConnectionConfigError, ListenError, app.LeadershipLostError) as problems:
         for problem in _leaves(problems):
             log.error("%s", problem)  # noqa: TRY400 (the text says it all)
-        return 1
-    return 0
+        status = 1
+    return status
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -56,8 +57,9 @@ class Watched(Protocol):
         ...
 
 
-class Login(Protocol):
-    """Credentials, as the connection to the API server knows them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """Credentials that are valid now."""
 
     server: str
     ca_path: str | None

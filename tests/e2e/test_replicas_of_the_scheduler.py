@@ -1,0 +1,129 @@
+"""Several replicas, restarts and outages: one leads, nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.controlplane import ControlPlane
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.workload import Workload, named
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
+
+
+@pytest.fixture
+def web(controlplane: ControlPlane, namespace: str) -> Workload:
+    return Workload(controlplane, namespace)
+
+
+def holder(plane: ControlPlane, lease: str) -> str:
+    found = plane.client.find(f"{LEASES}/{lease}")
+    return str(found["spec"].get("holderIdentity") or "") if found else ""
+
+
+def test_a_standby_takes_over_when_the_leader_is_killed(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    quick = (
+        "--leader-elect-lease-duration=4s",
+        "--leader-elect-renew-deadline=3s",
+        "--leader-elect-retry-period=1s",
+    )
+    leader = start_scheduler(*quick, lease="failover")
+    controlplane.wait_for(lambda: holder(controlplane, "failover"), "a leader")
+    standby = start_scheduler(*quick, lease="failover")
+    assert "leader_election_master_status{name=\"\"} 1.0" in leader.scrape()
+    assert "leader_election_master_status{name=\"\"} 0.0" in standby.scrape()
+    first = holder(controlplane, "failover")
+    web.create(named("sim-a1"), replicas=1)
+    web.wait_placed({"sim-a1": 1})
+
+    leader.process.kill()
+    controlplane.forget(leader.process)
+    second = Workload(controlplane, web.namespace, "second").create(named("sim-a2"), replicas=1)
+    second.wait_placed({"sim-a2": 1}, timeout=30)
+    assert holder(controlplane, "failover") not in ("", first)
+    assert web.placed() == {"sim-a1": 1}
+    assert "leader_election_master_status{name=\"\"} 1.0" in standby.scrape()
+
+
+def test_a_leader_that_is_told_to_stop_gives_the_lease_back_and_exits_cleanly(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    leader = start_scheduler(lease="clean-stop")
+    controlplane.wait_for(lambda: holder(controlplane, "clean-stop"), "a leader")
+    standby = start_scheduler(lease="clean-stop")
+    assert leader.process.stop() == 0
+    controlplane.forget(leader.process)
+    web.create(named("sim-a1"), replicas=1)
+    web.wait_placed({"sim-a1": 1}, timeout=10)
+    assert "leader_election_master_status{name=\"\"} 1.0" in standby.scrape()
+
+
+def test_ours_and_karmada_scheduler_on_one_lease_exclude_each_other(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    theirs = controlplane.start_karmada_scheduler(
+        "shared-scheduler", lease="shared", leader_elect=True, process_name="karmada-scheduler-shared"
+    )
+    controlplane.wait_for(lambda: holder(controlplane, "shared"), "karmada-scheduler to lead")
+    go_holder = holder(controlplane, "shared")
+    ours = start_scheduler(name="shared-scheduler", lease="shared")
+    web.create(named("sim-a1"), replicas=1, scheduler="shared-scheduler")
+    web.wait_placed({"sim-a1": 1})
+    assert holder(controlplane, "shared") == go_holder
+    assert "leader_election_master_status{name=\"\"} 0.0" in ours.scrape()
+
+    theirs.kill()
+    controlplane.forget(theirs)
+    second = Workload(controlplane, web.namespace, "second")
+    second.create(named("sim-a2"), replicas=1, scheduler="shared-scheduler")
+    second.wait_placed({"sim-a2": 1}, timeout=40)
+    assert holder(controlplane, "shared") not in ("", go_holder)
+
+
+def test_an_api_server_that_restarts_in_the_middle_costs_no_binding(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler()
+    web.create(named("sim-a1"), replicas=1)
+    web.wait_placed({"sim-a1": 1})
+    controlplane.restart_apiserver()
+    later = Workload(controlplane, web.namespace, "later")
+    controlplane.wait_for(
+        lambda: later.create(named("sim-b1"), replicas=1) and True, "objects to be accepted again", timeout=30
+    )
+    later.wait_placed({"sim-b1": 1}, timeout=40)
+    controlplane.wait_for(
+        lambda: scheduler.answers("/readyz"), "the scheduler to be ready", until=lambda code: code == 200
+    )
+    assert scheduler.process.pid is not None
+
+
+def test_a_scheduler_that_starts_before_the_api_server_waits_for_it(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    controlplane.kill_apiserver()
+    scheduler = start_scheduler(wait_ready=False)
+    try:
+        controlplane.wait_for(
+            lambda: scheduler.log, "the complaint", until=lambda text: "Waiting for the API server" in text
+        )
+        assert scheduler.answers("/healthz") == 200
+        assert scheduler.answers("/readyz") == 503
+    finally:
+        controlplane.restart_apiserver()
+    web.create(named("sim-a1"), replicas=1)
+    web.wait_placed({"sim-a1": 1}, timeout=40)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_ends_it_with_status_0(
+    controlplane: ControlPlane, start_scheduler: StartScheduler, number: signal.Signals
+) -> None:
+    scheduler = start_scheduler()
+    scheduler.process.signal(number)
+    assert scheduler.process.wait(timeout=10) == 0
+    controlplane.forget(scheduler.process)

@@ -1,0 +1,167 @@
+"""A Deployment with its policy on the control plane, and what has become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.controlplane import ControlPlane, Object
+
+WORK = "/apis/work.karmada.io/v1alpha2"
+DYNAMIC = {
+    "replicaSchedulingType": "Divided",
+    "replicaDivisionPreference": "Weighted",
+    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+}
+AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+DUPLICATED = {"replicaSchedulingType": "Duplicated"}
+
+
+def named(*clusters: str, **rest: Any) -> Object:
+    """A placement on clusters by name; ``rest`` are further fields of it."""
+    return {"clusterAffinity": {"clusterNames": list(clusters)}, **rest}
+
+
+def labelled(kind: str, **rest: Any) -> Object:
+    """A placement on clusters by their label ``kind``: real or sim."""
+    return {"clusterAffinity": {"labelSelector": {"matchLabels": {"kind": kind}}}, **rest}
+
+
+@dataclass
+class Workload:
+    """One Deployment ``name`` in a namespace and the policy of the same name."""
+
+    plane: ControlPlane
+    namespace: str
+    name: str = "web"
+
+    @property
+    def binding_path(self) -> str:
+        return f"{WORK}/namespaces/{self.namespace}/resourcebindings/{self.name}-deployment"
+
+    @property
+    def deployment_path(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.name}"
+
+    @property
+    def policy_path(self) -> str:
+        return f"/apis/policy.karmada.io/v1alpha1/namespaces/{self.namespace}/propagationpolicies/{self.name}"
+
+    def create(
+        self,
+        placement: Mapping[str, Any],
+        *,
+        replicas: int = 4,
+        scheduler: str | None = "my-scheduler",
+        cpu: str | None = "500m",
+    ) -> Workload:
+        """Apply the policy and the Deployment."""
+        self.apply_policy(placement, scheduler=scheduler)
+        labels = {"app": self.name}
+        container: Object = {"name": "web", "image": "nginx:1.29"}
+        if cpu is not None:
+            container["resources"] = {"requests": {"cpu": cpu, "memory": "64Mi"}}
+        self.plane.client.create(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
+                "spec": {
+                    "replicas": replicas,
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+                },
+            }
+        )
+        return self
+
+    def apply_policy(self, placement: Mapping[str, Any], *, scheduler: str | None = "my-scheduler") -> None:
+        """Create the policy or replace its placement."""
+        spec: Object = {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}],
+            "placement": dict(placement),
+        }
+        if scheduler is not None:
+            spec["schedulerName"] = scheduler
+        self.plane.client.apply(
+            {
+                "apiVersion": "policy.karmada.io/v1alpha1",
+                "kind": "PropagationPolicy",
+                "metadata": {"name": self.name, "namespace": self.namespace},
+                "spec": spec,
+            }
+        )
+
+    def scale(self, replicas: int) -> None:
+        self.plane.client.patch(self.deployment_path, {"spec": {"replicas": replicas}})
+
+    def binding(self) -> Object:
+        return self.plane.client.get(self.binding_path)
+
+    def placed(self) -> dict[str, int]:
+        """Cluster name to replicas, as the binding has them now."""
+        return placed(self.binding())
+
+    def scheduled(self) -> Object:
+        """The Scheduled condition, {} before there is one."""
+        return condition(self.binding())
+
+    def wait(
+        self, until: Callable[[Object], object], what: str, *, timeout: float = 20.0
+    ) -> Object:
+        """Wait for a state of the binding and return it."""
+        found: Object = self.plane.wait_for(
+            self.binding, f"{self.name} in {self.namespace}: {what}", until=until, timeout=timeout
+        )
+        return found
+
+    def wait_placed(self, expected: Mapping[str, int], *, timeout: float = 20.0) -> Object:
+        """Wait until the binding is settled on exactly these clusters and replicas."""
+        return self.wait(
+            lambda found: placed(found) == expected and is_settled(found), f"on {expected}", timeout=timeout
+        )
+
+    def wait_settled(self, *, replicas: int, timeout: float = 20.0) -> dict[str, int]:
+        """Wait until the binding is scheduled for a number of replicas, and return where it is."""
+        found = self.wait(
+            lambda found: found["spec"].get("replicas", 0) == replicas and is_settled(found),
+            f"scheduled with {replicas} replicas",
+            timeout=timeout,
+        )
+        return placed(found)
+
+    def events(self, reason: str | None = None) -> list[Object]:
+        """The Events about the binding."""
+        listed = self.plane.client.list(f"/api/v1/namespaces/{self.namespace}/events")
+        about = ("ResourceBinding", f"{self.name}-deployment")
+        return [
+            event
+            for event in listed
+            if (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == about
+            and reason in (None, event["reason"])
+        ]
+
+    def in_member(self, member: str) -> Object | None:
+        """The Deployment as a real member's API server has it."""
+        return self.plane.members[member].client.find(self.deployment_path)
+
+
+def placed(binding: Object) -> dict[str, int]:
+    """Cluster name to replicas of a binding's manifest."""
+    return {target["name"]: target.get("replicas", 0) for target in binding["spec"].get("clusters") or ()}
+
+
+def condition(binding: Object, kind: str = "Scheduled") -> Object:
+    """One condition of a binding's manifest, {} if it has none of the kind."""
+    for entry in binding.get("status", {}).get("conditions") or ():
+        if entry["type"] == kind:
+            found: Object = entry
+            return found
+    return {}
+
+
+def is_settled(binding: Object) -> bool:
+    """Whether the scheduler agrees with the binding as it is."""
+    observed = binding.get("status", {}).get("schedulerObservedGeneration")
+    return bool(observed == binding["metadata"]["generation"] and condition(binding).get("status") == "True")
