@@ -40,6 +40,10 @@ check: install ## format, lint, types, import contracts, fast tests
 	$(BIN)/mypy
 	$(BIN)/pytest -q -m "not e2e"
 
+.PHONY: conformance
+conformance: install ## replay what karmada-scheduler really decided (ARGS=world-103)
+	@$(BIN)/python -m tests.conformance $(ARGS)
+
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
 	@$(BIN)/python -m tests.controlplane binaries

@@ -1,0 +1,1 @@
+"""What karmada-scheduler v1.18.2 really decided, replayed through the decision core."""
