@@ -1,0 +1,274 @@
+// Command oracle answers "what does karmada-scheduler v1.18.2 do with this?" without a control plane.
+//
+// It reads one world per line on stdin (clusters, bindings and the settings that change decisions, as JSON)
+// and writes one line per world: for every binding what the unmodified scheduling loop did in each pass until
+// nothing changed any more. Decisions, conditions, events and the rules on whether to schedule at all are
+// upstream's compiled code; only the API server around it is ours (apiserver.go).
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"sort"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+	estimatorclient "github.com/karmada-io/karmada/pkg/estimator/client"
+	"github.com/karmada-io/karmada/pkg/features"
+	schedulercache "github.com/karmada-io/karmada/pkg/scheduler/cache"
+)
+
+// World is one line of input.
+type World struct {
+	ID                       json.RawMessage                 `json:"id,omitempty"`
+	Gates                    map[string]bool                 `json:"gates"`
+	Plugins                  []string                        `json:"plugins"`
+	EmptyWorkloadPropagation bool                            `json:"emptyWorkloadPropagation"`
+	Clusters                 []*clusterv1alpha1.Cluster      `json:"clusters"`
+	Peers                    []*workv1alpha2.ResourceBinding `json:"peers"`     // bindings that the informer knows
+	Assigning                []*workv1alpha2.ResourceBinding `json:"assigning"` // bindings just patched by the scheduler
+	Assumed                  []Assumption                    `json:"assumed"`
+	Accurate                 *Accurate                       `json:"accurate"`
+	Bindings                 []json.RawMessage               `json:"bindings"` // judged independently of each other
+	MaxPasses                int                             `json:"maxPasses"`
+}
+
+// Assumption is the footprint of a workload on its way to a cluster.
+type Assumption struct {
+	Binding    string                   `json:"binding"`
+	Cluster    string                   `json:"cluster"`
+	Namespace  string                   `json:"namespace"`
+	Components []workv1alpha2.Component `json:"components"`
+}
+
+// Accurate stands in for the per-cluster estimators: the answers they give, or an error for all.
+type Accurate struct {
+	Replicas map[string]int32 `json:"replicas"`
+	Error    string           `json:"error"`
+}
+
+// Answer is one line of output.
+type Answer struct {
+	ID       json.RawMessage `json:"id,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Bindings []Verdict       `json:"bindings,omitempty"`
+}
+
+// Verdict is what happened to one binding.
+type Verdict struct {
+	Passes  []Pass `json:"passes,omitempty"`
+	Final   *Final `json:"final,omitempty"`
+	Settled bool   `json:"settled"`
+	Panic   string `json:"panic,omitempty"`
+}
+
+// Pass is one turn of the scheduling loop.
+type Pass struct {
+	Rules     []string    `json:"rules"`     // reasons to schedule that hold, in upstream's order of asking
+	Scheduled bool        `json:"scheduled"` // whether the algorithm ran
+	Terms     []Term      `json:"terms,omitempty"`
+	Events    [][3]string `json:"events,omitempty"` // of the binding: type, reason, message
+	Error     string      `json:"error,omitempty"`  // what makes the loop try again later
+}
+
+// Term is one run of the algorithm: one affinity term, or the only one.
+type Term struct {
+	Affinity string                       `json:"affinity"`
+	Clusters [][2]any                     `json:"clusters"` // name, replicas; in upstream's order
+	Error    string                       `json:"error,omitempty"`
+	Class    string                       `json:"class"`              // ok | fit | unschedulable | error
+	Rejected map[string]map[string]string `json:"rejected,omitempty"` // fit only: cluster, plugin, reason
+}
+
+// Final is the binding once the loop came to rest.
+type Final struct {
+	Clusters         [][2]any    `json:"clusters"`
+	AppliedPlacement string      `json:"appliedPlacement"`
+	Affinity         string      `json:"affinity"`
+	Conditions       [][4]string `json:"conditions"` // type, status, reason, message
+	ObservedCurrent  bool        `json:"observedCurrent"`
+	ScheduledNow     bool        `json:"scheduledNow"`
+}
+
+func (a *Accurate) answer(names []string) ([]int32, error) {
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	out := make([]int32, 0, len(names))
+	for _, name := range names {
+		replicas, ok := a.Replicas[name]
+		if !ok {
+			return nil, fmt.Errorf("cluster %s does not exist in estimator cache", name)
+		}
+		out = append(out, replicas)
+	}
+	return out, nil
+}
+
+// MaxAvailableReplicas implements the estimator client's interface.
+func (a *Accurate) MaxAvailableReplicas(_ context.Context, req estimatorclient.ReplicaEstimationRequest) ([]workv1alpha2.TargetCluster, error) {
+	names := clusterNames(req.Clusters)
+	replicas, err := a.answer(names)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]workv1alpha2.TargetCluster, 0, len(names))
+	for i, name := range names {
+		out = append(out, workv1alpha2.TargetCluster{Name: name, Replicas: replicas[i]})
+	}
+	return out, nil
+}
+
+// MaxAvailableComponentSets implements the estimator client's interface.
+func (a *Accurate) MaxAvailableComponentSets(_ context.Context, req estimatorclient.ComponentSetEstimationRequest) ([]estimatorclient.ComponentSetEstimationResponse, error) {
+	names := clusterNames(req.Clusters)
+	sets, err := a.answer(names)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]estimatorclient.ComponentSetEstimationResponse, 0, len(names))
+	for i, name := range names {
+		out = append(out, estimatorclient.ComponentSetEstimationResponse{Name: name, Sets: sets[i]})
+	}
+	return out, nil
+}
+
+func clusterNames(clusters []*clusterv1alpha1.Cluster) []string {
+	names := make([]string, 0, len(clusters))
+	for _, cluster := range clusters {
+		names = append(names, cluster.Name)
+	}
+	return names
+}
+
+func judgeWorld(line []byte) Answer {
+	var world World
+	if err := json.Unmarshal(line, &world); err != nil {
+		return Answer{Error: "cannot read the world: " + err.Error()}
+	}
+	answer := Answer{ID: world.ID}
+	if err := features.FeatureGate.SetFromMap(world.Gates); err != nil {
+		answer.Error = err.Error()
+		return answer
+	}
+	estimators := estimatorclient.GetReplicaEstimators()
+	delete(estimators, "scheduler-estimator")
+	if world.Accurate != nil {
+		estimators["scheduler-estimator"] = world.Accurate
+	}
+	for _, raw := range world.Bindings {
+		answer.Bindings = append(answer.Bindings, judgeBinding(&world, raw))
+	}
+	return answer
+}
+
+func judgeBinding(world *World, raw json.RawMessage) (verdict Verdict) {
+	defer func() {
+		if r := recover(); r != nil {
+			verdict.Panic = fmt.Sprint(r)
+		}
+	}()
+	loop, err := newLoop(world, raw)
+	if err != nil {
+		panic(err)
+	}
+	passes := world.MaxPasses
+	if passes == 0 {
+		passes = 8
+	}
+	for range passes {
+		before := loop.store.generation()
+		pass := Pass{}
+		verdict.Passes = append(verdict.Passes, pass)
+		last := &verdict.Passes[len(verdict.Passes)-1]
+		loop.turn(last)
+		// The loop is woken by its own write, and only by one that changes the generation.
+		if last.Error != "" || loop.store.generation() == before {
+			verdict.Settled = true
+			break
+		}
+	}
+	verdict.Final = loop.final()
+	return verdict
+}
+
+func assume(world *World, cache schedulercache.Cache) {
+	for _, rb := range world.Assigning {
+		cache.AssigningResourceBindings().Add(rb)
+	}
+	for _, a := range world.Assumed {
+		cache.AssigningResourceBindings().Assume(a.Binding, a.Cluster, schedulercache.AssumedWorkload{
+			Namespace: a.Namespace, Components: a.Components,
+		})
+	}
+}
+
+func targets(clusters []workv1alpha2.TargetCluster) [][2]any {
+	out := make([][2]any, 0, len(clusters))
+	for _, c := range clusters {
+		out = append(out, [2]any{c.Name, c.Replicas})
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func silence() {
+	set := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(set)
+	for name, value := range map[string]string{
+		"logtostderr": "false", "alsologtostderr": "false", "stderrthreshold": "FATAL", "skip_headers": "true",
+	} {
+		if err := set.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	klog.SetOutput(io.Discard)
+}
+
+func main() {
+	if len(os.Args) > 1 {
+		fmt.Fprintln(os.Stderr, "usage: "+strings.Join(os.Args[:1], " ")+" < worlds.jsonl > answers.jsonl")
+		os.Exit(2)
+	}
+	silence()
+	debug.SetGCPercent(400) // a world is small and short-lived; memory is cheaper than time here
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	out := bufio.NewWriterSize(os.Stdout, 1<<20)
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 1 {
+			if err := encoder.Encode(judgeWorld(line)); err != nil {
+				panic(err)
+			}
+			if err := out.Flush(); err != nil {
+				panic(err)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+}
