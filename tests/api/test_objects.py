@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api import meta
+from karmada_scheduler.api.binding import (
+    CLUSTER_RESOURCE_BINDING,
+    RESOURCE_BINDING,
+    Binding,
+    BindingKey,
+    ObjectReference,
+    TargetCluster,
+    template_binding_name,
+)
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.policy import Policy, PolicyKey
+from karmada_scheduler.testing import binding, cluster
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def test_a_key_is_shown_with_kind_and_namespace() -> None:
+    namespaced = BindingKey(RESOURCE_BINDING, "ns", "web")
+    assert (str(namespaced), namespaced.display) == ("ns/web", "ResourceBinding(ns/web)")
+    scoped = BindingKey(CLUSTER_RESOURCE_BINDING, "", "web")
+    assert (str(scoped), scoped.display) == ("web", "ClusterResourceBinding(web)")
+
+
+def test_a_binding_is_read_field_by_field() -> None:
+    built = (
+        binding("web")
+        .resource("apps/v1", "Deployment", uid="u1")
+        .replicas(3, cpu="500m")
+        .on(m1=2, m2=1)
+        .duplicated()
+        .applied()
+        .evicted_from("m3")
+        .scheduler("mine")
+        .reschedule_triggered("2026-01-31T13:00:00Z")
+        .last_scheduled("2026-01-31T12:59:59Z")
+        .observing("primary")
+        .observed_generation(4)
+        .condition(type="Scheduled", status="True")
+        .groups(affinity="app=a")
+        .build()
+    )
+    assert built.key == BindingKey(RESOURCE_BINDING, "default", "web-deployment")
+    assert built.spec.resource == ObjectReference("apps/v1", "Deployment", "default", "web", "u1")
+    assert built.spec.clusters == (TargetCluster("m1", 2), TargetCluster("m2", 1))
+    assert built.spec.replica_requirements is not None
+    assert built.spec.replica_requirements.resource_request["cpu"].milli_value == 500
+    assert [task.from_cluster for task in built.spec.graceful_eviction_tasks] == ["m3"]
+    assert built.applied_placement == built.spec.placement
+    assert built.reschedule_triggered
+    assert built.spec.scheduler_name == "mine"
+    assert built.spec.workload_affinity_groups == ("app=a", "")
+    assert built.status.scheduler_observing_affinity_name == "primary"
+    assert built.status.scheduler_observed_generation == 4
+    assert built.status.condition("Scheduled") == {"type": "Scheduled", "status": "True"}
+    assert built.status.condition("FullyApplied") is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_workload"),
+    [
+        ({}, False),
+        ({"replicas": 0, "components": [], "clusters": None}, False),
+        ({"replicas": 1}, True),
+        ({"replicaRequirements": {}}, True),
+        ({"components": [{"name": "a"}]}, True),
+    ],
+)
+def test_a_workload_has_replicas_requirements_or_components(spec: dict[str, Any], is_workload: bool) -> None:
+    manifest = binding("web").manifest()
+    manifest["spec"] |= spec
+    assert Binding.from_manifest(manifest).spec.is_workload is is_workload
+
+
+def test_suspension_of_scheduling_is_not_that_of_dispatching() -> None:
+    manifest = binding("web").manifest()
+    manifest["spec"]["suspension"] = {"dispatching": True}
+    assert not Binding.from_manifest(manifest).spec.scheduling_suspended
+    manifest["spec"]["suspension"] = {"scheduling": True}
+    assert Binding.from_manifest(manifest).spec.scheduling_suspended
+
+
+@pytest.mark.parametrize(
+    ("triggered", "last", "expected"),
+    [
+        pytest.param(None, "2026-01-01T00:00:00Z", False, id="never-asked"),
+        pytest.param("2026-01-01T00:00:00Z", None, False, id="never-scheduled"),
+        pytest.param("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", False, id="asked-before"),
+        pytest.param("2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z", False, id="asked-in-the-same-second"),
+        pytest.param("2026-01-01T01:00:02+01:00", "2026-01-01T00:00:01Z", True, id="asked-later"),
+    ],
+)
+def test_a_reschedule_is_triggered_by_a_later_time(  # H17
+    triggered: str | None, last: str | None, expected: bool
+) -> None:
+    manifest = binding("web").manifest()
+    manifest["spec"]["rescheduleTriggeredAt"] = triggered
+    manifest["status"]["lastScheduledTime"] = last
+    assert Binding.from_manifest(manifest).reschedule_triggered is expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(kind="Deployment"), "kind: expected ResourceBinding or ClusterResourceBinding"),
+        (lambda m: m["metadata"].pop("name"), "metadata.name: is missing"),
+        (lambda m: m["metadata"].pop("namespace"), "metadata.namespace: is missing"),
+        (lambda m: m.update(spec=[]), "spec: expected an object, got list []"),
+        (lambda m: m["spec"].update(replicas="3"), "spec.replicas: expected an integer, got str '3'"),
+        (lambda m: m["spec"].update(replicas=True), "spec.replicas: expected an integer, got bool True"),
+        (lambda m: m["spec"].update(replicas=2**31), "spec.replicas: 2147483648 does not fit into 32 bits"),
+        (lambda m: m["spec"].update(clusters={"m1": 1}), "spec.clusters: expected a list"),
+        (
+            lambda m: m["spec"].update(clusters=[{"name": "m1"}, {"name": 2}]),
+            "spec.clusters[1].name: expected a string, got int 2",
+        ),
+        (
+            lambda m: m["spec"].update(placement={"clusterAffinity": "m1"}),
+            "spec.placement.clusterAffinity: expected an object, got str 'm1'",
+        ),
+        (lambda m: m["spec"].update(placement=[]), "spec.placement: expected an object, got list []"),
+        (
+            lambda m: m["spec"].update(replicaRequirements={"resourceRequest": {"cpu": "lots"}}),
+            "spec.replicaRequirements.resourceRequest.cpu: expected a quantity",
+        ),
+        (
+            lambda m: m["spec"].update(components=[{"replicaRequirements": {"resourceRequest": 1}}]),
+            "spec.components[0].replicaRequirements.resourceRequest: expected an object",
+        ),
+        (
+            lambda m: m["spec"].update(suspension={"scheduling": "yes"}),
+            "spec.suspension.scheduling: expected true",
+        ),
+        (
+            lambda m: m["spec"].update(rescheduleTriggeredAt="today"),
+            "spec.rescheduleTriggeredAt: expected an RFC 3339 time",
+        ),
+        (lambda m: m["metadata"].update(labels={"a": 1}), "metadata.labels.a: expected a string, got int 1"),
+        (lambda m: m.update(status={"conditions": ["x"]}), "status.conditions[0]: expected an object"),
+    ],
+)
+def test_a_malformed_binding_names_the_field(change: Change, message: str) -> None:
+    manifest = binding("web").manifest()
+    change(manifest)
+    with pytest.raises(ManifestError) as caught:
+        Binding.from_manifest(manifest)
+    assert str(caught.value).startswith(message)
+
+
+def test_nulls_are_zero_values_as_in_go() -> None:
+    manifest = binding("web").manifest()
+    manifest["metadata"]["labels"] = {"a": None}
+    manifest["spec"] |= {"replicas": None, "clusters": [None], "placement": None, "schedulePriority": None}
+    manifest["status"] = None
+    built = Binding.from_manifest(manifest)
+    assert built.labels == {"a": ""}
+    assert built.spec.clusters == (TargetCluster(""),)
+    assert built.spec.placement is None
+
+
+def test_a_cluster_resource_binding_has_no_namespace() -> None:
+    assert binding("role", namespace="").build().key == BindingKey(CLUSTER_RESOURCE_BINDING, "", "role")
+
+
+def test_the_binding_of_a_template_has_a_derived_name() -> None:
+    assert template_binding_name(ObjectReference(kind="Deployment", name="nginx")) == "nginx-deployment"
+    assert (
+        template_binding_name(ObjectReference(kind="ClusterRole", name="system:Node"))
+        == "system.node-clusterrole"
+    )
+
+
+def test_equal_api_lists_are_kept_once() -> None:
+    assert cluster("m1").build().api_kinds is cluster("m2").build().api_kinds
+
+
+def test_room_is_what_is_neither_allocated_nor_about_to_be() -> None:
+    built = cluster("m1").room(cpu=4, memory="8Gi").allocated({"cpu": 1}).allocating({"cpu": "500m"}).build()
+    assert built.resource_summary is not None
+    assert built.resource_summary.room["cpu"].milli_value == 2500
+    assert built.resource_summary.room["memory"].value == 8 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(metadata={}), "metadata.name: is missing"),
+        (lambda m: m["spec"].update(taints=[{"key": 1}]), "spec.taints[0].key: expected a string"),
+        (
+            lambda m: m["status"]["resourceSummary"]["allocatable"].update(cpu="many"),
+            "status.resourceSummary.allocatable.cpu: expected a quantity",
+        ),
+        (
+            lambda m: m["spec"].update(
+                resourceModels=[{"grade": 0, "ranges": [{"name": "cpu", "min": "x"}]}]
+            ),
+            "spec.resourceModels[0].ranges[0].min: expected a quantity",
+        ),
+        (
+            lambda m: m["status"].update(apiEnablements=[{"groupVersion": "v1", "resources": [{"kind": 5}]}]),
+            "status.apiEnablements[0].resources.kind: expected a string",
+        ),
+    ],
+)
+def test_a_malformed_cluster_names_the_field(change: Change, message: str) -> None:
+    manifest = cluster("m1").manifest()
+    change(manifest)
+    with pytest.raises(ManifestError) as caught:
+        Cluster.from_manifest(manifest)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "label"),
+    [
+        ("PropagationPolicy", "ns", "propagationpolicy.karmada.io/permanent-id"),
+        ("ClusterPropagationPolicy", "", "clusterpropagationpolicy.karmada.io/permanent-id"),
+    ],
+)
+def test_a_policy_knows_how_its_bindings_name_it(kind: str, namespace: str, label: str) -> None:
+    metadata = {"name": "p", "namespace": namespace or None, "labels": {label: "id-1"}, "generation": 2}
+    policy = Policy.from_manifest({"kind": kind, "metadata": metadata, "spec": {"schedulerName": "mine"}})
+    assert policy == Policy(
+        PolicyKey(kind, namespace, "p"), generation=2, permanent_id="id-1", scheduler_name="mine"
+    )
+    assert policy.id_label == label
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [("10", "9", 1), ("9", "10", -1), ("10", "10", 0), ("9" * 30, "1" + "0" * 30, -1)],
+)
+def test_resource_versions_are_compared_as_numbers_of_any_length(one: str, other: str, expected: int) -> None:
+    assert meta.compare_resource_versions(one, other) == expected
+
+
+@pytest.mark.parametrize("version", ["", "0", "01", "a", "-1"])
+def test_a_malformed_resource_version_cannot_be_compared(version: str) -> None:
+    with pytest.raises(ValueError, match=f"^resource version is not well formed: {version}$"):
+        meta.compare_resource_versions("1", version)
+
+
+def test_times_are_written_as_kubernetes_does() -> None:
+    moment = datetime(2026, 1, 31, 13, 0, 0, 999_999, tzinfo=UTC)
+    assert meta.format_time(moment) == "2026-01-31T13:00:00Z"
+    assert meta.parse_time("2026-01-31T14:00:00.5+01:00") == datetime(
+        2026, 1, 31, 13, 0, 0, 500_000, tzinfo=UTC
+    )
