@@ -141,7 +141,9 @@ class Scheduler:
         if verdict.type is ScheduleType.AVOID:
             log.log(logs.V3, "%s", verdict.reason, extra={"type": verdict.type.value})
             return None if cycle.is_observed(binding) else cycle.observe(binding)
-        log.info("%s", verdict.reason, extra={"type": verdict.type.value})
+        # Upstream tells of what is always recomputed at V(3) only, and so do we.
+        level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
+        log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
         decision = self._decide(binding)
         if not cycle.has_work(binding, decision):
             self._count(verdict, started, None)

@@ -43,25 +43,13 @@ def test_three_policies_are_scheduled_by_the_scheduler_that_each_names(
         )
         assert case.as_expected(placed(found)), f"{case.name}: {placed(found)}"
         assert (found["spec"].get("schedulerName") or "default-scheduler") == case.belongs_to
-        controlplane.wait_for(
-            lambda workload=workload: {
-                event["source"]["component"] for event in workload.events("ScheduleBindingSucceed")
-            },
-            "the event of the scheduler",
-            until=lambda sources, owner=case.belongs_to: sources == {owner},
-        )
+        workload.wait_event_from(case.belongs_to)
 
     mine = Workload(controlplane, namespace, "web-my")
     [event] = mine.events("ScheduleBindingSucceed")
     assert event["message"] == "Binding has been scheduled successfully. Result: {real1:8, real2:4}"
-    for member, replicas in (("real1", 8), ("real2", 4)):
-        controlplane.wait_for(
-            lambda member=member: mine.in_member(member),
-            f"the Deployment in {member}",
-            until=lambda found, replicas=replicas: (
-                found is not None and found.get("status", {}).get("readyReplicas") == replicas
-            ),
-        )
+    mine.wait_ready_in("real1", 8)
+    mine.wait_ready_in("real2", 4)
 
 
 def test_a_new_binding_costs_one_patch_of_the_spec_and_one_of_the_status(
@@ -86,7 +74,7 @@ def test_nothing_of_kopf_is_left_on_the_objects(
     objects: list[Object] = [web.binding(), controlplane.client.get(web.policy_path)]
     objects += controlplane.client.list("/apis/cluster.karmada.io/v1alpha1/clusters")
     for found in objects:
-        assert "kopf" not in str(found)
+        assert "kopf.zalando.org" not in str(found)
         assert "karmada-pyscheduler" not in str(found["metadata"].get("finalizers", ""))
     binding = objects[0]
     ours = {
@@ -96,13 +84,9 @@ def test_nothing_of_kopf_is_left_on_the_objects(
         for part in ("f:metadata", "f:spec", "f:status")
         for field in entry["fieldsV1"].get(part, {})
     }
-    assert ours == {
-        "f:annotations",
-        "f:clusters",
-        "f:conditions",
-        "f:lastScheduledTime",
-        "f:schedulerObservedGeneration",
-    }
+    status = {"f:conditions", "f:lastScheduledTime", "f:schedulerObservedGeneration"}
+    # A list belongs to whom wrote it last, which for the conditions may be the controller manager.
+    assert {"f:annotations", "f:clusters"} <= ours <= {".", "f:annotations", "f:clusters", *status}
 
 
 def test_a_cluster_scoped_template_is_scheduled_through_its_binding(
@@ -169,10 +153,13 @@ def test_replicas_follow_the_template_up_and_down(web: Workload, start_scheduler
     assert web.wait_settled(replicas=6) == {"real1": 4, "real2": 2}
     web.scale(30)
     assert web.wait_settled(replicas=30) == {"real1": 20, "real2": 10}
-    assert 'schedule_class="Scale"} 2.0' in scheduler.scrape()
+    scaled = [line for line in scheduler.log.splitlines() if "scaled down or scaled up" in line]
+    assert [web.namespace in line for line in scaled].count(True) == 2, scaled
     member = web.plane.members["real1"].client
     web.plane.wait_for(
-        lambda: member.get(web.deployment_path)["spec"]["replicas"], "real1 to follow", until=lambda n: n == 20
+        lambda: member.get(web.deployment_path)["spec"]["replicas"],
+        "real1 to follow",
+        until=lambda n: n == 20,
     )
 
 
@@ -201,7 +188,7 @@ def test_an_edited_policy_moves_its_binding(web: Workload, start_scheduler: Star
     web.apply_policy(named("real2", replicaScheduling=DYNAMIC))
     web.wait_placed({"real2": 3})
     web.plane.wait_for(lambda: web.in_member("real1") is None, "the Deployment to leave real1")
-    assert web.in_member("real2") is not None
+    web.wait_ready_in("real2", 3)
 
 
 def test_a_suspended_binding_is_left_alone_until_it_is_resumed(
@@ -236,7 +223,7 @@ def test_a_binding_of_another_scheduler_is_never_touched(
     found = web.binding()
     assert "clusters" not in found["spec"]
     assert "status" not in found or "conditions" not in found["status"]
-    assert web.events() == []
+    assert not [event for event in web.events() if event["source"]["component"] == "my-scheduler"]
 
 
 def test_a_disabled_plugin_changes_the_decision(
@@ -268,7 +255,9 @@ def test_a_binding_that_no_cluster_fits_is_placed_when_one_does(
     placement = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": web.namespace}}}}
     web.create(placement, replicas=1)
     refused = web.wait(lambda found: condition(found).get("reason") == "NoClusterFit", "to fit nowhere")
-    message = "0/8 clusters are available: 8 cluster(s) did not match the placement cluster affinity constraint."
+    message = (
+        "0/8 clusters are available: 8 cluster(s) did not match the placement cluster affinity constraint."
+    )
     assert condition(refused)["message"] == message
     cluster = "/apis/cluster.karmada.io/v1alpha1/clusters/sim-b2"
     controlplane.client.patch(cluster, {"metadata": {"labels": {"tier": web.namespace}}})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
 
-from tests.controlplane import ControlPlane
+from tests.controlplane import ControlPlane, wait_for
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import Workload, named
 
@@ -34,8 +35,8 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
     leader = start_scheduler(*quick, lease="failover")
     controlplane.wait_for(lambda: holder(controlplane, "failover"), "a leader")
     standby = start_scheduler(*quick, lease="failover")
-    assert "leader_election_master_status{name=\"\"} 1.0" in leader.scrape()
-    assert "leader_election_master_status{name=\"\"} 0.0" in standby.scrape()
+    assert 'leader_election_master_status{name=""} 1.0' in leader.scrape()
+    assert 'leader_election_master_status{name=""} 0.0' in standby.scrape()
     first = holder(controlplane, "failover")
     web.create(named("sim-a1"), replicas=1)
     web.wait_placed({"sim-a1": 1})
@@ -46,7 +47,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
     second.wait_placed({"sim-a2": 1}, timeout=30)
     assert holder(controlplane, "failover") not in ("", first)
     assert web.placed() == {"sim-a1": 1}
-    assert "leader_election_master_status{name=\"\"} 1.0" in standby.scrape()
+    assert 'leader_election_master_status{name=""} 1.0' in standby.scrape()
 
 
 def test_a_leader_that_is_told_to_stop_gives_the_lease_back_and_exits_cleanly(
@@ -59,14 +60,14 @@ def test_a_leader_that_is_told_to_stop_gives_the_lease_back_and_exits_cleanly(
     controlplane.forget(leader.process)
     web.create(named("sim-a1"), replicas=1)
     web.wait_placed({"sim-a1": 1}, timeout=10)
-    assert "leader_election_master_status{name=\"\"} 1.0" in standby.scrape()
+    assert 'leader_election_master_status{name=""} 1.0' in standby.scrape()
 
 
 def test_ours_and_karmada_scheduler_on_one_lease_exclude_each_other(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     theirs = controlplane.start_karmada_scheduler(
-        "shared-scheduler", lease="shared", leader_elect=True, process_name="karmada-scheduler-shared"
+        "shared-scheduler", "--leader-elect-resource-name=shared", leader_elect=True
     )
     controlplane.wait_for(lambda: holder(controlplane, "shared"), "karmada-scheduler to lead")
     go_holder = holder(controlplane, "shared")
@@ -74,7 +75,7 @@ def test_ours_and_karmada_scheduler_on_one_lease_exclude_each_other(
     web.create(named("sim-a1"), replicas=1, scheduler="shared-scheduler")
     web.wait_placed({"sim-a1": 1})
     assert holder(controlplane, "shared") == go_holder
-    assert "leader_election_master_status{name=\"\"} 0.0" in ours.scrape()
+    assert 'leader_election_master_status{name=""} 0.0' in ours.scrape()
 
     theirs.kill()
     controlplane.forget(theirs)
@@ -105,9 +106,10 @@ def test_an_api_server_that_restarts_in_the_middle_costs_no_binding(
 def test_a_scheduler_that_starts_before_the_api_server_waits_for_it(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
+    kubeconfig = controlplane.kubeconfig_for_scheduler("my-scheduler", lease="early")
     controlplane.kill_apiserver()
-    scheduler = start_scheduler(wait_ready=False)
     try:
+        scheduler = start_scheduler(lease="early", kubeconfig=kubeconfig, wait_ready=False)
         controlplane.wait_for(
             lambda: scheduler.log, "the complaint", until=lambda text: "Waiting for the API server" in text
         )
@@ -124,6 +126,9 @@ def test_a_signal_ends_it_with_status_0(
     controlplane: ControlPlane, start_scheduler: StartScheduler, number: signal.Signals
 ) -> None:
     scheduler = start_scheduler()
-    scheduler.process.signal(number)
-    assert scheduler.process.wait(timeout=10) == 0
     controlplane.forget(scheduler.process)
+    os.kill(scheduler.process.pid, number)
+    status = wait_for(
+        lambda: scheduler.process.exit_status, "it to end", until=lambda found: found is not None
+    )
+    assert status == 0

@@ -107,9 +107,7 @@ class Workload:
         """The Scheduled condition, {} before there is one."""
         return condition(self.binding())
 
-    def wait(
-        self, until: Callable[[Object], object], what: str, *, timeout: float = 20.0
-    ) -> Object:
+    def wait(self, until: Callable[[Object], object], what: str, *, timeout: float = 20.0) -> Object:
         """Wait for a state of the binding and return it."""
         found: Object = self.plane.wait_for(
             self.binding, f"{self.name} in {self.namespace}: {what}", until=until, timeout=timeout
@@ -141,6 +139,22 @@ class Workload:
             if (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == about
             and reason in (None, event["reason"])
         ]
+
+    def wait_event_from(self, scheduler: str) -> None:
+        """Wait until the success is announced, by that scheduler alone."""
+        self.plane.wait_for(
+            lambda: {event["source"]["component"] for event in self.events("ScheduleBindingSucceed")},
+            f"the event of {scheduler} about {self.name}",
+            until=lambda sources: sources == {scheduler},
+        )
+
+    def wait_ready_in(self, member: str, replicas: int) -> None:
+        """Wait until a real member's API server reports that many ready replicas."""
+        self.plane.wait_for(
+            lambda: (self.in_member(member) or {}).get("status", {}).get("readyReplicas"),
+            f"{replicas} ready replicas of {self.name} in {member}",
+            until=lambda ready: ready == replicas,
+        )
 
     def in_member(self, member: str) -> Object | None:
         """The Deployment as a real member's API server has it."""
