@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,7 @@ def start_scheduler(
     kubeconfig: Path | None = None,
     env: Mapping[str, str] | None = None,
     wait_ready: bool = True,
+    started: Callable[[Scheduler], object] = lambda _: None,
 ) -> Scheduler:
     """Start it with an identity that may do what a scheduler needs and nothing else, and wait until it is ready.
 
@@ -68,6 +69,8 @@ def start_scheduler(
         kubeconfig: Another identity.
         env: Environment variables beside those of the harness.
         wait_ready: Whether to wait for /readyz.
+        started: Called as soon as it runs, so that its end and its log are cared for even if it
+            never becomes ready.
     """
     metrics_port, health_port = free_port(), free_port()
     process = plane.spawn(
@@ -88,6 +91,7 @@ def start_scheduler(
         env=env,
     )
     scheduler = Scheduler(process, f"http://127.0.0.1:{metrics_port}", f"http://127.0.0.1:{health_port}")
+    started(scheduler)
     if wait_ready:
         plane.wait_for(
             lambda: scheduler.answers("/readyz"),

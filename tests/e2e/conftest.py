@@ -1,0 +1,106 @@
+"""Fixtures of the end-to-end tests: one real control plane for all, a namespace for each.
+
+The control plane has the members of tests/controlplane/fleet.py and karmada-scheduler as
+default-scheduler. Schedulers of ours are started by the tests that want them and end with
+the test; what they logged last is shown when it fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane import ControlPlane, binaries
+from tests.controlplane.fleet import real_members, simulated_members
+from tests.controlplane.ours import Scheduler
+from tests.controlplane.ours import start_scheduler as start
+
+HERE = Path(__file__).parent
+StartScheduler = Callable[..., Scheduler]
+_running: list[Scheduler] = []
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything in this folder as e2e."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of our schedulers' logs with a failure."""
+    report = yield
+    if report.failed and HERE in item.path.parents:
+        for scheduler in _running:
+            process = scheduler.process
+            report.sections.append((f"end of {process.log}", process.log_tail(60)))
+    return report
+
+
+@pytest.fixture(scope="session")
+def controlplane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A control plane with two real and six simulated members, and karmada-scheduler as default-scheduler."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and says so
+    with ControlPlane(tmp_path_factory.mktemp("controlplane") / "run", audit_log=True) as plane:
+        plane.add(*real_members(2), *simulated_members(6))
+        plane.start_karmada_scheduler("default-scheduler")
+        yield plane
+
+
+@pytest.fixture(autouse=True)
+def _nothing_dies(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test during which a program of the control plane ended unasked."""
+    yield
+    if "controlplane" in request.fixturenames:
+        request.getfixturevalue("controlplane").check()
+
+
+@pytest.fixture
+def namespace(controlplane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the test's own, deleted at its end."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
+    name = f"{words[:40].strip('-')}-{next(_numbers)}"
+    controlplane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    controlplane.client.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def start_scheduler(controlplane: ControlPlane) -> Iterator[StartScheduler]:
+    """Start schedulers of ours with start_scheduler("--flag=...", ...); see tests/controlplane/ours.py.
+
+    Each has a Lease of its own unless one is named, so that no test waits for the Lease of the one
+    before it. All are stopped at the end of the test.
+    """
+
+    def start_one(
+        *flags: str, name: str = "my-scheduler", lease: str | None = None, **options: Any
+    ) -> Scheduler:
+        number = next(_numbers)
+        return start(
+            controlplane,
+            *flags,
+            name=name,
+            lease=lease or f"{name}-{number}",
+            process_name=options.pop("process_name", f"{name}-{number}"),
+            started=_running.append,
+            **options,
+        )
+
+    yield start_one
+    for scheduler in _running:
+        scheduler.process.stop()
+        controlplane.forget(scheduler.process)
+    _running.clear()
