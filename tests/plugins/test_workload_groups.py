@@ -1,0 +1,168 @@
+"""Cases 86-97 of the specification's list: workloads that attract or repel each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.framework import FilterPlugin
+from karmada_scheduler.testing import (
+    BindingBuilder,
+    Group,
+    binding,
+    cluster,
+    decide,
+    filter_context,
+    gates,
+    placed,
+)
+from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity
+from karmada_scheduler_plugins.workload_anti_affinity import WorkloadAntiAffinity
+
+NAMES = ("m1", "m2", "m3")
+ON = gates(WorkloadAffinity=True)
+
+
+def friend(name: str, *, namespace: str = "default") -> BindingBuilder:
+    return binding(name, namespace=namespace).replicas(1).groups(affinity="app=a")
+
+
+def foe(name: str, *, namespace: str = "default") -> BindingBuilder:
+    return binding(name, namespace=namespace).replicas(1).groups(anti_affinity="app=a")
+
+
+def admitted(plugin: FilterPlugin, builder: BindingBuilder, peers: Group | None) -> set[str]:
+    return {
+        name
+        for name in NAMES
+        if plugin.filter(filter_context(builder, cluster(name), peers=peers)).is_success
+    }
+
+
+def reason(plugin: FilterPlugin, builder: BindingBuilder, peers: Group | None) -> str:
+    return plugin.filter(filter_context(builder, cluster("m1"), peers=peers)).message
+
+
+@pytest.mark.parametrize(
+    ("peers", "names"),
+    [
+        pytest.param(
+            Group(friend("b").on("m1", "m2"), friend("c").on("m2", "m3")), {"m2"}, id="where-all-peers-are"
+        ),
+        pytest.param(Group(friend("b")), set(NAMES), id="unscheduled-peer"),
+        pytest.param(Group(), set(NAMES), id="no-peer"),
+        pytest.param(
+            Group(friend("b", namespace="other").on("m1")), set(NAMES), id="peer-of-another-namespace"
+        ),
+        pytest.param(Group(friend("a").on("m1")), set(NAMES), id="itself"),
+        pytest.param(Group(foe("b").on("m1")), set(NAMES), id="another-group"),
+        pytest.param(
+            Group(
+                friend("b").resource_version("10"),
+                assigning=[friend("b").resource_version("11").on("m1")],
+            ),
+            {"m1"},
+            id="our-own-newer-write-counts",
+        ),
+        pytest.param(
+            Group(
+                friend("b").resource_version("10"),
+                assigning=[friend("b").resource_version("10").on("m1")],
+            ),
+            set(NAMES),
+            id="our-own-write-that-has-come-back-does-not",
+        ),
+        pytest.param(
+            Group(
+                friend("b").resource_version("10").on("m1"),
+                assigning=[foe("b").resource_version("11").on("m1")],
+            ),
+            set(NAMES),
+            id="a-newer-write-has-left-the-group",
+        ),
+    ],
+)
+def test_affinity_admits_the_clusters_of_the_peers(peers: Group, names: set[str]) -> None:
+    assert admitted(WorkloadAffinity(), friend("a"), peers) == names
+
+
+@pytest.mark.parametrize(
+    ("peers", "names"),
+    [
+        pytest.param(Group(foe("b").on("m1"), foe("c").on("m3")), {"m2"}, id="where-no-peer-is"),
+        pytest.param(Group(foe("b")), set(NAMES), id="unscheduled-peer"),
+        pytest.param(Group(foe("b", namespace="other").on("m1")), set(NAMES), id="peer-of-another-namespace"),
+        pytest.param(Group(foe("a").on("m1")), set(NAMES), id="itself"),
+        pytest.param(
+            Group(foe("b").resource_version("10"), assigning=[foe("b").resource_version("11").on("m1")]),
+            {"m2", "m3"},
+            id="our-own-newer-write-counts",
+        ),
+    ],
+)
+def test_anti_affinity_refuses_the_clusters_of_the_peers(peers: Group, names: set[str]) -> None:
+    assert admitted(WorkloadAntiAffinity(), foe("a"), peers) == names
+
+
+def test_refusals_are_told_in_upstreams_words() -> None:
+    assert reason(WorkloadAffinity(), friend("a"), Group(friend("b").on("m2"))) == (
+        "ResourceBinding with the same affinity group does not target this cluster"
+    )
+    assert reason(WorkloadAntiAffinity(), foe("a"), Group(foe("b").on("m1"))) == (
+        "cluster already has workload with the same anti-affinity group"
+    )
+
+
+@pytest.mark.parametrize(("plugin", "member"), [(WorkloadAffinity(), friend), (WorkloadAntiAffinity(), foe)])
+class TestBoth:
+    def test_a_placed_binding_stays_whatever_its_peers_say(
+        self, plugin: FilterPlugin, member: Callable[[str], BindingBuilder]
+    ) -> None:
+        peers = Group(friend("b").on("m2"), foe("c").on("m1"))
+        assert reason(plugin, member("a").on("m1"), peers) == ""
+
+    def test_without_an_index_a_group_cannot_be_judged(
+        self, plugin: FilterPlugin, member: Callable[[str], BindingBuilder]
+    ) -> None:
+        assert reason(plugin, member("a"), None) == "ResourceBindingIndexer is nil"
+        assert reason(plugin, binding("a"), None) == ""
+
+    def test_a_malformed_resource_version_refuses(
+        self, plugin: FilterPlugin, member: Callable[[str], BindingBuilder]
+    ) -> None:
+        peers = Group(member("b").resource_version("10"), assigning=[member("b").resource_version("")])
+        assert reason(plugin, member("a"), peers) == "failed to compare resource versions for ResourceBinding"
+
+
+def test_two_foes_go_to_different_clusters_and_two_friends_to_the_same() -> None:
+    clusters = [cluster(name) for name in NAMES]
+    one = foe("a").spread("cluster", 1, 1).dynamic_weight()
+    decision = decide(one, *clusters, gates=ON, peers=Group(foe("b").on("m1")))
+    assert list(placed(decision)) == ["m2"]
+    other = friend("a").spread("cluster", 1, 1).dynamic_weight()
+    decision = decide(other, *clusters, gates=ON, peers=Group(friend("b").on("m3")))
+    assert list(placed(decision)) == ["m3"]
+
+
+def test_conflicting_wishes_fit_nowhere() -> None:
+    both = binding("a").replicas(1).groups(affinity="app=a", anti_affinity="app=a").names("m1")
+    peers = Group(friend("b").on("m1"), foe("c").on("m1"))
+    decision = decide(both, cluster("m1"), gates=ON, peers=peers)
+    assert decision.targets == ()
+    assert str(decision.error).startswith("0/1 clusters are available: ")
+
+
+def test_without_the_gate_groups_are_ignored() -> None:
+    assert "WorkloadAffinity" not in in_tree(FeatureGates())
+    assert {"WorkloadAffinity", "WorkloadAntiAffinity"} <= set(in_tree(ON))
+    decision = decide(foe("a").names("m1"), cluster("m1"), peers=Group(foe("b").on("m1")))
+    assert list(placed(decision)) == ["m1"]
+
+
+def test_in_tree_plugins_run_in_the_order_of_their_names() -> None:
+    assert list(in_tree(ON)) == sorted(in_tree(ON))
+    for name, factory in in_tree(ON).items():
+        assert factory().name == name
