@@ -1,0 +1,424 @@
+"""The binding cycle: what is written, what is said, and what a refusal leads to."""
+
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from karmada_scheduler import binding_cycle
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.binding_cycle import BindingCycle
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.core.decision import Decision, TermFailure
+from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError, UnschedulableError
+from karmada_scheduler.metrics import Metrics
+from tests import manifests
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PLACEMENT = '{"clusterAffinity":{"clusterNames":["m1","m2"]}}'
+CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
+
+
+class Server:
+    """One binding on an API server that honours resourceVersions, and everything asked of it."""
+
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        self.stored = manifest
+        self.requests: list[tuple[str, Any]] = []
+        self.failures: dict[str, list[ApiError]] = {}
+
+    def _check(self, what: str, version: str | None = None) -> None:
+        if self.failures.get(what):
+            raise self.failures[what].pop(0)
+        if version is not None and version != self.stored["metadata"]["resourceVersion"]:
+            raise CONFLICT
+
+    def change(self, **spec: Any) -> None:
+        """Let somebody else change the binding."""
+        self.stored = copy.deepcopy(self.stored)
+        metadata = self.stored["metadata"]
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        if spec:
+            self.stored["spec"].update(spec)
+            metadata["generation"] += 1
+
+    async def get_binding(self, key: BindingKey) -> dict[str, Any]:
+        self._check("get")
+        return self.stored
+
+    async def patch_result(
+        self, key: BindingKey, *, resource_version: str, annotations: dict[str, str], clusters: Any
+    ) -> dict[str, Any]:
+        self._check("spec", resource_version)
+        self.requests.append(("spec", {"annotations": annotations, "clusters": clusters}))
+        self.change(**({} if clusters is None else {"clusters": clusters}))
+        self.stored["metadata"].setdefault("annotations", {}).update(annotations)
+        return self.stored
+
+    async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:
+        self._check("status", resource_version)
+        self.requests.append(("status", status))
+        self.change()
+        self.stored.setdefault("status", {}).update(status)
+        return self.stored
+
+
+class Recorder:
+    """Keeps what would be recorded."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def record(self, binding: Binding, event_type: str, reason: str, message: str) -> None:
+        self.events.append((event_type, reason, message))
+
+
+class World:
+    """A cycle with everything around it."""
+
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        self.server = Server(manifest)
+        self.recorder = Recorder()
+        self.cache = BindingCache()
+        self.binding = Binding.from_manifest(manifest)
+        self.cache.put(self.binding)
+        self.seen: list[dict[str, Any]] = []
+        self.leads = True
+        self.metrics = Metrics()
+        self.cycle = BindingCycle(
+            self.server,  # type: ignore[arg-type]
+            self.recorder,  # type: ignore[arg-type]
+            self.cache,
+            seen=lambda kind, event, manifest: self.seen.append(dict(manifest)),
+            may_write=lambda: self.leads,
+            throttle=_at_once,
+            now=lambda: NOW,
+            metrics=self.metrics,
+        )
+
+    @property
+    def wrote(self) -> list[str]:
+        return [what for what, _ in self.server.requests]
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        [found] = [each for each in self.server.stored["status"]["conditions"] if each["type"] == "Scheduled"]
+        return dict(found)
+
+    def decision(self, *targets: tuple[str, int], **fields: Any) -> Decision:
+        chosen = tuple(TargetCluster(*target) for target in targets)
+        return Decision(self.binding.key, chosen, PLACEMENT, **fields)
+
+
+async def _at_once() -> None:
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding_cycle, "_STATUS_PAUSES", (0.0,) * 8)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(manifests.binding())
+
+
+def settled_manifest(**spec: Any) -> dict[str, Any]:
+    """A binding that was scheduled to m1 and m2 and agrees with its status."""
+    manifest = manifests.binding(
+        version=7,
+        generation=3,
+        clusters=[{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}],
+        **spec,
+    )
+    manifest["metadata"]["annotations"] = {APPLIED_PLACEMENT_ANNOTATION: PLACEMENT}
+    manifest["status"] = {
+        "schedulerObservedGeneration": 3,
+        "lastScheduledTime": "2026-01-01T00:00:00Z",
+        "conditions": [
+            {
+                "type": "FullyApplied",
+                "status": "True",
+                "reason": "FullyAppliedSuccess",
+                "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            },
+            {
+                "type": "Scheduled",
+                "status": "True",
+                "reason": "Success",
+                "message": "Binding has been scheduled successfully.",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            },
+        ],
+    }
+    return manifest
+
+
+async def test_a_result_is_one_patch_of_the_spec_and_one_of_the_status(world: World) -> None:
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2), ("m2", 0)))
+    assert outcome == binding_cycle.DONE
+    assert world.server.requests == [
+        (
+            "spec",
+            {
+                "annotations": {APPLIED_PLACEMENT_ANNOTATION: PLACEMENT},
+                "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2"}],
+            },
+        ),
+        (
+            "status",
+            {
+                "conditions": [
+                    {
+                        "type": "Scheduled",
+                        "status": "True",
+                        "reason": "Success",
+                        "message": "Binding has been scheduled successfully.",
+                        "lastTransitionTime": "2026-01-02T03:04:05Z",
+                    }
+                ],
+                "schedulerObservedGeneration": 2,
+                "lastScheduledTime": "2026-01-02T03:04:05Z",
+            },
+        ),
+    ]
+    assert world.recorder.events == [
+        (
+            "Normal",
+            "ScheduleBindingSucceed",
+            "Binding has been scheduled successfully. Result: {m1:2, m2:0}",
+        )
+    ]
+
+
+async def test_the_answers_enter_the_cache_and_wake_nothing(world: World) -> None:
+    await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    cached = world.cache.get(world.binding.key)
+    assert cached == Binding.from_manifest(world.server.stored)
+    assert world.seen == []
+
+
+async def test_the_affinity_term_in_force_is_written_with_the_status(world: World) -> None:
+    await world.cycle.bind(world.binding, world.decision(("m1", 2), affinity_name="backup"))
+    assert world.server.stored["status"]["schedulerObservingAffinityName"] == "backup"
+    assert world.wrote == ["spec", "status"]
+
+
+async def test_a_decision_that_changes_nothing_has_no_work() -> None:
+    world = World(settled_manifest())
+    assert not world.cycle.has_work(world.binding, world.decision(("m1", 2), ("m2", 2)))
+
+
+@pytest.mark.parametrize(
+    ("change", "decided"),
+    [
+        pytest.param({}, [("m1", 2)], id="other-clusters"),
+        pytest.param({}, [("m2", 2), ("m1", 2)], id="another-order"),
+        pytest.param(
+            {"rescheduleTriggeredAt": "2026-01-01T00:00:01Z"},
+            [("m1", 2), ("m2", 2)],
+            id="a-reschedule-was-asked-for",
+        ),
+    ],
+)
+def test_a_decision_that_changes_something_has_work(
+    change: dict[str, Any], decided: list[tuple[str, int]]
+) -> None:
+    world = World(settled_manifest(**change))
+    assert world.cycle.has_work(world.binding, world.decision(*decided))
+
+
+def test_a_generation_that_moved_without_consequence_still_has_to_be_noted() -> None:
+    manifest = settled_manifest()
+    manifest["metadata"]["generation"] = 4
+    world = World(manifest)
+    assert world.cycle.has_work(world.binding, world.decision(("m1", 2), ("m2", 2)))
+
+
+async def test_what_nothing_is_to_be_done_about_gets_its_generation_noted() -> None:
+    manifest = settled_manifest()
+    manifest["metadata"]["generation"] = 4
+    world = World(manifest)
+    assert not world.cycle.is_observed(world.binding)
+    await world.cycle.observe(world.binding)
+    assert world.server.requests == [("status", {"schedulerObservedGeneration": 4})]
+    assert world.recorder.events == []
+
+
+async def test_no_cluster_that_fits_clears_the_targets_and_is_not_retried() -> None:
+    world = World(settled_manifest())
+    error = FitError(3, Diagnosis())
+    outcome = await world.cycle.bind(world.binding, world.decision(error=error))
+    assert world.server.requests[0] == ("spec", {"annotations": {}, "clusters": []})
+    assert world.condition["reason"] == "NoClusterFit"
+    assert world.condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+    assert world.server.stored["status"]["schedulerObservedGeneration"] == 3
+    assert not outcome.retry
+    assert world.recorder.events == [
+        ("Warning", "ScheduleBindingFailed", "0/3 clusters are available: no cluster exists.")
+    ]
+
+
+async def test_replicas_that_do_not_fit_keep_the_targets_and_are_retried() -> None:
+    world = World(settled_manifest())
+    error = UnschedulableError("failed to assign replicas: too many")
+    outcome = await world.cycle.bind(world.binding, Decision(world.binding.key, error=error))
+    assert world.wrote == ["status"]
+    assert world.condition["reason"] == "Unschedulable"
+    assert outcome.retry
+
+
+async def test_a_failure_that_was_told_before_is_not_written_again() -> None:
+    world = World(settled_manifest())
+    failed = Decision(world.binding.key, error=SchedulingError("no"))
+    await world.cycle.bind(world.binding, failed)
+    again = Binding.from_manifest(world.server.stored)
+    await world.cycle.bind(again, failed)
+    assert world.wrote == ["status"]
+    assert len(world.recorder.events) == 2
+
+
+async def test_every_affinity_term_that_failed_has_an_event_of_its_own(world: World) -> None:
+    failures = (TermFailure(0, "first", UnschedulableError("full")),)
+    await world.cycle.bind(
+        world.binding, world.decision(("m1", 2), affinity_name="second", failed_terms=failures)
+    )
+    assert [message for _, _, message in world.recorder.events] == [
+        "failed to schedule ResourceBinding(demo/web-deployment) with clusterAffiliates index(0): full",
+        "Binding has been scheduled successfully. Result: {m1:2}",
+    ]
+
+
+async def test_if_all_terms_failed_for_other_reasons_than_fit_there_is_no_further_event(world: World) -> None:
+    error = UnschedulableError("full")
+    failed = Decision(world.binding.key, error=error, failed_terms=(TermFailure(0, "first", error),))
+    await world.cycle.bind(world.binding, failed)
+    assert len(world.recorder.events) == 1
+
+
+async def test_a_binding_that_changed_under_the_decision_is_read_and_decided_again(world: World) -> None:
+    world.server.change(replicas=9)
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert outcome.again
+    assert world.wrote == []
+    assert [manifest["spec"]["replicas"] for manifest in world.seen] == [9]
+    assert world.recorder.events == []
+
+
+async def test_a_status_that_changed_meanwhile_is_read_again_and_keeps_what_others_wrote(
+    world: World,
+) -> None:
+    applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
+    patch = world.server.patch_result
+
+    async def patch_and_be_overtaken(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        answer = await patch(*args, **kwargs)
+        world.server.change()
+        world.server.stored["status"] = {"conditions": [applied]}
+        return answer
+
+    world.server.patch_result = patch_and_be_overtaken  # type: ignore[method-assign]
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert outcome == binding_cycle.DONE
+    assert [each["type"] for each in world.server.stored["status"]["conditions"]] == [
+        "FullyApplied",
+        "Scheduled",
+    ]
+    assert world.server.stored["status"]["schedulerObservedGeneration"] == 2
+    assert len(world.seen) == 1
+
+
+async def test_a_quota_that_refuses_is_told_and_retried_and_moves_nothing(world: World) -> None:
+    text = 'admission webhook "resourcebinding.karmada.io" denied the request: quota'
+    world.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded")]
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert outcome.retry
+    assert world.wrote == ["status"]
+    assert world.condition["reason"] == "QuotaExceeded"
+    assert world.condition["message"] == text
+    assert world.recorder.events == [("Warning", "ScheduleBindingFailed", text)]
+
+
+async def test_no_fit_that_cannot_be_written_says_both_and_is_retried() -> None:
+    world = World(settled_manifest())
+    world.server.failures["spec"] = [ApiError("not allowed", code=403, reason="Forbidden")]
+    outcome = await world.cycle.bind(world.binding, world.decision(error=FitError(0, Diagnosis())))
+    assert world.condition["reason"] == "NoClusterFit"
+    assert world.condition["message"] == "[0/0 clusters are available: no cluster exists., not allowed]"
+    assert outcome.retry
+
+
+@pytest.mark.parametrize(
+    ("failure", "pause"),
+    [
+        pytest.param(ApiError("cannot reach it"), 0.0, id="no-answer"),
+        pytest.param(ApiError("later", code=429, retry_after=3.0), 3.0, id="too-many-requests"),
+        pytest.param(ApiError("failed calling webhook", code=500), 0.0, id="webhook-down"),
+    ],
+)
+async def test_a_write_that_may_work_later_is_retried_and_nothing_is_said(
+    world: World, failure: ApiError, pause: float
+) -> None:
+    world.server.failures["spec"] = [failure]
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert (outcome.retry, outcome.pause) == (True, pause)
+    assert world.wrote == []
+    assert world.recorder.events == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(ApiError("not found", code=404, reason="NotFound"), id="deleted"),
+        pytest.param(
+            ApiError("terminating", code=403, reason="Forbidden", causes=("NamespaceTerminating",)),
+            id="namespace-terminating",
+        ),
+    ],
+)
+async def test_what_is_gone_is_dropped(world: World, failure: ApiError) -> None:
+    world.server.failures["spec"] = [failure]
+    assert await world.cycle.bind(world.binding, world.decision(("m1", 2))) == binding_cycle.DONE
+
+
+async def test_nothing_is_written_by_a_process_that_may_not_lead_any_more(world: World) -> None:
+    world.leads = False
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert isinstance(outcome.error, binding_cycle.NotLeadingError)
+    assert not outcome.retry
+    assert world.wrote == []
+
+
+async def test_a_status_that_could_not_be_written_is_owed_and_written_later(world: World) -> None:
+    world.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert outcome.retry
+    assert world.wrote == ["spec"]
+
+    written = Binding.from_manifest(world.server.stored)
+    assert not world.cycle.is_observed(written)
+    await world.cycle.observe(written)
+    assert world.condition["status"] == "True"
+    assert world.server.stored["status"]["lastScheduledTime"] == "2026-01-02T03:04:05Z"
+    assert world.cycle.is_observed(Binding.from_manifest(world.server.stored))
+
+
+async def test_the_result_of_a_cluster_scoped_binding_is_told_without_a_colon() -> None:
+    manifest = manifests.binding()
+    manifest["kind"] = "ClusterResourceBinding"
+    del manifest["metadata"]["namespace"]
+    world = World(manifest)
+    await world.cycle.bind(world.binding, world.decision(("m1", 0)))
+    assert world.recorder.events[0][2] == "Binding has been scheduled successfully. Result {m1:0}"
+
+
+def test_a_binding_that_is_being_deleted_is_told_of(world: World) -> None:
+    world.cycle.warn_deleting(world.binding)
+    assert world.recorder.events == [
+        ("Warning", "ScheduleBindingFailed", "skip schedule deleting resourceBinding: demo/web-deployment")
+    ]
