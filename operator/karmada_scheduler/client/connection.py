@@ -210,9 +210,9 @@ async def connect(*, kubeconfig: str, master: str) -> Connection:
             await _load_file(kubeconfig, settings)
         elif not master:
             await _load_default(settings)
-    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given, and"
-        raise ConnectionConfigError(f"{where}: {error}") from error
+    except Exception as error:  # the library lets through whatever a broken file provokes
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given"
+        raise ConnectionConfigError(f"{where}: {' '.join(str(error).split())}") from error
     if master:
         settings.host = master if "://" in master else f"https://{master}"
     try:

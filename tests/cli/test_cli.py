@@ -1,0 +1,79 @@
+"""The command line: one clear message for what cannot work."""
+
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler import __version__
+from karmada_scheduler.cli import main
+
+QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out == f"karmada-pyscheduler version: {__version__}\n"
+
+
+def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "--scheduler-name" in capsys.readouterr().out
+
+
+def test_wrong_flags_are_named_and_end_it_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--no-such-flag=1"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "Error: unknown flag: --no-such-flag",
+        "Run 'karmada-pyscheduler --help' for the flags.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("", "kubeconfig", id="empty"),
+        pytest.param("clusters: [", "kubeconfig", id="not-yaml"),
+        pytest.param("apiVersion: v1\nkind: Config\n", "kubeconfig", id="nothing-in-it"),
+        pytest.param(
+            "apiVersion: v1\nkind: Config\ncurrent-context: nope\ncontexts: []\nclusters: []\nusers: []\n",
+            "nope",
+            id="no-such-context",
+        ),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used_is_named_and_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+    assert main([f"--kubeconfig={path}", *QUIET]) == 1
+    [error] = [line for line in capsys.readouterr().err.splitlines() if " ERROR " in line]
+    assert str(path) in error
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_an_address_that_is_taken_is_named_and_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["--metrics-bind-address=0", f"--health-probe-bind-address={address}"]) == 1
+    assert f"cannot listen on {address}" in capsys.readouterr().err

@@ -1,0 +1,260 @@
+"""The loop: what becomes of a key."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.binding_cycle import DONE, Outcome
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.scheduler import Scheduler
+from karmada_scheduler.scheduling_queue import RetryLimits, WaitingQueue
+from karmada_scheduler.testing import cluster, framework
+from tests import manifests
+
+
+class Cycle:
+    """Writes nothing; answers as told and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.bound: list[Decision] = []
+        self.observed: list[str] = []
+        self.deleting: list[str] = []
+        self.outcomes: list[Outcome | Exception] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.at_once = 0
+        self.most_at_once = 0
+
+    def has_work(self, binding: Binding, decision: Decision) -> bool:
+        return decision.targets != binding.spec.clusters or decision.error is not None
+
+    def is_observed(self, binding: Binding) -> bool:
+        return False
+
+    async def bind(self, binding: Binding, decision: Decision) -> Outcome:
+        self.bound.append(decision)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await self.gate.wait()
+        self.at_once -= 1
+        outcome = self.outcomes.pop(0) if self.outcomes else DONE
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def observe(self, binding: Binding) -> Outcome:
+        self.observed.append(binding.key.name)
+        return DONE
+
+    def warn_deleting(self, binding: Binding) -> None:
+        self.deleting.append(binding.key.name)
+
+
+class World:
+    """A running loop over caches that a test fills."""
+
+    def __init__(self, **options: Any) -> None:
+        self.now = 0.0
+        self.queue: WaitingQueue[BindingKey] = WaitingQueue(limits=RetryLimits(), clock=lambda: self.now)
+        self.bindings = BindingCache()
+        self.clusters = ClusterCache()
+        for name in ("m1", "m2"):
+            manifest = cluster(name).manifest()
+            self.clusters.put(type(cluster(name).build()).from_manifest(_versioned(manifest)))
+        self.metrics = Metrics()
+        self.cycle = Cycle()
+        self.scheduler = Scheduler(
+            options=Options(scheduler_name="ours", **options),
+            queue=self.queue,
+            bindings=self.bindings,
+            clusters=self.clusters,
+            framework=framework(select=["ClusterAffinity"]),
+            estimators=[],
+            metrics=self.metrics,
+            clock=lambda: self.now,
+        )
+
+    def put(self, name: str = "web", **fields: Any) -> BindingKey:
+        binding = Binding.from_manifest(manifests.binding(name, **fields))
+        self.bindings.put(binding)
+        self.queue.add(binding.key)
+        return binding.key
+
+    async def run(self) -> None:
+        """Let the loop run until it waits."""
+        task = asyncio.create_task(self.scheduler.run(self.cycle))  # type: ignore[arg-type]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def sample(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"karmada_scheduler_{name}", labels) or 0.0
+
+
+def _versioned(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "1"}}
+
+
+async def test_a_binding_is_decided_and_handed_to_the_cycle() -> None:
+    world = World()
+    world.put()
+    await world.run()
+    [decision] = world.cycle.bound
+    assert [target.name for target in decision.targets or ()] == ["m1", "m2"]
+    assert world.sample("classified_bindings_total", schedule_class="First") == 1
+    assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+    assert world.queue.in_progress == 0
+
+
+async def test_a_binding_that_is_gone_or_not_ours_is_forgotten() -> None:
+    world = World()
+    world.queue.add(BindingKey("ResourceBinding", "demo", "gone"))
+    world.put(schedulerName="theirs")
+    await world.run()
+    assert world.cycle.bound == []
+    assert world.queue.in_progress == 0
+
+
+async def test_a_binding_that_is_being_deleted_is_told_of_and_left_alone() -> None:
+    world = World()
+    manifest = manifests.binding()
+    manifest["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+    world.bindings.put(Binding.from_manifest(manifest))
+    world.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
+    await world.run()
+    assert world.cycle.deleting == ["web-deployment"]
+    assert world.cycle.bound == []
+
+
+async def test_a_claimed_binding_without_placement_is_left_alone_until_it_has_one() -> None:
+    world = World()
+    world.put(placement=None)
+    await world.run()
+    world.put(version=2, generation=2)
+    await world.run()
+    assert len(world.cycle.bound) == 1
+
+
+async def test_a_failed_binding_is_retried_after_its_delay() -> None:
+    world = World()
+    world.cycle.outcomes = [Outcome(SchedulingError("no"), retry=True)]
+    key = world.put()
+    await world.run()
+    assert world.queue.delayed == 1
+    assert world.queue.failures(key) == 1
+    assert world.sample("schedule_attempts_total", result="error", schedule_type="ReconcileSchedule") == 1
+    assert world.sample("queue_incoming_bindings_total", event="ScheduleAttemptFailure") == 1
+    world.now += 1
+    await world.run()
+    assert len(world.cycle.bound) == 2
+    assert world.queue.failures(key) == 0
+
+
+async def test_finding_no_cluster_counts_as_scheduled_as_upstream() -> None:
+    world = World()
+    world.clusters.discard("m1")
+    world.clusters.discard("m2")
+    world.put()
+    world.cycle.outcomes = [Outcome(world.scheduler._decide(_only(world)).error)]
+    await world.run()
+    assert isinstance(world.cycle.bound[0].error, FitError)
+    assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+    assert world.queue.delayed == 0
+
+
+def _only(world: World) -> Binding:
+    [binding] = world.bindings
+    return binding
+
+
+async def test_a_pause_that_the_server_asked_for_is_kept() -> None:
+    world = World()
+    world.cycle.outcomes = [Outcome(SchedulingError("later"), retry=True, pause=30.0)]
+    world.put()
+    await world.run()
+    assert world.queue.seconds_to_next() == 30.0
+
+
+async def test_a_decision_on_an_outdated_binding_is_taken_again_at_once() -> None:
+    world = World()
+    world.cycle.outcomes = [Outcome(again=True)]
+    world.put()
+    await world.run()
+    assert len(world.cycle.bound) == 2
+    assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_writes_of_different_bindings_overlap_up_to_the_limit(limit: int) -> None:
+    world = World(max_in_flight=limit)
+    world.cycle.gate.clear()
+    for name in "abcde":
+        world.put(name)
+    await world.run()
+    assert world.cycle.most_at_once == limit
+    world.cycle.gate.set()
+    await world.scheduler.drain(timeout=1)
+    await world.run()
+    assert len(world.cycle.bound) == 5
+    assert world.cycle.most_at_once == limit
+
+
+async def test_two_writes_of_one_binding_never_overlap() -> None:
+    world = World()
+    world.cycle.gate.clear()
+    key = world.put()
+    await world.run()
+    world.queue.add(key)
+    await world.run()
+    assert len(world.cycle.bound) == 1
+    world.cycle.gate.set()
+    await world.run()
+    assert len(world.cycle.bound) == 2
+
+
+async def test_a_cycle_that_fails_unexpectedly_costs_its_own_binding_a_retry_and_nothing_else() -> None:
+    world = World()
+    world.cycle.outcomes = [ValueError("a bug")]
+    world.put("a")
+    world.put("b")
+    await world.run()
+    assert [str(decision.key) for decision in world.cycle.bound] == ["demo/a", "demo/b"]
+    assert world.queue.delayed == 1
+    assert world.queue.in_progress == 0
+
+
+async def test_a_stop_waits_for_writes_and_gives_up_on_those_that_hang() -> None:
+    world = World()
+    world.cycle.gate.clear()
+    world.put()
+    await world.run()
+    await world.scheduler.drain(timeout=0.01)
+    await asyncio.sleep(0)
+    assert world.queue.in_progress == 0
+
+
+async def test_events_wait_until_no_binding_does() -> None:
+    world = World(max_in_flight=1)
+    world.cycle.gate.clear()
+    for name in "abc":
+        world.put(name)
+    running = asyncio.create_task(world.scheduler.run(world.cycle))  # type: ignore[arg-type]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    moment = asyncio.create_task(world.scheduler.spare_moment())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not moment.done()
+    world.cycle.gate.set()
+    await moment
+    assert len(world.cycle.bound) == 3
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
