@@ -1,0 +1,115 @@
+"""Places where upstream goes astray and ours does not follow, recognised by the value that leads there.
+
+Upstream is then asked about the same world without that value, and ours about the world as it is: the
+answers have to be equal, so nothing is skipped. The reasons stand in docs/differences-from-upstream.md.
+The one exception ends upstream's process, so there is no answer to compare with: PANIC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.estimator.resources import amounts
+
+Manifest = dict[str, Any]
+
+PANIC = "a cpu request that overflows to 0 milli-units: upstream divides by it and dies"
+NEGATIVE_MINIMUM = "a model minimum that is negative in Go's arithmetic: upstream counts pods for ever"
+UNREADABLE_ANNOTATION = "an applied placement that cannot be read: upstream takes it for unchanged"
+EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every turn"
+NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and reports success"
+
+APPLIED = "policy.karmada.io/applied-placement"
+
+
+def spared_clusters(clusters: list[Manifest]) -> tuple[list[Manifest], bool]:
+    """Return clusters that upstream can take, and whether they had to be changed."""
+    spared = [_with_real_minima(cluster) for cluster in clusters]
+    return spared, any(new is not old for new, old in zip(spared, clusters, strict=True))
+
+
+def _with_real_minima(cluster: Manifest) -> Manifest:
+    if "resourceModels" not in cluster["spec"]:
+        return cluster
+    bad = {
+        (grade, name)
+        for grade, model in enumerate(Cluster.from_manifest(cluster).resource_models)
+        for name, amount in amounts(model.minimums).items()
+        if amount < 0
+    }
+    if not bad:
+        return cluster
+    models = [
+        {
+            **model,
+            "ranges": [
+                {**each, "min": "0"} if (number, each["name"]) in bad else each for each in model["ranges"]
+            ],
+        }
+        for number, model in enumerate(cluster["spec"]["resourceModels"])
+    ]
+    return {**cluster, "spec": {**cluster["spec"], "resourceModels": models}}
+
+
+def spared_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
+    """Return a binding that upstream can take, and what was in its way."""
+    found: set[str] = set()
+    placement: Manifest | None = binding["spec"].get("placement")
+    annotations: Mapping[str, str] = binding["metadata"].get("annotations", {})
+    applied = annotations.get(APPLIED, "")
+    if placement is not None:
+        if placement.get("clusterAffinities") == []:
+            found.add(NO_TERMS)
+        placement = _without_empty_lists(placement)
+        if placement != binding["spec"]["placement"]:
+            found.add(EMPTY_LIST)
+    if applied:
+        try:
+            Placement.from_json(applied)
+        except ManifestError:
+            found.add(UNREADABLE_ANNOTATION)
+            applied = ""
+        else:
+            document = json.loads(applied)
+            if (plain := _without_empty_lists(document)) != document:
+                found.add(EMPTY_LIST)
+                applied = json.dumps(plain)
+    if not found:
+        return binding, found
+    spared = {**binding, "spec": {**binding["spec"]}, "metadata": {**binding["metadata"]}}
+    if placement is not None:
+        spared["spec"]["placement"] = placement
+    if annotations:
+        spared["metadata"]["annotations"] = {**annotations, APPLIED: applied}
+    return spared, found
+
+
+def _without_empty_lists(value: Any) -> Any:
+    """Drop fields that hold an empty list, or an empty map of labels, as Go's encoder does.
+
+    An empty list of overflow affinities stays: upstream divides by tiers because of it, and so does ours.
+    """
+    if isinstance(value, dict):
+        return {
+            key: _without_empty_lists(item)
+            for key, item in value.items()
+            if (item != [] or key == "overflowAffinities") and not (key == "matchLabels" and item == {})
+        }
+    if isinstance(value, list):
+        return [_without_empty_lists(item) for item in value]
+    return value
+
+
+def is_expected_panic(binding: Manifest, text: str) -> bool:
+    """Tell whether upstream died of the one division by zero that is known."""
+    request = (binding["spec"].get("replicaRequirements") or {}).get("resourceRequest") or {}
+    if text != "runtime error: integer divide by zero" or "cpu" not in request:
+        return False
+    cpu = quantity.parse(request["cpu"])
+    return cpu.value > 0 and cpu.milli_value == 0

@@ -1,0 +1,108 @@
+"""Makes a failing world small: whatever can be taken away, or made plainer, without losing the difference.
+
+Hypothesis shrinks what it generated itself, byte by byte of its own choices; a case that was found by
+another generator has to be reduced as a document. This does it with Hypothesis' order of preference
+(shorter, then simpler) and its notion of a fixed point: it ends when no single step helps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+World = dict[str, Any]
+Path = tuple[str | int, ...]
+
+_KEPT = frozenset(
+    {"apiVersion", "kind", "name", "namespace", "affinityName", "resource", "metadata", "spec", "status"}
+)
+"""Fields without which a document is no longer one; they are made plainer, not taken away."""
+_KEPT_AT_THE_TOP = frozenset({"gates", "plugins", "emptyWorkloadPropagation", "clusters", "bindings"})
+
+
+def shrink(world: World, still_fails: Callable[[World], bool], *, budget: int = 4000) -> World:
+    """Return a world that still fails and of which nothing can be taken away.
+
+    Args:
+        world: A failing one, with one binding.
+        still_fails: Tells whether a world shows the difference; False for a world that cannot be read.
+        budget: How many worlds to try at most.
+    """
+    tries = 0
+    progress = True
+    while progress and tries < budget:
+        progress = False
+        for candidate in _simpler(world):
+            tries += 1
+            if still_fails(candidate):
+                world, progress = candidate, True
+                break
+            if tries >= budget:
+                break
+    return world
+
+
+def _simpler(world: World) -> Iterator[World]:
+    yield from _halved(world)
+    for path, _ in sorted(_nodes(world), key=lambda node: -_size(node[1])):
+        if _may_go(path):
+            yield _changed(world, path)
+    for path, value in _nodes(world):
+        for plainer in _plainer(path, value):
+            yield _changed(world, path, plainer)
+
+
+def _halved(world: World) -> Iterator[World]:
+    clusters = world["clusters"]
+    size = len(clusters) // 2
+    while size >= 2:
+        for start in range(0, len(clusters), size):
+            yield {**world, "clusters": clusters[:start] + clusters[start + size :]}
+        size //= 2
+
+
+def _nodes(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    items: Iterator[tuple[str | int, Any]]
+    if isinstance(value, dict):
+        items = iter(value.items())
+    elif isinstance(value, list):
+        items = iter(enumerate(value))
+    else:
+        return
+    for key, item in items:
+        yield (*path, key), item
+        yield from _nodes(item, (*path, key))
+
+
+def _may_go(path: Path) -> bool:
+    if len(path) == 1:
+        return path[0] not in _KEPT_AT_THE_TOP
+    return path[0] != "gates" and path != ("bindings", 0) and path[-1] not in _KEPT
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value))
+
+
+def _plainer(path: Path, value: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        if value and path[0] != "gates":
+            yield False
+    elif isinstance(value, int):
+        yield from (each for each in (0, 1, value // 2, value - 1) if abs(each) < abs(value))
+    elif isinstance(value, str) and path[0] == "clusters" and path[-1] not in _KEPT and len(value) > 1:
+        yield from ("1", "2", "110")
+
+
+def _changed(world: World, path: Path, *replacement: Any) -> World:
+    """Copy a world with the node at a path replaced, or taken away."""
+    copy: World = json.loads(json.dumps(world))
+    parent: Any = copy
+    for key in path[:-1]:
+        parent = parent[key]
+    if replacement:
+        parent[path[-1]] = replacement[0]
+    else:
+        del parent[path[-1]]
+    return copy
