@@ -125,6 +125,7 @@ def register(
         until=lambda names: not names,
         timeout=timeout,
         check=check,
+        interval=0.1 + len(members) / 500,  # a look at a large fleet is not free
     )
 
 
