@@ -1,0 +1,39 @@
+"""Candidates and results in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.core.cluster_groups import Candidate
+from karmada_scheduler.framework import Cycle
+from karmada_scheduler.testing import BindingBuilder, cluster
+
+
+def candidate(
+    name: str,
+    *,
+    score: int = 0,
+    room: int = 0,
+    allocatable: int | None = None,
+    tier: int = 0,
+    region: str = "",
+) -> Candidate:
+    """Make a candidate; what can be added is all its room, unless said otherwise."""
+    return Candidate(
+        cluster(name).region(region).build(), score, tier, room, room if allocatable is None else allocatable
+    )
+
+
+def names(candidates: Sequence[Candidate]) -> list[str]:
+    return [each.name for each in candidates]
+
+
+def cycle(builder: BindingBuilder) -> Cycle:
+    built = builder.build()
+    assert built.spec.placement is not None
+    return Cycle(built, built.spec.placement, built.status.scheduler_observing_affinity_name)
+
+
+def shown(targets: Sequence[TargetCluster]) -> list[tuple[str, int]]:
+    return [(target.name, target.replicas) for target in targets]
