@@ -109,6 +109,8 @@ class _App:
     async def run(self) -> None:
         options = self._options
         log.info("karmada-pyscheduler version: %s", __version__)
+        for notice in options.notices:
+            log.warning("%s", notice)
         server = Server(
             health_address=options.health_address,
             metrics_address=options.metrics_address,

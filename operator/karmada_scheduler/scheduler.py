@@ -65,6 +65,7 @@ class Scheduler:
         self._idle = asyncio.Event()
         self._idle.set()
         self._names = frozenset({options.scheduler_name})
+        self._peers_count = options.feature_gates.enabled("WorkloadAffinity")
         self._complained: set[BindingKey] = set()
 
     async def run(self, cycle: BindingCycle) -> None:
@@ -77,6 +78,9 @@ class Scheduler:
             if self._queue:
                 self._idle.clear()
             self._metrics.queue_wait.observe(waited)
+            if self._peers_count and self._cycles and self._has_peers(key):
+                # Where peers go decides where this one may go, so what is under way must have arrived.
+                await asyncio.wait(self._cycles)
             try:
                 await self._slots.acquire()
             except asyncio.CancelledError:
@@ -106,6 +110,10 @@ class Scheduler:
                 await self._idle.wait()
         except TimeoutError:
             return
+
+    def _has_peers(self, key: BindingKey) -> bool:
+        binding = self._bindings.get(key)
+        return binding is not None and binding.spec.workload_affinity_groups is not None
 
     def _take(self, key: BindingKey, cycle: BindingCycle) -> None:
         """Do what a key needs; whatever has to be written goes on as a task that owns the key."""
@@ -158,6 +166,7 @@ class Scheduler:
             estimators=self._estimators,
             gates=self._options.feature_gates,
             empty_workload_propagation=self._options.enable_empty_workload_propagation,
+            peers=self._bindings if self._peers_count else None,
         )
 
     async def _bind(

@@ -1,40 +1,63 @@
-"""The bindings of both kinds, found by key or by the policy that claims them."""
+"""The bindings of both kinds, found by key, by the policy that claims them, or by a workload group."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.cache.store import Store
 
+_POLICY: Final = "policy"
+_AFFINITY: Final = "affinity group"
+_ANTI_AFFINITY: Final = "anti-affinity group"
+
 
 class BindingCache(Store[BindingKey, Binding]):
-    """Bindings by key, with an index by the permanent id of their policy."""
+    """Bindings by key, with three indexes; conforms to ``framework.interface.Peers``."""
 
     def __init__(self) -> None:
         """Start empty."""
         super().__init__(lambda binding: binding.key)
-        self._by_policy: dict[str, set[BindingKey]] = {}
+        self._index: dict[tuple[str, str], set[BindingKey]] = {}
 
     def claimed_by(self, policy_id: str) -> Collection[BindingKey]:
         """Return the bindings that carry a policy's permanent id."""
-        return self._by_policy.get(policy_id, frozenset())
+        return self._index.get((_POLICY, policy_id), frozenset())
 
-    def _stored(self, key: BindingKey, old: Binding | None, new: Binding | None) -> None:
-        before, after = _policy_ids(old), _policy_ids(new)
-        for policy_id in before - after:
-            keys = self._by_policy[policy_id]
-            keys.discard(key)
+    def in_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Return all bindings of a group, in all namespaces, whoever schedules them."""
+        return self._members(_AFFINITY, group)
+
+    def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Return all bindings of a group, in all namespaces, whoever schedules them."""
+        return self._members(_ANTI_AFFINITY, group)
+
+    def assigning(self, key: BindingKey) -> Binding | None:  # noqa: ARG002
+        """Return None: the answers to our own writes are in the cache itself."""
+        return None
+
+    def _members(self, index: str, group: str) -> list[Binding]:
+        return [self._objects[key] for key in sorted(self._index.get((index, group), ()))]
+
+    def _stored(self, old: Binding | None, new: Binding | None) -> None:
+        before, after = _entries(old), _entries(new)
+        for entry in before - after:
+            keys = self._index[entry]
+            keys.discard(old.key)  # type: ignore[union-attr]
             if not keys:
-                del self._by_policy[policy_id]
-        for policy_id in after - before:
-            self._by_policy.setdefault(policy_id, set()).add(key)
+                del self._index[entry]
+        for entry in after - before:
+            self._index.setdefault(entry, set()).add(new.key)  # type: ignore[union-attr]
 
 
-def _policy_ids(binding: Binding | None) -> frozenset[str]:
+def _entries(binding: Binding | None) -> set[tuple[str, str]]:
+    """Return where a binding stands in the indexes."""
     if binding is None:
-        return frozenset()
-    return frozenset(
-        filter(None, (binding.labels.get(label) for label in (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL)))
-    )
+        return set()
+    labels, groups = binding.labels, binding.spec.workload_affinity_groups
+    entries = {(_POLICY, labels.get(label, "")) for label in (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL)}
+    if groups is not None:
+        entries |= {(_AFFINITY, groups.affinity_group), (_ANTI_AFFINITY, groups.anti_affinity_group)}
+    return {entry for entry in entries if entry[1]}

@@ -32,7 +32,7 @@ class ClusterCache(Store[str, Cluster]):
         """The names of the clusters that are being deleted."""
         return self._terminating
 
-    def _stored(self, key: str, old: Cluster | None, new: Cluster | None) -> None:
+    def _stored(self, old: Cluster | None, new: Cluster | None) -> None:
         self._snapshot = None
         if (old is not None and old.deleting) or (new is not None and new.deleting):
             self._terminating = frozenset(cluster.name for cluster in self if cluster.deleting)

@@ -72,7 +72,7 @@ class Store(Generic[Key, Object]):
         self._objects[key] = new
         self._versions[key] = version
         self._tombstones.pop(key, None)
-        self._stored(key, old, new)
+        self._stored(old, new)
         return Change(old, new)
 
     def put_written(self, new: Object) -> None:
@@ -96,7 +96,7 @@ class Store(Generic[Key, Object]):
         old = self._objects.pop(key, None)
         if old is None:
             return None
-        self._stored(key, old, None)
+        self._stored(old, None)
         return Change(old, None)
 
     def missing_from(self, keys: Iterable[Key], version: int) -> list[Key]:
@@ -104,5 +104,5 @@ class Store(Generic[Key, Object]):
         listed = set(keys)
         return [key for key, stored in self._versions.items() if key not in listed and stored <= version]
 
-    def _stored(self, key: Key, old: Object | None, new: Object | None) -> None:
+    def _stored(self, old: Object | None, new: Object | None) -> None:
         """Keep an index; called after every change."""

@@ -50,6 +50,7 @@ class Options:
         resync_seconds: How often the caches are compared with a list of the API server, for what a
             watch missed.
         health_address, metrics_address: ``host:port``, or "" for none.
+        notices: What of this was asked for and has no effect yet; for the log.
     """
 
     kubeconfig: str = ""
@@ -69,6 +70,7 @@ class Options:
     rate_limiter_max_delay: float = 1000.0
     rate_limiter_qps: float = 10.0
     rate_limiter_bucket_size: int = 100
+    notices: tuple[str, ...] = ()
     verbosity: int = 0
     logging_format: str = "text"
 
@@ -316,9 +318,24 @@ def _validated(flags: argparse.Namespace) -> Options:
         rate_limiter_bucket_size=int(
             _positive(flags.rate_limiter_bucket_size, defaults.rate_limiter_bucket_size)
         ),
+        notices=_notices(flags, gates),
         verbosity=flags.v,
         logging_format=flags.logging_format,
     )
+
+
+def _notices(flags: argparse.Namespace, gates: features.FeatureGates) -> tuple[str, ...]:
+    notices = []
+    if flags.enable_scheduler_estimator:
+        notices.append(
+            "--enable-scheduler-estimator has no effect yet: room is taken from the clusters' resource summaries"
+        )
+    notices.extend(
+        f"feature gate {name} is accepted and has no effect yet"
+        for name in ("PriorityBasedScheduling", "SchedulingOvercommitProtection")
+        if gates.enabled(name)
+    )
+    return tuple(notices)
 
 
 def _positive(value: float, default: float) -> float:

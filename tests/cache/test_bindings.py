@@ -1,0 +1,32 @@
+"""The indexes of the binding cache."""
+
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.testing import binding
+
+
+def test_bindings_are_found_by_their_group_until_they_leave_it() -> None:
+    cache = BindingCache()
+    first = binding("a").groups(affinity="app=x", anti_affinity="tier=y").resource_version("1").build()
+    cache.put(first)
+    assert list(cache.in_affinity_group("app=x")) == [first]
+    assert list(cache.in_anti_affinity_group("tier=y")) == [first]
+    moved = binding("a").groups(affinity="app=z").resource_version("2").build()
+    cache.put(moved)
+    assert list(cache.in_affinity_group("app=x")) == []
+    assert list(cache.in_anti_affinity_group("tier=y")) == []
+    assert list(cache.in_affinity_group("app=z")) == [moved]
+
+
+def test_bindings_without_a_group_are_in_none() -> None:
+    cache = BindingCache()
+    cache.put(binding("a").groups().resource_version("1").build())
+    cache.put(binding("b").resource_version("2").build())
+    assert list(cache.in_affinity_group("")) == []
+
+
+def test_a_deleted_binding_leaves_its_groups() -> None:
+    cache = BindingCache()
+    one = binding("a").groups(affinity="app=x").resource_version("1").build()
+    cache.put(one)
+    cache.remove(one.key, 2)
+    assert list(cache.in_affinity_group("app=x")) == []
