@@ -107,10 +107,15 @@ class Component(NamedTuple):
 
 
 class AssumedWorkload(NamedTuple):
-    """What was placed on a cluster lately and may not show in its status yet."""
+    """What was placed on a cluster lately and may not show in its status yet.
+
+    Attributes:
+        binding: Whose it is; its next placement on the cluster takes the place of this one.
+    """
 
     namespace: str
     components: tuple[Component, ...]
+    binding: BindingKey | None = None
 
 
 class WorkloadAffinityGroups(NamedTuple):
@@ -245,6 +250,18 @@ class Binding:
             spec=_read_spec(meta.mapping(manifest, "spec", "")),
             status=_read_status(meta.mapping(manifest, "status", "")),
         )
+
+
+def footprint(binding: Binding, target: TargetCluster) -> AssumedWorkload:
+    """Return what a binding takes of a cluster that it is placed on.
+
+    Source: karmada v1.18.2 pkg/scheduler/scheduler.go updateAssumptionsCache.
+    """
+    spec = binding.spec
+    components = spec.components or (
+        Component(spec.resource.name, target.replicas, spec.replica_requirements),
+    )
+    return AssumedWorkload(spec.resource.namespace, components, binding.key)
 
 
 def template_binding_name(resource: ObjectReference) -> str:

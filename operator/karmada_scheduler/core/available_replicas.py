@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from karmada_scheduler.api.binding import AssumedWorkload, BindingSpec, Component, ReplicaRequirements
+from karmada_scheduler.api.binding import (
+    RESOURCE_BINDING,
+    AssumedWorkload,
+    Binding,
+    BindingSpec,
+    Component,
+    ReplicaRequirements,
+    TargetCluster,
+    footprint,
+)
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 
@@ -42,6 +51,21 @@ class ReplicaEstimator(Protocol):
     ) -> Sequence[int]:
         """Count the sets of all components that each cluster can take; EstimationError voids the answer."""
         ...
+
+
+def with_footprint(assumed: Assumed, binding: Binding, targets: Sequence[TargetCluster]) -> Assumed:
+    """Return what is assumed once a binding is written to these targets instead of those it has.
+
+    Only workloads in a namespace take room; what is known of other clusters than the old and new targets stays.
+    """
+    if binding.key.kind != RESOURCE_BINDING or not binding.spec.is_workload:
+        return assumed
+    after = dict(assumed)
+    for name in {target.name for target in (*binding.spec.clusters, *targets)}:
+        after[name] = [each for each in assumed.get(name, ()) if each.binding != binding.key]
+    for target in targets:
+        after[target.name] = [*after[target.name], footprint(binding, target)]
+    return after
 
 
 def counts_component_sets(spec: BindingSpec, gates: FeatureGates) -> bool:

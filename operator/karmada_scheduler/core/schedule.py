@@ -28,6 +28,7 @@ from karmada_scheduler.core.available_replicas import (
     ReplicaEstimator,
     available_replicas,
     counts_component_sets,
+    with_footprint,
 )
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_of
 from karmada_scheduler.core.cluster_groups import Candidate, preferred_first, tier_of
@@ -86,6 +87,8 @@ def decide(
     for _ in range(_MAX_PASSES):
         if decision.targets is None or decision.targets == binding.spec.clusters:
             break
+        if gates.enabled("SchedulingOvercommitProtection"):
+            recipe = replace(recipe, assumed=with_footprint(recipe.assumed, binding, decision.targets))
         binding = _as_written(binding, decision)
         if classify(binding, terminating=terminating, gates=gates).type is ScheduleType.AVOID:
             break
