@@ -25,6 +25,8 @@ UNREADABLE_ANNOTATION = "an applied placement that cannot be read: upstream take
 EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every turn"
 NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and reports success"
 
+NOBODY = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
+
 APPLIED = "policy.karmada.io/applied-placement"
 
 
@@ -93,17 +95,28 @@ def spared_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
 def _without_empty_lists(value: Any) -> Any:
     """Drop fields that hold an empty list, or an empty map of labels, as Go's encoder does.
 
-    An empty list of overflow affinities stays: upstream divides by tiers because of it, and so does ours.
+    An empty list of overflow affinities makes upstream divide by tiers, and ours, too. So it is replaced by
+    one that no cluster matches.
     """
     if isinstance(value, dict):
         return {
-            key: _without_empty_lists(item)
+            key: NOBODY if key == "overflowAffinities" and item == [] else _without_empty_lists(item)
             for key, item in value.items()
             if (item != [] or key == "overflowAffinities") and not (key == "matchLabels" and item == {})
         }
     if isinstance(value, list):
         return [_without_empty_lists(item) for item in value]
     return value
+
+
+def without_nobody(placement: Manifest) -> Manifest:
+    """Return a placement without the overflow affinity that stands for an empty list of them."""
+    if "clusterAffinities" not in placement:
+        return placement
+    terms = [
+        {key: item for key, item in term.items() if item != NOBODY} for term in placement["clusterAffinities"]
+    ]
+    return {**placement, "clusterAffinities": terms}
 
 
 def is_expected_panic(binding: Manifest, text: str) -> bool:

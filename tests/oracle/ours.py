@@ -47,6 +47,13 @@ class World:
         if (accurate := document.get("accurate")) is not None:
             self.estimators.append(_Accurate(accurate))
         self.assumed = _assumed(document.get("assumed", ()))
+        self.has_assumed_on_models = (
+            self.gates.enabled("SchedulingOvercommitProtection")
+            and self.gates.enabled("CustomizedClusterResourceModeling")
+            and any(cluster.resource_models and self.assumed.get(cluster.name) for cluster in self.clusters)
+        )
+        written = (*document.get("peers", ()), *document.get("assigning", ()))
+        self.has_bad_versions = any(each["metadata"]["resourceVersion"] in {"", "0"} for each in written)
         self._peers = [Binding.from_manifest(each) for each in document.get("peers", ())]
         self._assigning = [Binding.from_manifest(each) for each in document.get("assigning", ())]
 
