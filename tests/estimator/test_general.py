@@ -1,0 +1,401 @@
+"""Cases E1-E14 of the specification's list, and the odd ends of the arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.testing import ClusterBuilder, cluster, gates
+
+DEDUCTING = gates(SchedulingOvercommitProtection=True)
+WITHOUT_MODELS = gates(CustomizedClusterResourceModeling=False)
+
+
+def asks(**request: object) -> ReplicaRequirements:
+    return wants({name.replace("_", "-"): amount for name, amount in request.items()})
+
+
+def wants(request: dict[str, object]) -> ReplicaRequirements:
+    return ReplicaRequirements({name: quantity.parse(str(amount)) for name, amount in request.items()})
+
+
+def component(replicas: int, **request: object) -> Component:
+    return Component("c", replicas, asks(**request) if request else None)
+
+
+def replicas(
+    builder: ClusterBuilder,
+    requirements: ReplicaRequirements | None,
+    *assumed: Component,
+    on: FeatureGates | None = None,
+) -> int:
+    built = builder.build()
+    workloads = {built.name: [AssumedWorkload("ns", (each,)) for each in assumed]}
+    (answer,) = GeneralEstimator(on or DEDUCTING).max_available_replicas([built], requirements, workloads)
+    return answer
+
+
+def sets(
+    builder: ClusterBuilder,
+    *components: Component,
+    assumed: tuple[Component, ...] = (),
+    on: FeatureGates | None = None,
+) -> int:
+    built = builder.build()
+    workloads = {built.name: [AssumedWorkload("ns", assumed)]} if assumed else {}
+    (answer,) = GeneralEstimator(on or DEDUCTING).max_available_component_sets(
+        [built], components, "ns", workloads
+    )
+    return answer
+
+
+def small() -> ClusterBuilder:
+    return (
+        cluster("m1").room(cpu=4, memory="8Gi", pods=100).allocated({"cpu": 1, "memory": "2Gi", "pods": 20})
+    )
+
+
+# --- by summary ---
+
+
+@pytest.mark.parametrize(
+    ("builder", "requirements", "expected"),
+    [
+        pytest.param(small(), asks(cpu="500m", memory="1Gi"), 6, id="E4-the-scarcest"),
+        pytest.param(cluster("m1").without_summary(), asks(cpu=1), 0, id="E4-no-summary"),
+        pytest.param(cluster("m1").room(pods=10).allocated({"pods": 10}), asks(cpu="1m"), 0, id="E6-no-pods"),
+        pytest.param(cluster("m1").room(pods=10), None, 10, id="E6-no-requirements"),
+        pytest.param(cluster("m1").room(pods=10), wants({}), 10, id="empty-request"),
+        pytest.param(
+            cluster("m1").room(pods=100).allocated({"pods": 40}).allocating({"pods": 10}),
+            None,
+            50,
+            id="E7-pods",
+        ),
+        pytest.param(cluster("m1").allocatable({}), None, 0, id="E7-nothing-allocatable"),
+        pytest.param(
+            cluster("m1").room(pods=100).allocated({"pods": 90}).allocating({"pods": 20}),
+            None,
+            0,
+            id="E7-overdone",
+        ),
+        pytest.param(
+            cluster("m1").room(memory="2Gi").allocated({"memory": "1.5Gi"}),
+            asks(memory="1Gi"),
+            0,
+            id="E8-too-little",
+        ),
+        pytest.param(small(), wants({"nvidia.com/gpu": 1}), 0, id="unknown-resource"),
+        pytest.param(small(), wants({"nvidia.com/gpu": 0}), 80, id="nothing-of-an-unknown-resource"),
+        pytest.param(small(), asks(cpu="1m"), 80, id="the-least-request-counts"),
+        pytest.param(small(), asks(cpu="-1"), 80, id="negative-requests-do-not"),
+        pytest.param(small().allocating({"cpu": "500m"}), asks(cpu=1), 2, id="about-to-be-allocated"),
+        pytest.param(small().allocated({"cpu": 9}), asks(cpu=1), 0, id="over-allocated"),
+        pytest.param(
+            cluster("m1").room(cpu="20P"), asks(cpu="10P"), 0, id="request-whose-milli-units-overflow"
+        ),
+        pytest.param(
+            cluster("m1").room(memory="10Gi").allocated({"memory": "1.5Gi"}).allocating({"memory": "20Gi"}),
+            asks(memory="1Gi"),
+            5,
+            id="garbage-of-big-decimals",
+        ),
+    ],
+)
+def test_capacity_by_summary(
+    builder: ClusterBuilder, requirements: ReplicaRequirements | None, expected: int
+) -> None:
+    assert replicas(builder, requirements) == expected
+
+
+@pytest.mark.parametrize(
+    ("assumed", "expected"),
+    [
+        pytest.param([], 6, id="none"),
+        pytest.param([component(2, cpu="500m", memory="1Gi")], 4, id="E4-two"),
+        pytest.param([component(0, cpu="500m", memory="1Gi")], 6, id="E5-no-replicas"),
+        pytest.param([component(1, cpu="500m"), component(2, cpu="500m")], 3, id="E5-several"),
+        pytest.param([component(77)], 3, id="E5-pods-only"),
+        pytest.param([component(10_000, memory="1Ti")], 0, id="E5-much"),
+    ],
+)
+def test_assumed_workloads_take_room(assumed: list[Component], expected: int) -> None:
+    assert replicas(small(), asks(cpu="500m", memory="1Gi"), *assumed) == expected
+
+
+def test_assumed_workloads_add_to_what_is_about_to_be_allocated() -> None:
+    builder = cluster("m1").room(cpu=2, pods=20).allocating({"cpu": "400m", "pods": 5})
+    assert replicas(builder, asks(cpu="700m"), component(2, cpu="100m")) == 2
+    assert replicas(builder, None, component(2, cpu="100m")) == 13
+
+
+def test_without_the_gate_assumed_workloads_do_not_count() -> None:
+    assert replicas(small(), asks(cpu="500m"), component(2, cpu="500m"), on=FeatureGates()) == 6
+
+
+# --- by models ---
+
+
+def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
+    builder = cluster("m1")
+    for grade in range(3):
+        builder.grade(grade, nodes=1, **{name: values[grade] for name, values in amounts.items()})
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("builder", "requirements", "expected"),
+    [
+        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu="1.5"), 1, id="E1-on-the-largest"),
+        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu=3), 0, id="E1-on-none"),
+        pytest.param(
+            three_grades(cpu=(0, 1, 2), memory=(0, "1Gi", "2Gi")),
+            asks(cpu=1, memory="1.5Gi"),
+            1,
+            id="E2-both-resources",
+        ),
+        pytest.param(
+            three_grades(cpu=(0, 1, 2), memory=(0, "1Gi", "2Gi")),
+            asks(cpu=1, memory="2.5Gi"),
+            0,
+            id="E2-too-much",
+        ),
+        pytest.param(cluster("m1").grade(1, nodes=3, cpu=1), asks(cpu="500m"), 6, id="E9-several-nodes"),
+        pytest.param(
+            cluster("m1").room(pods=4).grade(1, nodes=3, cpu=1), asks(cpu="500m"), 4, id="pods-still-bound"
+        ),
+        pytest.param(
+            cluster("m1").room(cpu=0).grade(1, nodes=3, cpu=1), asks(cpu=1), 3, id="summary-not-consulted"
+        ),
+        pytest.param(
+            cluster("m1").grade(1, nodes=1, cpu=1), wants({"nvidia.com/gpu": 1}), 0, id="not-in-the-models"
+        ),
+        pytest.param(
+            cluster("m1").grade(1, nodes=1, cpu=1), asks(foo=1, cpu=1), 1, id="unknown-names-are-ignored"
+        ),
+        pytest.param(cluster("m1").grade(1, nodes=2, cpu=1), wants({}), 220, id="110-pods-per-node"),
+        pytest.param(
+            cluster("m1").grade(1, nodes=2, cpu=1, pods=5), wants({}), 220, id="whatever-the-models-say"
+        ),
+        pytest.param(
+            cluster("m1").grade(1, nodes=1, cpu=1).grade(1, nodes=None, cpu=4),
+            asks(cpu=1),
+            4,
+            id="last-grade-counts",
+        ),
+        pytest.param(
+            cluster("m1").grade(1, nodes=1, cpu=1).nodes(1, 2).nodes(7, 9),
+            asks(cpu=1),
+            3,
+            id="counts-are-added-up",
+        ),
+        pytest.param(
+            cluster("m1").grade(1, nodes=2, memory="12345678901234567890"),
+            asks(cpu=1),
+            0,
+            id="absurd-minimum",
+        ),
+        # What the models cannot say, the summary does.
+        pytest.param(cluster("m1").room(cpu=7).nodes(1, 2), asks(cpu=1), 7, id="E1-no-models"),
+        pytest.param(
+            cluster("m1").room(cpu=7).grade(1, nodes=-1, cpu=1), asks(cpu=1), 7, id="negative-count"
+        ),
+        pytest.param(cluster("m1").room(cpu=7).grade(1, nodes=None, cpu=1), asks(cpu=1), 7, id="no-counts"),
+    ],
+)
+def test_capacity_by_models(
+    builder: ClusterBuilder, requirements: ReplicaRequirements, expected: int
+) -> None:
+    assert replicas(builder, requirements) == expected
+
+
+def test_models_are_behind_their_gate() -> None:
+    assert replicas(cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), asks(cpu=1), on=WITHOUT_MODELS) == 9
+
+
+@pytest.mark.parametrize(
+    ("builder", "requirements", "assumed", "expected"),
+    [
+        pytest.param(
+            cluster("m1").grade(1, nodes=3, cpu=1),
+            asks(cpu="500m"),
+            [component(4, cpu="500m")],
+            2,
+            id="E9-first-fit",
+        ),
+        pytest.param(
+            cluster("m1").grade(1, nodes=1, cpu=2).grade(2, nodes=1, cpu=3),
+            asks(cpu=2),
+            [component(1, cpu=3), component(1, cpu=2)],
+            0,
+            id="both-fit",
+        ),
+        pytest.param(
+            cluster("m1").grade(1, nodes=2, cpu=2),
+            asks(cpu=2),
+            [component(1, cpu=3)],
+            2,
+            id="what-fits-nowhere-takes-nothing",
+        ),
+    ],
+)
+def test_assumed_workloads_take_virtual_nodes(
+    builder: ClusterBuilder, requirements: ReplicaRequirements, assumed: list[Component], expected: int
+) -> None:
+    assert replicas(builder, requirements, *assumed) == expected
+
+
+# --- sets of components ---
+
+
+@pytest.mark.parametrize(
+    ("builder", "components", "expected"),
+    [
+        pytest.param(cluster("m1").room(pods=10), [], 10, id="E10-no-components"),
+        pytest.param(
+            cluster("m1").room(cpu=10), [component(1, cpu=1), component(2, cpu="1.5")], 2, id="E10-cpu"
+        ),
+        pytest.param(
+            cluster("m1").room(cpu=10, memory="8Gi", pods=100).allocated({"memory": "2Gi", "pods": 20}),
+            [component(1, cpu=1, memory="2Gi"), component(2, cpu=2, memory="2Gi")],
+            1,
+            id="E10-memory",
+        ),
+        pytest.param(cluster("m1").room(pods=3), [component(3)], 1, id="E10-pods"),
+        pytest.param(
+            cluster("m1").allocatable({"cpu": 40, "memory": "64Gi", "nvidia.com/gpu": 8, "pods": 100}),
+            [Component("c", 2, wants({"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}))],
+            4,
+            id="E10-gpu",
+        ),
+        pytest.param(cluster("m1").without_summary(), [component(1)], 0, id="no-summary"),
+        pytest.param(cluster("m1").room(pods=0), [component(1)], 0, id="no-pods"),
+        pytest.param(
+            cluster("m1").room(cpu=4), [Component("c", 1, wants({"x.io/y": 1}))], 0, id="unknown-resource"
+        ),
+        pytest.param(cluster("m1").room(pods=7), [component(0, cpu=1)], 7, id="no-replicas"),
+        pytest.param(
+            cluster("m1").room(memory="64Gi"), [component(1, memory="1G")], 0, id="units-are-mixed-up"
+        ),
+        pytest.param(
+            cluster("m1").room(memory="64G"), [component(1, memory="1Gi")], 1000, id="units-the-other-way"
+        ),
+        pytest.param(
+            cluster("m1").room(memory=2**30), [component(1, memory="0.0005Ki")], 1000, id="decimal-both"
+        ),
+        pytest.param(
+            cluster("m1").room(memory=2**40), [component(1, memory="0.0005Ki")], 0, id="32-bits-of-a-quotient"
+        ),
+        pytest.param(cluster("m1").room(pods=2**40), [component(1)], 0, id="32-bits-of-pods"),
+        pytest.param(
+            cluster("m1").room(memory="1000Gi"), [component(2, memory="8Ei")], 500, id="overflow-is-no-demand"
+        ),
+    ],
+)
+def test_sets_by_summary(builder: ClusterBuilder, components: list[Component], expected: int) -> None:
+    assert sets(builder, *components) == expected
+
+
+FOUR_CPU_IN_THREE_PODS = (component(1, cpu=1), component(2, cpu="1.5"))
+
+
+@pytest.mark.parametrize(
+    ("builder", "assumed", "expected"),
+    [
+        pytest.param(cluster("m1").room(cpu=10), (), 2, id="none"),
+        pytest.param(cluster("m1").room(cpu=10), FOUR_CPU_IN_THREE_PODS, 1, id="one-set"),
+        pytest.param(cluster("m1").room(cpu=8), (component(4, cpu=2),), 0, id="all-cpu"),
+        pytest.param(cluster("m1").room(cpu=8, pods=3), (component(3),), 0, id="all-pods"),
+        pytest.param(cluster("m1").room(cpu=12), (component(1, cpu=1), component(1, cpu=3)), 2, id="part"),
+        pytest.param(cluster("m1").room(cpu=10), (component(3),), 2, id="pods-without-request"),
+    ],
+)
+def test_sets_beside_assumed_workloads(  # E11
+    builder: ClusterBuilder, assumed: tuple[Component, ...], expected: int
+) -> None:
+    assert sets(builder, *FOUR_CPU_IN_THREE_PODS, assumed=assumed) == expected
+
+
+def graded(*nodes: tuple[int, dict[str, object]]) -> ClusterBuilder:
+    builder = cluster("m1").allocatable(
+        {"cpu": 10**6, "memory": "999Ti", "nvidia.com/gpu": 10**6, "pods": 10**6}
+    )
+    for grade, (count, amounts) in enumerate(nodes):
+        builder.grade(grade, nodes=count, **amounts)
+    return builder
+
+
+def node(cpu: object, memory: object = "999Gi", gpu: int = 0) -> dict[str, object]:
+    return {"cpu": cpu, "memory": memory, "nvidia.com/gpu": gpu}
+
+
+@pytest.mark.parametrize(
+    ("builder", "components", "assumed", "expected"),
+    [
+        pytest.param(graded((2, node(2))), [component(1, cpu=1)], (), 4, id="E12"),
+        pytest.param(
+            graded((2, node(2))), [component(1, cpu=1)], (component(2, cpu=1),), 2, id="E12-beside-assumed"
+        ),
+        pytest.param(
+            graded((5, node("500m")), (0, node(1)), (10, node(2))),
+            [component(1, cpu="1.5")],
+            (),
+            10,
+            id="E3-one",
+        ),
+        pytest.param(
+            graded((4, node(1, "2Gi", 0)), (3, node(2, "4Gi", 1)), (2, node(4, "8Gi", 2))),
+            [Component("c", 2, wants({"cpu": 2, "memory": "4Gi", "nvidia.com/gpu": 1}))],
+            (),
+            3,
+            id="E3-gpu",
+        ),
+        pytest.param(graded((10, node(1)), (10, node(2))), [component(1, cpu=3)], (), 0, id="E3-none"),
+        pytest.param(
+            graded((2, node(1, "2Gi")), (6, node(3, "10Gi")), (3, node(4, "12Gi"))),
+            [component(1, cpu=1, memory="2Gi"), component(3, cpu=3, memory="10Gi")],
+            (),
+            3,
+            id="E3-two-components",
+        ),
+        pytest.param(graded((2, node(2))), [component(3, cpu=1)], (), 1, id="E14-over-two-nodes"),
+        pytest.param(graded((1, node(0))), [component(1, cpu=1)], (), 0, id="E14-nothing"),
+        pytest.param(graded((4, node(1))), [component(1, cpu=2)], (), 0, id="E14-no-node-is-large-enough"),
+        pytest.param(
+            graded((1, node(8, "16Gi"))),
+            [component(2, cpu=1, memory="2Gi"), component(1, cpu=2, memory="4Gi")],
+            (),
+            2,
+            id="E14-two-sets-on-one-node",
+        ),
+        pytest.param(
+            graded((1, node(1, "2Gi")), (1, node(4, "8Gi")), (1, node(8, "16Gi"))),
+            [component(2, cpu="500m", memory="1Gi"), component(1, cpu=2, memory="4Gi")],
+            (),
+            4,
+            id="E14-different-nodes",
+        ),
+        pytest.param(cluster("m1").room(cpu=7).nodes(1, 3), [component(1, cpu=1)], (), 7, id="no-models"),
+    ],
+)
+def test_sets_by_models(
+    builder: ClusterBuilder, components: list[Component], assumed: tuple[Component, ...], expected: int
+) -> None:
+    assert sets(builder, *components, assumed=assumed) == expected
+
+
+def test_models_bound_sets_only_behind_their_gate() -> None:
+    builder = graded((1, node(1)))
+    assert sets(builder, component(1, cpu=1)) == 1
+    assert sets(builder, component(1, cpu=1), on=WITHOUT_MODELS) == 10**6
+
+
+def test_assumed_workloads_belong_to_their_cluster() -> None:  # E13
+    clusters = [cluster(name).room(cpu=8).build() for name in ("a", "b")]
+    assumed = {"a": [AssumedWorkload("ns", (component(1, cpu=4),))]}
+    estimator = GeneralEstimator(DEDUCTING)
+    assert estimator.max_available_component_sets(clusters, [component(1, cpu=4)], "ns", assumed) == [1, 2]
+    assert estimator.max_available_replicas(clusters, asks(cpu=4), assumed) == [1, 2]
