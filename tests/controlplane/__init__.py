@@ -2,7 +2,7 @@
 
 In reading order: `binaries` builds the programs (`golang` finds a compiler), `processes`
 runs them, `pki` gives them certificates, `karmada` knows their command lines and
-manifests, `apiserver`, `members` and `simulated` are the parts, `controlplane` puts them
+manifests, `apiserver`, `installation`, `members` and `simulated` are the parts, `controlplane` puts them
 together. `python -m tests.controlplane` is the command line, `demo` the demonstration.
 """
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import binaries
+from .api import ApiError
 from .controlplane import ControlPlane
 from .fleet import real_members, simulated_members
 from .processes import ProcessDiedError
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _up(options)
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.")
-    except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, WorkspaceError) as error:
+    except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, WorkspaceError, ApiError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -12,21 +12,17 @@ the end of its log, and not as a timeout.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import requests
-
 from . import binaries, karmada, simulated
-from .api import Object
-from .apiserver import ApiServer, Site, front_flags
+from .installation import Installation
 from .members import Member, Node, RealMember
-from .pki import ADMIN_GROUP, Authority
+from .parallel import in_parallel
+from .pki import ADMIN_GROUP
 from .processes import Process, Supervisor, free_port
 from .simulated import Agents, SimulatedMember
 from .waiting import wait_for
@@ -79,7 +75,17 @@ class ControlPlane:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._supervisor = Supervisor(self.folder / "logs")
         try:
-            self._start()
+            self._karmada = Installation(
+                self.folder,
+                programs=self.binaries,
+                supervisor=self._supervisor,
+                feature_gates=self.feature_gates,
+                extra_flags=self._extra_flags,
+                audit_log=self.audit_log,
+            )
+            self.client, self.kubeconfig = self._karmada.client, self._karmada.front.kubeconfig
+            self._agents = Agents(self.client)
+            self._karmada.start(self._say)
         except BaseException:
             self.stop()
             raise
@@ -91,103 +97,6 @@ class ControlPlane:
         """End every process."""
         self.stop()
 
-    # -- starting and stopping ------------------------------------------------------------------
-
-    def _start(self) -> None:
-        etcd_port, webhook_port, aggregated_port = free_port(), free_port(), free_port()
-        self.authority = Authority(self.folder / "pki")
-        self._site = Site(
-            folder=self.folder,
-            supervisor=self._supervisor,
-            binaries=self.binaries,
-            authority=self.authority,
-            server=self.authority.issue("system:karmada:server", server=True),
-            admin=self.authority.issue("system:admin", groups=[ADMIN_GROUP]),
-            service_account_keys=self.authority.key_pair("service-account"),
-            etcd=f"http://127.0.0.1:{etcd_port}",
-        )
-        self._run(
-            "etcd",
-            "server",
-            karmada.etcd_flags(folder=self.folder / "etcd", client_port=etcd_port, peer_port=free_port()),
-        )
-        self._wait_http(f"{self._site.etcd}/health", "etcd")
-        front_proxy = self.authority.issue("front-proxy-client")
-        flags = front_flags(self._site, front_proxy=front_proxy, audit_log=self.audit_log)
-        self._front = ApiServer("karmada", self._site, [*flags, *self._extra_flags.get("kube-apiserver", ())])
-        self.client, self.kubeconfig = self._front.client, self._front.kubeconfig
-        self._agents = Agents(self.client)
-        self._front.start()
-        self._front.wait_ready(self.check)
-        self._say("etcd and kube-apiserver are up")
-        self._bootstrap(webhook_port=webhook_port, aggregated_port=aggregated_port)
-
-    def _bootstrap(self, *, webhook_port: int, aggregated_port: int) -> None:
-        """Turn a kube-apiserver into Karmada's: its types, its own API server, webhooks, controllers."""
-        webhook = f"https://127.0.0.1:{webhook_port}"
-        for manifest in karmada.namespaces():
-            self.client.apply(manifest)
-        crds = self._manifests("CustomResourceDefinition", webhook)
-        self._in_parallel(self.client.create, crds)
-        for manifest in karmada.aggregation(port=aggregated_port, ca_bundle=self.authority.bundle):
-            self.client.apply(manifest)
-        self._run(
-            "karmada-aggregated-apiserver",
-            "aggregated-apiserver",
-            karmada.aggregated_apiserver_flags(
-                kubeconfig=self._system_kubeconfig("karmada-aggregated-apiserver"),
-                etcd=self._site.etcd,
-                server=self._site.server,
-                port=aggregated_port,
-            ),
-        )
-        health_port = free_port()
-        gates = karmada.gates_flag(self.feature_gates)
-        self._wait_established(len(crds))
-        self._run(
-            "karmada-webhook",
-            "webhook",
-            [
-                *karmada.webhook_flags(
-                    kubeconfig=self._system_kubeconfig("karmada-webhook"),
-                    certificates=self._webhook_certificates(),
-                    port=webhook_port,
-                    health_port=health_port,
-                ),
-                *gates,
-            ],
-        )
-        self._run(
-            "kube-controller-manager",
-            "kube-controller-manager",
-            karmada.kube_controller_manager_flags(
-                kubeconfig=self._system_kubeconfig("kube-controller-manager"),
-                server=self._site.server,
-                port=free_port(),
-            ),
-        )
-        self._wait_aggregated()
-        health_port = free_port()
-        self._run(
-            "karmada-controller-manager",
-            "controller-manager",
-            [
-                *karmada.controller_manager_flags(
-                    kubeconfig=self._system_kubeconfig("karmada-controller-manager"), health_port=health_port
-                ),
-                *gates,
-            ],
-        )
-        self._wait_http(f"{webhook}/readyz", "karmada-webhook")
-        configurations = [
-            manifest
-            for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-            for manifest in self._manifests(kind, webhook)
-        ]
-        self._in_parallel(self.client.create, configurations)
-        self._wait_http(f"http://127.0.0.1:{health_port}/healthz", "karmada-controller-manager")
-        self._say("Karmada's API server, webhooks and controllers are up")
-
     def stop(self) -> None:
         """End every process: clients first and asked, API servers and etcd killed."""
         servers = {"etcd", "karmada", *self.members}
@@ -196,7 +105,7 @@ class ControlPlane:
         for member in self.members.values():
             member.stop_loops()
         clients = [process for process in self._supervisor.processes if process.name not in servers]
-        self._in_parallel(lambda process: process.stop(timeout=5), clients)
+        in_parallel(lambda process: process.stop(timeout=5), clients)
         self._supervisor.close()
         if hasattr(self, "_agents"):
             self._agents.close()
@@ -242,16 +151,16 @@ class ControlPlane:
             agents: Whether the harness plays the agent of the simulated ones; without, their Works
                 stay unanswered, which is cheaper.
         """
-        real = [Member(spec, self._site) for spec in members if isinstance(spec, RealMember)]
+        real = [Member(spec, self._karmada.site) for spec in members if isinstance(spec, RealMember)]
         unreal = [spec for spec in members if isinstance(spec, SimulatedMember)]
         self.members |= {member.name: member for member in real}
-        self._in_parallel(lambda member: member.start(self.check), real)
+        in_parallel(lambda member: member.start(self.check), real)
         if unreal:
             simulated.register(self.client, unreal, self.check)
             self.simulated |= {spec.name: spec for spec in unreal}
             if agents:
                 self._agents.serve(unreal)
-        self._in_parallel(lambda member: member.join(self.client, self.check), real)
+        in_parallel(lambda member: member.join(self.client, self.check), real)
 
     def add_member(self, name: str, *, nodes: Iterable[Node] = (Node(), Node()), **fields: Any) -> Member:
         """Start and join one real member; the fields are those of RealMember."""
@@ -267,9 +176,7 @@ class ControlPlane:
 
     def kubeconfig_for(self, common_name: str, groups: Sequence[str] = ()) -> Path:
         """Write a kubeconfig with a client certificate for a user; what it may do is up to RBAC."""
-        credentials = self.authority.issue(common_name, groups=groups)
-        name = credentials.certificate.stem
-        return self._site.kubeconfig(name, server=self._front.url, user=credentials)
+        return self._karmada.kubeconfig_for(common_name, groups)
 
     def kubeconfig_for_scheduler(self, user: str, *, lease: str | None = None) -> Path:
         """Write a kubeconfig for a user who may do what a scheduler needs and nothing else.
@@ -303,12 +210,12 @@ class ControlPlane:
             with_estimators: Whether it asks the estimators of real members.
         """
         health_port = free_port()
-        process = self._run(
+        process = self._karmada.run(
             f"karmada-scheduler-{name}",
             "scheduler",
             [
                 *karmada.scheduler_flags(
-                    kubeconfig=kubeconfig or self._system_kubeconfig("karmada-scheduler"),
+                    kubeconfig=kubeconfig or self._karmada.system_kubeconfig("karmada-scheduler"),
                     name=name,
                     metrics_port=free_port(),
                     health_port=health_port,
@@ -319,7 +226,7 @@ class ControlPlane:
                 *flags,
             ],
         )
-        self._wait_http(f"http://127.0.0.1:{health_port}/healthz", process.name)
+        self._karmada.wait_http(f"http://127.0.0.1:{health_port}/healthz", process.name)
         return process
 
     def start_estimator(self, member: str) -> Process:
@@ -331,14 +238,14 @@ class ControlPlane:
                 [{"port": karmada.ESTIMATOR_PORT, "targetPort": port}],
             )
         )
-        process = self._run(
+        process = self._karmada.run(
             f"karmada-scheduler-estimator-{member}",
             "scheduler-estimator",
             karmada.estimator_flags(
                 kubeconfig=self.members[member].kubeconfig,
                 member=member,
-                server=self._site.server,
-                ca=self.authority.certificate,
+                server=self._karmada.site.server,
+                ca=self._karmada.authority.certificate,
                 port=port,
             ),
         )
@@ -347,21 +254,20 @@ class ControlPlane:
 
     def estimator_client_flags(self) -> list[str]:
         """Return the flags with which a scheduler finds and trusts the estimators."""
-        credentials = self.authority.issue("system:karmada:karmada-scheduler-grpc", groups=[ADMIN_GROUP])
-        return karmada.estimator_client_flags(credentials=credentials, ca=self.authority.certificate)
+        credentials = self._karmada.authority.issue(
+            "system:karmada:karmada-scheduler-grpc", groups=[ADMIN_GROUP]
+        )
+        return karmada.estimator_client_flags(credentials=credentials, ca=self._karmada.authority.certificate)
 
     # -- the API server -------------------------------------------------------------------------
 
     def kill_apiserver(self) -> None:
         """End kube-apiserver, as a crash would. restart_apiserver() brings it back."""
-        self._front.kill()
+        self._karmada.front.kill()
 
     def restart_apiserver(self) -> None:
         """End kube-apiserver if it runs, start it again at the same address, and wait until it serves clusters."""
-        self._front.kill()
-        self._front.start()
-        self._front.wait_ready(self.check)
-        self._wait_aggregated()
+        self._karmada.restart_apiserver()
 
     def kubectl(self, *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None) -> str:
         """Run kubectl and return what it prints; what it complains about becomes an exception."""
@@ -376,58 +282,3 @@ class ControlPlane:
                 f"kubectl {' '.join(arguments)}: status {answer.returncode}: {answer.stderr.strip()}"
             )
         return answer.stdout
-
-    # -- helpers --------------------------------------------------------------------------------
-
-    def _run(self, name: str, program: str, flags: Sequence[str]) -> Process:
-        argv = [str(self.binaries.path(program)), *flags, *self._extra_flags.get(program, ())]
-        return self._supervisor.spawn(name, argv)
-
-    def _system_kubeconfig(self, component: str) -> Path:
-        return self.kubeconfig_for(f"system:karmada:{component}", [ADMIN_GROUP])
-
-    def _webhook_certificates(self) -> Path:
-        folder = self.folder / "pki" / "webhook"
-        folder.mkdir()
-        shutil.copy(self._site.server.certificate, folder / "tls.crt")
-        shutil.copy(self._site.server.key, folder / "tls.key")
-        return folder
-
-    def _manifests(self, kind: str, webhook: str) -> list[Object]:
-        return [
-            karmada.filled_in(manifest, webhook=webhook, ca_bundle=self.authority.bundle)
-            for manifest in self.binaries.manifests(kind)
-        ]
-
-    def _in_parallel(self, act: Callable[[T], object], items: Sequence[T]) -> None:
-        if items:
-            with ThreadPoolExecutor(max_workers=min(8, len(items))) as pool:
-                list(pool.map(act, items))
-
-    def _wait_http(self, url: str, name: str, timeout: float = 60) -> None:
-        def probe() -> int:
-            with requests.Session() as session:
-                session.trust_env = False
-                return session.get(url, verify=str(self.authority.certificate), timeout=2).status_code
-
-        wait_for(
-            probe, f"{name} to answer at {url}", until=lambda s: s == 200, timeout=timeout, check=self.check
-        )
-
-    def _wait_established(self, count: int) -> None:
-        def established() -> int:
-            crds = self.client.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
-            conditions = [item for crd in crds for item in crd.get("status", {}).get("conditions") or []]
-            return sum(item["type"] == "Established" and item["status"] == "True" for item in conditions)
-
-        self.wait_for(
-            established, f"{count} resource types to be served", until=lambda n: n >= count, timeout=30
-        )
-
-    def _wait_aggregated(self) -> None:
-        self.wait_for(
-            lambda: self.client.list(karmada.CLUSTERS),
-            "the aggregated API server to serve clusters",
-            until=lambda clusters: clusters is not None,
-            timeout=60,
-        )
