@@ -22,10 +22,12 @@ $(STAMP): requirements/dev.txt pyproject.toml
 install: $(STAMP) ## make .venv with everything a developer needs
 
 .PHONY: lock
-lock: ## resolve requirements/dev.txt anew, with hashes
+lock: ## resolve requirements/*.txt anew, with hashes
 	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv==0.13.8
 	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --group dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make lock"
+	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt --custom-compile-command "make lock"
 
 .PHONY: fmt
 fmt: install ## format and fix what can be fixed
