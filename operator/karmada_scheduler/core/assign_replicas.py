@@ -88,7 +88,7 @@ def _assign_by_tiers(
         room = sum(member.available for member in members)
         share = wrap32(min(remaining, room))
         targets += _assign(replace(spec, replicas=share), placement, members, fresh=fresh)
-        remaining -= share
+        remaining = wrap32(remaining - share)
         if remaining <= 0:
             return targets
     raise UnschedulableError("Clusters available replicas are not enough to schedule.")
@@ -120,14 +120,17 @@ def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Seque
             weights[candidate.name] = weight
     if not wrap64(sum(weights.values())):
         weights = {candidate.name: 1 for candidate in candidates}
-    return _apportion(spec.replicas, weights, spec.resource.uid)
+    return _apportion(spec.replicas, list(weights.items()), spec.resource.uid)
 
 
-def _apportion(replicas: int, weights: dict[str, int], uid: str) -> Targets:
-    """Divide by weight, in the order of names; nobody with a weight, nothing to divide."""
-    if not wrap64(sum(weights.values())):
+def _apportion(replicas: int, weights: Sequence[tuple[str, int]], uid: str) -> Targets:
+    """Divide by weight, in the order of names; nobody with a weight, nothing to divide.
+
+    Of a name listed twice the last weight counts, but all of them count as weight.
+    """
+    if not wrap64(sum(weight for _, weight in weights)):
         return []
-    seats = webster.allocate(replicas, weights, descending_names=webster.prefers_descending_names(uid))
+    seats = webster.allocate(replicas, dict(weights), descending_names=webster.prefers_descending_names(uid))
     return [TargetCluster(name, count) for name, count in seats.items()]
 
 
@@ -194,7 +197,7 @@ def _divide(
         raise UnschedulableError(text).within(step)
     if aggregated:
         room = _fewest(replicas, room, {target.name for target in scheduled if target.replicas > 0})
-    seats = _apportion(replicas, {target.name: target.replicas for target in room}, uid)
+    seats = _apportion(replicas, room, uid)
     return _merged(scheduled, seats)
 
 
