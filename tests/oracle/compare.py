@@ -27,7 +27,7 @@ from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.decision import Attempt
 from karmada_scheduler.core.outcome import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
-from tests.oracle.defects import without_nobody
+from tests.oracle.defects import RESTLESS, without_nobody
 from tests.oracle.ours import Judgement, World
 from tests.oracle.program import Verdict
 
@@ -51,10 +51,12 @@ class Comparison:
     Attributes:
         differences: One readable line each; empty if the answers are equal.
         freedoms: Which freedoms were needed.
+        defects: Which of upstream's defects showed.
     """
 
     differences: list[str] = field(default_factory=list)
     freedoms: set[str] = field(default_factory=set)
+    defects: set[str] = field(default_factory=set)
 
     def check(self, what: str, upstream: object, ours: object) -> None:
         """Note a difference if there is one."""
@@ -81,12 +83,29 @@ def compare(world: World, judgement: Judgement, verdict: Verdict) -> Comparison:
         comparison.freedoms.add(ASSUMED_ORDER)
         runs = passes[0].get("terms", [])
         attempts = attempts[: len(runs)]
+    if not verdict["settled"]:
+        _compare_restless(comparison, judgement, passes)
+        runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
     comparison.check("runs of the algorithm", len(runs), len(attempts))
     for number, (term, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
         _compare_run(comparison, f"run {number}", world, judgement, term, attempt)
-    if not comparison.differences and ASSUMED_ORDER not in comparison.freedoms:
+    if not comparison.differences and verdict["settled"] and ASSUMED_ORDER not in comparison.freedoms:
         _compare_final(comparison, judgement, verdict)
     return comparison
+
+
+def _compare_restless(
+    comparison: Comparison, judgement: Judgement, passes: Sequence[Mapping[str, Any]]
+) -> None:
+    """Compare with a binding that upstream would move for ever: ours has to stay at one of its places."""
+    comparison.defects.add(RESTLESS)
+    places = [
+        [tuple(target) for target in each["terms"][-1]["clusters"]] for each in passes if each.get("terms")
+    ]
+    decision = judgement.decision
+    ours = [tuple(target) for target in decision.targets or ()] if decision is not None else None
+    if ours not in places:
+        comparison.check("a place of a binding that never rests", places, ours)
 
 
 def _compare_run(

@@ -25,6 +25,8 @@ UNREADABLE_ANNOTATION = "an applied placement that cannot be read: upstream take
 EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every turn"
 NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and reports success"
 
+RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"
+
 NOBODY = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
 
 APPLIED = "policy.karmada.io/applied-placement"

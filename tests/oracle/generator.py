@@ -118,6 +118,7 @@ ODD_KINDS = (
     ("apps/v1", "deployment"),
     ("v1", ""),
 )
+OWNERS = ("other-job", "w1-deployment", "w2-deployment", "w3-deployment", "w4-statefulset")
 GROUPS = ("app=a", "app=b", "team=x")
 T0, T1, T2 = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-02-01T12:30:00Z"
 
@@ -199,7 +200,7 @@ def world(dice: Dice, *, clusters: int, bindings: int, identity: str) -> World:
         strict=dice.pick((0.05, 0.2, 0.35, 0.6)),
         room=dice.pick((2, 10, 40, 150, 1000)),
         models=dice.pick((0.0, 0.0, 0.0, 0.4, 1.0)),
-        tiny=dice.pick((0.0, 0.05, 0.3)),
+        tiny=dice.pick((0.0, 0.0, 0.02, 0.2)),
     )
     gates = {
         "CustomizedClusterResourceModeling": dice.chance(0.75),
@@ -221,7 +222,7 @@ def world(dice: Dice, *, clusters: int, bindings: int, identity: str) -> World:
         made["peers"] = [_peer(dice, names, index) for index in range(1 + dice.upto(5))]
         if dice.chance(0.4):
             made["assigning"] = [_newer(dice, names, peer) for peer in made["peers"] if dice.chance(0.5)]
-    if gates["SchedulingOvercommitProtection"] or dice.chance(0.05):
+    if dice.chance((0.7 if temper.models == 0 else 0.3) if gates["SchedulingOvercommitProtection"] else 0.05):
         made["assumed"] = _assumed(dice, temper, names, several=temper.models == 0)
     if dice.chance(0.12):
         made["accurate"] = _accurate(dice, names)
@@ -477,11 +478,11 @@ def _assumed(dice: Dice, temper: Temper, names: Sequence[str], *, several: bool)
     """
     entries = []
     for name in names:
-        for number in range(dice.upto(3 if several else 1)):
+        for owner in dice.some(OWNERS, 3 if several else 1):
             components = [_component(dice, temper, index) for index in range(dice.upto(2))]
             entries.append(
                 {
-                    "binding": f"default/other{number}",
+                    "binding": f"default/{owner}",
                     "cluster": name,
                     "namespace": "default",
                     "components": components,

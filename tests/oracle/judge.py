@@ -75,6 +75,7 @@ def judge(document: dict[str, Any], oracle: Oracle, *, count_features: bool = Tr
             continue
         comparison = compare(world, judgement, verdict)
         tally.freedoms.update(comparison.freedoms)
+        tally.defects.update(comparison.defects)
         if comparison.differences:
             tally.found.append((str(document.get("id")), number, comparison.differences))
     return tally

@@ -155,6 +155,7 @@ def _assumed(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[AssumedWork
             "metadata": {"name": "x", "namespace": "x"},
             "spec": {"resource": {}, "components": entry["components"]},
         }
-        workload = AssumedWorkload(entry["namespace"], Binding.from_manifest(carrier).spec.components)
+        owner = BindingKey("ResourceBinding", *entry["binding"].split("/"))
+        workload = AssumedWorkload(entry["namespace"], Binding.from_manifest(carrier).spec.components, owner)
         by_cluster.setdefault(entry["cluster"], []).append(workload)
     return by_cluster
