@@ -30,7 +30,7 @@ from karmada_scheduler.core.available_replicas import (
     counts_component_sets,
     with_footprint,
 )
-from karmada_scheduler.core.classify import ScheduleType, classify, placement_of
+from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed, placement_of
 from karmada_scheduler.core.cluster_groups import Candidate, preferred_first, tier_of
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
 from karmada_scheduler.core.select_clusters import select_clusters
@@ -84,12 +84,18 @@ def decide(
     recipe = _Recipe(snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers)
     terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
     decision = _decide_once(binding, recipe)
+    visited = [_standing(binding)]
     for _ in range(_MAX_PASSES):
         if decision.targets is None or decision.targets == binding.spec.clusters:
             break
         if gates.enabled("SchedulingOvercommitProtection"):
             recipe = replace(recipe, assumed=with_footprint(recipe.assumed, binding, decision.targets))
         binding = _as_written(binding, decision)
+        # Where the footprint of a binding drives it off its own cluster, upstream moves it to and fro for
+        # ever. Here it stays at the first place to which the circle comes back.
+        if (standing := _standing(binding)) in visited:
+            break
+        visited.append(standing)
         if classify(binding, terminating=terminating, gates=gates).type is ScheduleType.AVOID:
             break
         decision = _one_after_the_other(decision, _decide_once(binding, recipe))
@@ -110,6 +116,18 @@ def _as_written(binding: Binding, decision: Decision) -> Binding:
         annotations={**binding.annotations, APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""},
         spec=replace(spec, clusters=decision.targets or ()),
         status=replace(status, last_scheduled_time=scheduled, scheduler_observing_affinity_name=name),
+    )
+
+
+def _standing(binding: Binding) -> tuple[object, ...]:
+    """Return what of a binding changes from pass to pass."""
+    placement, status = binding.spec.placement, binding.status
+    changed = placement is not None and placement_changed(binding, placement)
+    return (
+        binding.spec.clusters,
+        status.scheduler_observing_affinity_name,
+        changed,
+        binding.reschedule_triggered,
     )
 
 
