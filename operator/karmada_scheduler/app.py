@@ -174,6 +174,7 @@ class _App:
             connection,
             component=self._options.scheduler_name,
             now=_now,
+            clock=self._clock,
             idle=self._scheduler.spare_moment,
             on_result=lambda result: self._metrics.api_writes.labels("event", result).inc(),
         )

@@ -29,6 +29,7 @@ class World:
             self,  # type: ignore[arg-type]
             component="ours",
             now=lambda: START + timedelta(seconds=self.seconds),
+            clock=lambda: float(self.seconds),
             idle=self._idle,
             on_result=self.results.append,
         )
@@ -110,7 +111,7 @@ async def test_the_same_event_again_raises_the_count_of_the_first(binding: Bindi
     assert world.requests[2] == (
         "PATCH",
         f"/api/v1/namespaces/demo/events/{name}",
-        {"count": 2, "lastTimestamp": "2026-01-02T03:05:05Z"},
+        {"count": 2, "lastTimestamp": "2026-01-02T03:05:05Z", "message": "message"},
     )
 
 

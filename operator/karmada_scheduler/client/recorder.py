@@ -1,10 +1,10 @@
 """Events: what people see of a decision with ``kubectl describe``.
 
 Recording never delays a binding: events wait in a bounded queue and are posted in order, one at a time,
-while nothing more urgent is going on; what a full queue has to drop is counted. An event that repeats
-one of the last minutes raises that one's count instead of adding another.
+while nothing more urgent is going on; what a full queue has to drop is counted. ``event_correlator`` keeps
+them few.
 
-Source of the fields: k8s.io/client-go 0.35.3 tools/record (event.go, events_cache.go).
+Source of the fields: k8s.io/client-go 0.35.3 tools/record/event.go.
 """
 
 from __future__ import annotations
@@ -13,67 +13,43 @@ import asyncio
 import logging
 import re
 import uuid
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.client.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection
+from karmada_scheduler.client.event_correlator import Event, EventCorrelator, Involved, Posted
 
 log = logging.getLogger(__name__)
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 QUEUE_SIZE: Final = 1000
-_CACHE_SIZE: Final = 4096
+_MESSAGE_LIMIT: Final = 1024
 _TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event about one object, as it was recorded."""
-
-    involved: tuple[tuple[str, str], ...]
-    type: str
-    reason: str
-    message: str
-    at: datetime = field(compare=False)
-
-
-@dataclass(slots=True)
-class _Posted:
-    namespace: str
-    name: str
-    count: int = 1
 
 
 def _timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def involved_objects(binding: Binding) -> tuple[dict[str, str], dict[str, str]]:
+def involved_objects(binding: Binding) -> tuple[Involved, Involved]:
     """Return the references of a binding and of its resource template, in that order."""
-    resource = binding.spec.resource
-    own = {
-        "kind": binding.key.kind,
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "namespace": binding.key.namespace,
-        "name": binding.key.name,
-        "uid": binding.uid,
-        "resourceVersion": binding.resource_version,
-    }
-    template = {
-        "kind": resource.kind,
-        "apiVersion": resource.api_version,
-        "namespace": resource.namespace,
-        "name": resource.name,
-        "uid": resource.uid,
-    }
-    return own, template
+    key, resource = binding.key, binding.spec.resource
+    return (
+        Involved(
+            key.kind,
+            "work.karmada.io/v1alpha2",
+            key.namespace,
+            key.name,
+            binding.uid,
+            binding.resource_version,
+        ),
+        Involved(resource.kind, resource.api_version, resource.namespace, resource.name, resource.uid),
+    )
 
 
 class EventRecorder:
@@ -85,6 +61,7 @@ class EventRecorder:
         *,
         component: str,
         now: Callable[[], datetime],
+        clock: Callable[[], float],
         idle: Callable[[], Awaitable[None]],
         on_result: Callable[[str], None],
     ) -> None:
@@ -94,8 +71,9 @@ class EventRecorder:
             connection: Where to post.
             component: The source of the events: the scheduler's name.
             now: The time of day.
+            clock: Seconds that never run backwards.
             idle: Returns when placements can spare the API server for one event.
-            on_result: Told ``posted``, ``dropped`` or ``failed`` for every event.
+            on_result: Told ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
         """
         self._connection = connection
         self._component = component
@@ -103,20 +81,20 @@ class EventRecorder:
         self._idle = idle
         self._on_result = on_result
         self._queue: asyncio.Queue[Event] = asyncio.Queue(QUEUE_SIZE)
-        self._posted: OrderedDict[Event, _Posted] = OrderedDict()
+        self._correlator = EventCorrelator(clock)
 
     def record(self, binding: Binding, event_type: str, reason: str, message: str) -> None:
         """Record one event on the binding and the same on its resource template."""
-        for reference in involved_objects(binding):
-            self._enqueue(Event(tuple(reference.items()), event_type, reason, message, self._now()))
+        for involved in involved_objects(binding):
+            self._enqueue(Event(involved, event_type, reason, message, self._now()))
 
     def _enqueue(self, event: Event) -> None:
-        about = dict(event.involved)
+        about = event.involved
         log.info(
             "Event occurred",
             extra={
-                "object": f"{about['namespace']}/{about['name']}".lstrip("/"),
-                "kind": about["kind"],
+                "object": f"{about.namespace}/{about.name}".lstrip("/"),
+                "kind": about.kind,
                 "type": event.type,
                 "reason": event.reason,
                 "note": event.message,
@@ -145,67 +123,67 @@ class EventRecorder:
         except TimeoutError:
             log.warning("Events were not posted before the stop", extra={"count": self._queue.qsize()})
 
-    async def _post(self, event: Event) -> None:
+    async def _post(self, recorded: Event) -> None:
+        verdict = self._correlator.correlate(recorded)
+        if verdict is None:
+            self._on_result("filtered")
+            return
         for attempt in range(1, _TRIES + 1):
             try:
-                await self._create_or_count(event)
+                await self._create_or_count(*verdict)
             except ApiError as error:
                 # An answer of the server is final; without one the event is still worth sending.
                 if error.code or attempt == _TRIES:
                     self._on_result("failed")
-                    log.warning("Cannot record an event", extra={"reason": event.reason, "error": error})
+                    log.warning("Cannot record an event", extra={"reason": recorded.reason, "error": error})
                     return
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 self._on_result("posted")
                 return
 
-    async def _create_or_count(self, event: Event) -> None:
-        key = self._without_version(event)
-        posted = self._posted.get(key)
-        if posted is not None:
-            self._posted.move_to_end(key)
-            posted.count += 1
-            count = {"count": posted.count, "lastTimestamp": _timestamp(event.at)}
+    async def _create_or_count(self, event: Event, posted: Posted) -> None:
+        message = event.message[:_MESSAGE_LIMIT]
+        if posted.name:
             path = f"/api/v1/namespaces/{posted.namespace}/events/{posted.name}"
+            body = {"count": posted.count, "lastTimestamp": _timestamp(event.at), "message": message}
             try:
-                await self._connection.request("PATCH", path, body=count, content_type=STRATEGIC_MERGE_PATCH)
+                await self._connection.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
             except ApiError as error:
                 if not error.is_not_found:
                     raise
-                del self._posted[key]
             else:
                 return
-        body = self._manifest(event)
-        namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
-        await self._connection.request("POST", f"/api/v1/namespaces/{namespace}/events", body=body)
-        self._posted[key] = _Posted(namespace, name)
-        if len(self._posted) > _CACHE_SIZE:
-            self._posted.popitem(last=False)
+        manifest = self._manifest(event, posted, message)
+        namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+        await self._connection.request("POST", f"/api/v1/namespaces/{namespace}/events", body=manifest)
+        posted.namespace, posted.name = namespace, name
 
-    @staticmethod
-    def _without_version(event: Event) -> Event:
-        involved = tuple(item for item in event.involved if item[0] != "resourceVersion")
-        return Event(involved, event.type, event.reason, event.message, event.at)
-
-    def _manifest(self, event: Event) -> dict[str, Any]:
-        about = {key: value for key, value in event.involved if value}
-        name = f"{about.get('name', '')}.{int(event.at.timestamp() * 1e9):x}"
+    def _manifest(self, event: Event, posted: Posted, message: str) -> dict[str, Any]:
+        about = event.involved
+        name = f"{about.name}.{int(event.at.timestamp() * 1e9):x}"
         if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
             name = str(uuid.uuid4())
-        at = _timestamp(event.at)
+        reference = {
+            "kind": about.kind,
+            "apiVersion": about.api_version,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+            "resourceVersion": about.resource_version,
+        }
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": about.get("namespace") or "default"},
-            "involvedObject": about,
+            "metadata": {"name": name, "namespace": about.namespace or "default"},
+            "involvedObject": {key: value for key, value in reference.items() if value},
             "reason": event.reason,
-            "message": event.message[:1024],
+            "message": message,
             "type": event.type,
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": "",
-            "firstTimestamp": at,
-            "lastTimestamp": at,
-            "count": 1,
+            "firstTimestamp": _timestamp(posted.first or event.at),
+            "lastTimestamp": _timestamp(event.at),
+            "count": posted.count,
         }
