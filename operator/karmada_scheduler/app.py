@@ -30,9 +30,10 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime import Framework, Observer
 from karmada_scheduler.intake import Intake
+from karmada_scheduler.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.resync import Resync
 from karmada_scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue import RetryLimits, TokenBucket, WaitingQueue
+from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
 from karmada_scheduler.server import Server
 from karmada_scheduler.watch import KopfWatch, Login
 from karmada_scheduler_plugins.registry import in_tree
@@ -72,16 +73,7 @@ class _App:
         self._options = options
         self._clock = time.monotonic
         self._metrics = metrics.Metrics()
-        self._queue: WaitingQueue[BindingKey] = WaitingQueue(
-            limits=RetryLimits(
-                base_delay=options.rate_limiter_base_delay,
-                max_delay=options.rate_limiter_max_delay,
-                qps=options.rate_limiter_qps,
-                burst=options.rate_limiter_bucket_size,
-            ),
-            clock=self._clock,
-        )
-        self._metrics.watch_queue(lambda: len(self._queue))
+        self._queue = WaitingQueue(self._make_queue())
         self._bindings = BindingCache()
         self._clusters = ClusterCache()
         self._intake = Intake(
@@ -105,6 +97,22 @@ class _App:
         self._filled = False
         self._watch: KopfWatch | None = None
         self._beat = self._clock()
+
+    def _make_queue(self) -> Queue[BindingKey]:
+        options = self._options
+        if options.feature_gates.enabled("PriorityBasedScheduling"):
+            priorities: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(clock=self._clock)
+            self._metrics.watch_pending(priorities.pending)
+            return priorities
+        limits = RetryLimits(
+            base_delay=options.rate_limiter_base_delay,
+            max_delay=options.rate_limiter_max_delay,
+            qps=options.rate_limiter_qps,
+            burst=options.rate_limiter_bucket_size,
+        )
+        queue: SchedulingQueue[BindingKey] = SchedulingQueue(limits=limits, clock=self._clock)
+        self._metrics.watch_queue(lambda: len(queue))
+        return queue
 
     async def run(self) -> None:
         options = self._options

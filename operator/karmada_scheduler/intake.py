@@ -20,7 +20,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change, Store
 from karmada_scheduler.metrics import Metrics
-from karmada_scheduler.scheduling_queue import SchedulingQueue
+from karmada_scheduler.scheduling_queue import WaitingQueue
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Intake:
         *,
         bindings: BindingCache,
         clusters: ClusterCache,
-        queue: SchedulingQueue[BindingKey],
+        queue: WaitingQueue[BindingKey],
         scheduler_names: Collection[str],
         metrics: Metrics,
     ) -> None:
@@ -150,7 +150,7 @@ class Intake:
     def _binding_changed(self, change: Change[Binding]) -> None:
         event = triggers.on_binding(change.old, change.new, self._scheduler_names)
         if event is not None and change.new is not None:
-            self._wake(change.new.key, event)
+            self._wake(change.new, event)
 
     def _cluster_changed(self, change: Change[Cluster]) -> None:
         old, new = change
@@ -165,7 +165,7 @@ class Intake:
                 triggers.is_affected(binding, version) for version in versions
             ):
                 log.info("Requeue %s due to event(%s).", binding.key.display, triggers.CLUSTER_CHANGED)
-                self._wake(binding.key, triggers.CLUSTER_CHANGED)
+                self._wake(binding, triggers.CLUSTER_CHANGED)
 
     def _policy_changed(self, change: Change[Policy]) -> None:
         policy_id = triggers.on_policy(change.old, change.new)
@@ -174,11 +174,11 @@ class Intake:
         for key in self._bindings.claimed_by(policy_id):
             binding = self._bindings.get(key)
             if binding is not None and triggers.is_responsible(binding, self._scheduler_names):
-                self._wake(key, triggers.POLICY_CHANGED)
+                self._wake(binding, triggers.POLICY_CHANGED)
 
-    def _wake(self, key: BindingKey, event: str) -> None:
+    def _wake(self, binding: Binding, event: str) -> None:
         self._metrics.queue_incoming.labels(event).inc()
-        self._queue.add(key)
+        self._queue.add(binding.key, binding.spec.priority)
 
 
 class _Kind(Generic[Key, Object]):

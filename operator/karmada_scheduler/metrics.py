@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from prometheus_client import (
@@ -132,9 +133,24 @@ class Metrics:
         """Report the depth of the binding queue by asking for it."""
         self._queue_depth.labels("scheduler-queue", "scheduler-queue", "").set_function(depth)
 
+    def watch_pending(self, sizes: Callable[[], dict[str, int]]) -> None:
+        """Report the sizes of the priority queue's sets; upstream keeps this gauge and does not serve it."""
+        pending = Gauge(
+            "scheduler_pending_bindings",
+            "Number of pending bindings, by the queue type",
+            ["queue"],
+            registry=self.registry,
+        )
+        for name in sizes():
+            pending.labels(name).set_function(partial(_entry, sizes, name))
+
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+def _entry(sizes: Callable[[], dict[str, int]], name: str) -> int:
+    return sizes()[name]
 
 
 class AlgorithmObserver:

@@ -22,7 +22,7 @@ from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
-from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.scheduling_queue import WaitingQueue
@@ -84,8 +84,8 @@ class Scheduler:
             try:
                 await self._slots.acquire()
             except asyncio.CancelledError:
-                self._queue.done(key)
                 self._queue.add(key)
+                self._queue.done(key)
                 raise
             self._take(key, cycle)
             if self._clock() - slice_began > _SLICE_SECONDS:
@@ -203,13 +203,14 @@ class Scheduler:
         """Give a key back: for good, for another turn at once, or for one after a pause."""
         self._slots.release()
         if outcome.again:
-            self._queue.add(key)
+            binding = self._bindings.get(key)
+            self._queue.add(key, binding.spec.priority if binding is not None else 0)
         elif outcome.retry:
             self._metrics.queue_incoming.labels(triggers.ATTEMPT_FAILED).inc()
             if outcome.pause:
                 self._queue.add_after(key, outcome.pause)
             else:
-                self._queue.retry(key)
+                self._queue.retry(key, unschedulable=isinstance(outcome.error, UnschedulableError))
         else:
             self._queue.forget(key)
         self._queue.done(key)

@@ -21,7 +21,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Clock = Callable[[], float]
@@ -91,8 +91,8 @@ class SchedulingQueue(Generic[Key]):
         """How many keys wait for their retry."""
         return len(self._ready_at)
 
-    def add(self, key: Key) -> None:
-        """Append a key, unless it waits already."""
+    def add(self, key: Key, priority: int = 0) -> None:  # noqa: ARG002
+        """Append a key, unless it waits already; priorities do not count here."""
         if key in self._dirty:
             return
         self._dirty.add(key)
@@ -110,7 +110,7 @@ class SchedulingQueue(Generic[Key]):
         self._ready_at[key] = due
         heapq.heappush(self._delayed, (due, next(self._sequence), key))
 
-    def retry(self, key: Key) -> float:
+    def retry(self, key: Key, *, unschedulable: bool = False) -> float:  # noqa: ARG002
         """Append a key that failed after the delay its failures have earned; return that delay in seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
@@ -162,37 +162,84 @@ class SchedulingQueue(Generic[Key]):
                 self.add(key)
 
 
-class WaitingQueue(SchedulingQueue[Key]):
-    """A ``SchedulingQueue`` whose ``get`` waits on the event loop."""
+class Queue(Protocol[Key]):
+    """What the loop needs of a queue; ``SchedulingQueue`` and ``PrioritySchedulingQueue`` are two."""
 
-    def __init__(self, *, limits: RetryLimits, clock: Clock) -> None:
-        """As ``SchedulingQueue``; must be used from one event loop."""
-        super().__init__(limits=limits, clock=clock)
+    def __len__(self) -> int: ...
+
+    def add(self, key: Key, priority: int = 0) -> None:
+        """Make a key due."""
+        ...
+
+    def add_after(self, key: Key, delay: float) -> None:
+        """Make a key due in some seconds."""
+        ...
+
+    def retry(self, key: Key, *, unschedulable: bool = False) -> object:
+        """Make a failed key due after a pause that depends on its failures."""
+        ...
+
+    def forget(self, key: Key) -> None:
+        """Forget a key's failures."""
+        ...
+
+    def pop(self) -> tuple[Key, float] | None:
+        """Hand out the first key and the seconds it waited."""
+        ...
+
+    def done(self, key: Key) -> None:
+        """Return a key that was handed out."""
+        ...
+
+    def seconds_to_next(self) -> float | None:
+        """Return how long until a key may become due, None when none waits."""
+        ...
+
+
+class WaitingQueue(Generic[Key]):
+    """A queue with a ``get`` that waits on the event loop; to be used from one event loop."""
+
+    def __init__(self, queue: Queue[Key]) -> None:
+        """Put waiting around a queue, which must then be used through this only."""
+        self._queue = queue
         self._changed = asyncio.Event()
 
-    def add(self, key: Key) -> None:
-        """Append a key and wake whoever waits for one."""
-        super().add(key)
+    def __len__(self) -> int:
+        """Count the keys that are due."""
+        return len(self._queue)
+
+    def add(self, key: Key, priority: int = 0) -> None:
+        """Make a key due and wake whoever waits for one."""
+        self._queue.add(key, priority)
         self._changed.set()
 
     def add_after(self, key: Key, delay: float) -> None:
-        """Append a key later; the waiter looks at its time-out again."""
-        super().add_after(key, delay)
+        """Make a key due later."""
+        self._queue.add_after(key, delay)
         self._changed.set()
 
+    def retry(self, key: Key, *, unschedulable: bool = False) -> None:
+        """Make a failed key due after its pause."""
+        self._queue.retry(key, unschedulable=unschedulable)
+        self._changed.set()
+
+    def forget(self, key: Key) -> None:
+        """Forget a key's failures."""
+        self._queue.forget(key)
+
     def done(self, key: Key) -> None:
-        """Return a key; if it waits again, wake whoever waits for one."""
-        super().done(key)
+        """Return a key; if it is due again, wake whoever waits for one."""
+        self._queue.done(key)
         self._changed.set()
 
     async def get(self) -> tuple[Key, float]:
         """Wait for a key; return it with the seconds it waited in the queue."""
         while True:
-            if (item := self.pop()) is not None:
+            if (item := self._queue.pop()) is not None:
                 return item
             self._changed.clear()
             try:
-                async with asyncio.timeout(self.seconds_to_next()):
+                async with asyncio.timeout(self._queue.seconds_to_next()):
                     await self._changed.wait()
             except TimeoutError:
                 continue

@@ -10,7 +10,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.intake import Intake
 from karmada_scheduler.metrics import Metrics
-from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue
+from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
 from tests import manifests
 
 RB = "ResourceBinding"
@@ -28,7 +28,7 @@ class World:
         self.intake = Intake(
             bindings=self.bindings,
             clusters=self.clusters,
-            queue=self.queue,
+            queue=WaitingQueue(self.queue),
             scheduler_names=["ours"],
             metrics=self.metrics,
         )

@@ -134,7 +134,7 @@ def test_a_bucket_fills_at_its_rate_and_not_above_its_size(clock: Clock) -> None
 
 
 async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
-    queue: WaitingQueue[str] = WaitingQueue(limits=RetryLimits(), clock=clock)
+    queue = WaitingQueue(SchedulingQueue[str](limits=RetryLimits(), clock=clock))
     waiter = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     assert not waiter.done()
@@ -143,7 +143,7 @@ async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
 
 
 async def test_waiting_for_a_key_ends_when_a_busy_one_is_returned_dirty(clock: Clock) -> None:
-    queue: WaitingQueue[str] = WaitingQueue(limits=RetryLimits(), clock=clock)
+    queue = WaitingQueue(SchedulingQueue[str](limits=RetryLimits(), clock=clock))
     queue.add("a")
     await queue.get()
     queue.add("a")
@@ -154,6 +154,6 @@ async def test_waiting_for_a_key_ends_when_a_busy_one_is_returned_dirty(clock: C
 
 
 async def test_waiting_for_a_key_ends_when_a_delay_has_passed() -> None:
-    queue: WaitingQueue[str] = WaitingQueue(limits=RetryLimits(), clock=asyncio.get_running_loop().time)
+    queue = WaitingQueue(SchedulingQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time))
     queue.add_after("a", 0.01)
     assert (await queue.get())[0] == "a"

@@ -14,7 +14,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue import RetryLimits, WaitingQueue
+from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
 from karmada_scheduler.testing import cluster, framework
 from tests import manifests
 
@@ -62,7 +62,9 @@ class World:
 
     def __init__(self, **options: Any) -> None:
         self.now = 0.0
-        self.queue: WaitingQueue[BindingKey] = WaitingQueue(limits=RetryLimits(), clock=lambda: self.now)
+        self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(
+            limits=RetryLimits(), clock=lambda: self.now
+        )
         self.bindings = BindingCache()
         self.clusters = ClusterCache()
         for name in ("m1", "m2"):
@@ -72,7 +74,7 @@ class World:
         self.cycle = Cycle()
         self.scheduler = Scheduler(
             options=Options(scheduler_name="ours", **options),
-            queue=self.queue,
+            queue=WaitingQueue(self.queue),
             bindings=self.bindings,
             clusters=self.clusters,
             framework=framework(select=["ClusterAffinity"]),

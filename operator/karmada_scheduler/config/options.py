@@ -332,7 +332,7 @@ def _notices(flags: argparse.Namespace, gates: features.FeatureGates) -> tuple[s
         )
     notices.extend(
         f"feature gate {name} is accepted and has no effect yet"
-        for name in ("PriorityBasedScheduling", "SchedulingOvercommitProtection")
+        for name in ("SchedulingOvercommitProtection",)
         if gates.enabled(name)
     )
     return tuple(notices)
