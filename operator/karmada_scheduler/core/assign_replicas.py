@@ -45,9 +45,17 @@ def assign_replicas(cycle: Cycle, candidates: Sequence[Candidate]) -> Targets:
     if not has_replicas or len(spec.components) > 1:
         return [TargetCluster(candidate.name) for candidate in candidates]
     fresh = cycle.binding.reschedule_triggered
-    if cycle.affinity_name and cycle.term is not None and cycle.term.divides_by_tiers:
+    if _divides_by_tiers(cycle):
         return _assign_by_tiers(spec, cycle.placement, candidates, fresh=fresh)
     return _assign(spec, cycle.placement, candidates, fresh=fresh)
+
+
+def _divides_by_tiers(cycle: Cycle) -> bool:
+    """Tell whether the term in force has overflow affinities; of several of its name any may have them."""
+    name, placement = cycle.affinity_name, cycle.placement
+    if not name or placement.cluster_affinity is not None:
+        return False
+    return any(term.divides_by_tiers for term in placement.cluster_affinities if term.affinity_name == name)
 
 
 def attach_empty(targets: Sequence[TargetCluster], candidates: Sequence[Candidate]) -> Targets:

@@ -68,13 +68,15 @@ def _certain_seats(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
     """Return seats that every party gets whatever the ties, so that few are left to hand out singly.
 
     With V votes in all and N parties, a divisor of 2V / (2 * seats - N) never hands out more than ``seats``;
-    one seat less per party keeps clear of rounding, in which floats and fractions may differ.
+    one seat less per party keeps clear of rounding, in which floats and fractions may differ. Whoever has
+    no votes, or by an overflow less than none, gets nothing while others have some.
     """
-    total = sum(votes.values())
+    total = sum(vote for vote in votes.values() if vote > 0)
     parties = sum(1 for vote in votes.values() if vote > 0)
-    if 2 * seats <= parties or total <= 0 or min(votes.values()) < 0:
+    if 2 * seats <= parties or total <= 0:
         return {}
     return {
         name: max(0, (vote * (2 * seats - parties) + total) // (2 * total) - 1)
         for name, vote in votes.items()
+        if vote > 0
     }
