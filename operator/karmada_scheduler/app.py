@@ -82,6 +82,7 @@ class _App:
             queue=self._queue,
             scheduler_names=[options.scheduler_name],
             metrics=self._metrics,
+            clock=self._clock,
         )
         self._scheduler = Scheduler(
             options=options,
@@ -110,8 +111,11 @@ class _App:
             qps=options.rate_limiter_qps,
             burst=options.rate_limiter_bucket_size,
         )
-        queue: SchedulingQueue[BindingKey] = SchedulingQueue(limits=limits, clock=self._clock)
-        self._metrics.watch_queue(lambda: len(queue))
+        observer = self._metrics.workqueues.of("scheduler-queue")
+        queue: SchedulingQueue[BindingKey] = SchedulingQueue(
+            limits=limits, clock=self._clock, observer=observer
+        )
+        observer.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
         return queue
 
     async def run(self) -> None:
@@ -130,13 +134,18 @@ class _App:
         self._take_signals()
         try:
             await server.start()
-            connection = await connect(kubeconfig=options.kubeconfig, master=options.master)
+            connection = await connect(
+                kubeconfig=options.kubeconfig, master=options.master, on_answer=self._count_request
+            )
             try:
                 await self._until_stopped(self._serve(connection))
             finally:
                 await connection.close()
         finally:
             await server.stop()
+
+    def _count_request(self, method: str, host: str, code: int) -> None:
+        self._metrics.rest_requests.labels(str(code or "<error>"), method, host).inc()
 
     async def _until_stopped(self, work: Any) -> None:
         """Run until the work fails or the process is told to stop, whichever is first."""

@@ -50,6 +50,7 @@ class Intake:
         queue: WaitingQueue[BindingKey],
         scheduler_names: Collection[str],
         metrics: Metrics,
+        clock: Callable[[], float],
     ) -> None:
         """Feed the caches and the queue that are given; policies are only kept here."""
         self._bindings = bindings
@@ -57,6 +58,8 @@ class Intake:
         self._queue = queue
         self._scheduler_names = frozenset(scheduler_names)
         self._metrics = metrics
+        self._clock = clock
+        self._scans = metrics.workqueues.of("ClusterReconcileWorker")
         self._kinds: dict[str, _Kind[Any, Any]] = {
             CLUSTER: _Kind(clusters, Cluster.from_manifest, _cluster_key, self._cluster_changed),
         }
@@ -160,12 +163,18 @@ class Intake:
         versions = triggers.on_cluster(old, new)
         if not versions:
             return
+        started = self._clock()
         for binding in self._bindings:
             if triggers.is_responsible(binding, self._scheduler_names) and any(
                 triggers.is_affected(binding, version) for version in versions
             ):
                 log.info("Requeue %s due to event(%s).", binding.key.display, triggers.CLUSTER_CHANGED)
                 self._wake(binding, triggers.CLUSTER_CHANGED)
+        # Upstream hands each version to a worker of its own queue; here the scan is made at once.
+        for _ in versions:
+            self._scans.added()
+            self._scans.taken(0.0)
+            self._scans.finished((self._clock() - started) / len(versions))
 
     def _policy_changed(self, change: Change[Policy]) -> None:
         policy_id = triggers.on_policy(change.old, change.new)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -121,17 +122,17 @@ class Metrics:
         self.leader = gauge(
             "master_status", "1 while this process holds the lease", "name", subsystem="leader_election"
         )
-        self._queue_depth = gauge(
-            "depth", "Current depth of workqueue", "name", "controller", "priority", subsystem="workqueue"
+        self.rest_requests = Counter(
+            "rest_client_requests",
+            "Number of HTTP requests, partitioned by status code, method, and host.",
+            ["code", "method", "host"],
+            registry=self.registry,
         )
         gauge("build_info", "A metric with a constant '1' value", *_BUILD, subsystem="karmada").labels(
             *_BUILD.values()
         ).set(1)
+        self.workqueues = WorkqueueMetrics(self.registry)
         ProcessCollector(registry=self.registry)
-
-    def watch_queue(self, depth: Callable[[], int]) -> None:
-        """Report the depth of the binding queue by asking for it."""
-        self._queue_depth.labels("scheduler-queue", "scheduler-queue", "").set_function(depth)
 
     def watch_pending(self, sizes: Callable[[], dict[str, int]]) -> None:
         """Report the sizes of the priority queue's sets; upstream keeps this gauge and does not serve it."""
@@ -147,6 +148,109 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+class WorkqueueMetrics:
+    """client-go's metrics of work queues; one for the process, ``of`` gives the part of one queue.
+
+    Source: sigs.k8s.io/controller-runtime 0.23.1 pkg/internal/metrics/workqueue.go.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the families."""
+        names = ["name", "controller"]
+        buckets = _exponential(1e-8, 10, 12)
+
+        def gauge(name: str, text: str, labels: list[str] = names) -> Gauge:
+            return Gauge(name, text, labels, subsystem="workqueue", registry=registry)
+
+        self._depth = gauge(
+            "depth", "Current depth of workqueue by workqueue and priority", [*names, "priority"]
+        )
+        self._adds = Counter(
+            "adds",
+            "Total number of adds handled by workqueue",
+            names,
+            subsystem="workqueue",
+            registry=registry,
+        )
+        self._retries = Counter(
+            "retries",
+            "Total number of retries handled by workqueue",
+            names,
+            subsystem="workqueue",
+            registry=registry,
+        )
+        self._waited = Histogram(
+            "queue_duration_seconds",
+            "How long in seconds an item stays in workqueue before being requested",
+            names,
+            subsystem="workqueue",
+            buckets=buckets,
+            registry=registry,
+        )
+        self._worked = Histogram(
+            "work_duration_seconds",
+            "How long in seconds processing an item from workqueue takes.",
+            names,
+            subsystem="workqueue",
+            buckets=buckets,
+            registry=registry,
+        )
+        self._unfinished = gauge(
+            "unfinished_work_seconds", "How many seconds of work is in progress and has not been observed yet"
+        )
+        self._longest = gauge(
+            "longest_running_processor_seconds",
+            "How many seconds has the longest running processor been running",
+        )
+
+    def of(self, name: str) -> QueuePart:
+        """Return the metrics of the queue of a name; they are exposed from now on."""
+        return QueuePart(
+            adds=self._adds.labels(name, name),
+            retries=self._retries.labels(name, name),
+            waited=self._waited.labels(name, name),
+            worked=self._worked.labels(name, name),
+            depth=self._depth.labels(name, name, ""),
+            unfinished=self._unfinished.labels(name, name),
+            longest=self._longest.labels(name, name),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePart:
+    """The metrics of one queue; conforms to ``scheduling_queue.QueueObserver``."""
+
+    adds: Counter
+    retries: Counter
+    waited: Histogram
+    worked: Histogram
+    depth: Gauge
+    unfinished: Gauge
+    longest: Gauge
+
+    def added(self) -> None:
+        """A key was added."""
+        self.adds.inc()
+
+    def retried(self) -> None:
+        """A key is to be added again later."""
+        self.retries.inc()
+
+    def taken(self, waited: float) -> None:
+        """A key was handed out after some seconds."""
+        self.waited.observe(waited)
+
+    def finished(self, worked: float) -> None:
+        """A key was returned after some seconds."""
+        self.worked.observe(worked)
+
+    def watch(self, *, depth: Callable[[], int], unfinished: Callable[[], list[float]]) -> None:
+        """Report what can only be asked for: the depth, and the seconds that each key has been in progress."""
+        self.depth.set_function(depth)
+        self.unfinished.set_function(lambda: sum(unfinished()))
+        self.longest.set_function(lambda: max(unfinished(), default=0.0))
 
 
 def _entry(sizes: Callable[[], dict[str, int]], name: str) -> int:

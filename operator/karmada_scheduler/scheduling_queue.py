@@ -37,6 +37,41 @@ class RetryLimits:
     burst: int = 100
 
 
+class QueueObserver(Protocol):
+    """Told what happens in a queue, for upstream's workqueue metrics; seconds where there are numbers."""
+
+    def added(self) -> None:
+        """A key that did not wait already was added."""
+        ...
+
+    def retried(self) -> None:
+        """A key is to be added after a delay."""
+        ...
+
+    def taken(self, waited: float) -> None:
+        """A key was handed out."""
+        ...
+
+    def finished(self, worked: float) -> None:
+        """A key was returned."""
+        ...
+
+
+class _Unobserved:
+    """The observer of a queue that nobody watches."""
+
+    def added(self) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def taken(self, waited: float) -> None: ...
+
+    def finished(self, worked: float) -> None: ...
+
+
+_UNOBSERVED: Final = _Unobserved()
+
+
 class TokenBucket:
     """A bucket that is reserved from: a caller learns how long to wait and has its token then."""
 
@@ -60,14 +95,15 @@ class TokenBucket:
 class SchedulingQueue(Generic[Key]):
     """Keys of bindings in the order in which they became due."""
 
-    def __init__(self, *, limits: RetryLimits, clock: Clock) -> None:
+    def __init__(self, *, limits: RetryLimits, clock: Clock, observer: QueueObserver = _UNOBSERVED) -> None:
         """Start empty; ``clock`` is in seconds and never runs backwards."""
         self._limits: Final = limits
+        self._observer: Final = observer
         self._clock = clock
         self._bucket = TokenBucket(rate=limits.qps, burst=limits.burst, clock=clock)
         self._waiting: deque[tuple[Key, float]] = deque()
         self._dirty: set[Key] = set()
-        self._processing: set[Key] = set()
+        self._processing: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
         self._delayed: list[tuple[float, int, Key]] = []
         self._ready_at: dict[Key, float] = {}
@@ -87,6 +123,16 @@ class SchedulingQueue(Generic[Key]):
         return len(self._processing)
 
     @property
+    def depth(self) -> int:
+        """How many keys wait or will wait once they are done."""
+        return len(self._dirty)
+
+    def unfinished(self) -> list[float]:
+        """Return for how many seconds each key in progress has been so."""
+        now = self._clock()
+        return [now - started for started in self._processing.values()]
+
+    @property
     def delayed(self) -> int:
         """How many keys wait for their retry."""
         return len(self._ready_at)
@@ -95,12 +141,14 @@ class SchedulingQueue(Generic[Key]):
         """Append a key, unless it waits already; priorities do not count here."""
         if key in self._dirty:
             return
+        self._observer.added()
         self._dirty.add(key)
         if key not in self._processing:
             self._waiting.append((key, self._clock()))
 
     def add_after(self, key: Key, delay: float) -> None:
         """Append a key in ``delay`` seconds; of two delays of one key the earlier counts."""
+        self._observer.retried()
         if delay <= 0:
             self.add(key)
             return
@@ -136,15 +184,20 @@ class SchedulingQueue(Generic[Key]):
         if not self._waiting:
             return None
         key, added = self._waiting.popleft()
+        now = self._clock()
         self._dirty.discard(key)
-        self._processing.add(key)
-        return key, self._clock() - added
+        self._processing[key] = now
+        self._observer.taken(now - added)
+        return key, now - added
 
     def done(self, key: Key) -> None:
         """Return a key that was handed out; it waits again if it was added meanwhile."""
-        self._processing.discard(key)
+        started = self._processing.pop(key, None)
+        now = self._clock()
+        if started is not None:
+            self._observer.finished(now - started)
         if key in self._dirty:
-            self._waiting.append((key, self._clock()))
+            self._waiting.append((key, now))
 
     def seconds_to_next(self) -> float | None:
         """Return how long until a delayed key is due: 0 when something waits, None when nothing does."""

@@ -31,6 +31,7 @@ class World:
             queue=WaitingQueue(self.queue),
             scheduler_names=["ours"],
             metrics=self.metrics,
+            clock=lambda: 0.0,
         )
 
     def woken(self) -> list[str]:

@@ -9,10 +9,10 @@ in a thread for every request.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 import orjson
@@ -84,11 +84,22 @@ class Credentials:
 class Connection:
     """Requests to one API server, as one user. Close it when done."""
 
-    def __init__(self, configuration: client.Configuration) -> None:
-        """Take a loaded configuration; nothing is sent yet."""
+    def __init__(
+        self,
+        configuration: client.Configuration,
+        on_answer: Callable[[str, str, int], None] = lambda *_: None,
+    ) -> None:
+        """Take a loaded configuration; nothing is sent yet.
+
+        Args:
+            configuration: Where and who.
+            on_answer: Told the method, the host and the status of every request; 0 when there was no answer.
+        """
         self._configuration = configuration
+        self._on_answer = on_answer
         self._api = client.ApiClient(configuration)
         self._server = str(configuration.host).rstrip("/")
+        self._host = urlsplit(self._server).netloc
         self._agent = f"karmada-pyscheduler/{__version__}"
 
     @property
@@ -148,10 +159,12 @@ class Connection:
             response = await self._api.call_api(method, url, headers, body, _request_timeout=timeout)
             payload = await response.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._on_answer(method, self._host, 0)
             text = str(error) or type(error).__name__
             raise ApiError(f"cannot reach {self._server}: {text}") from error
         except ConfigException as error:
             raise ApiError(f"cannot log in to {self._server}: {error}") from error
+        self._on_answer(method, self._host, response.status)
         if 200 <= response.status < 300:
             return orjson.loads(payload) if payload else None
         raise _refusal(response.status, payload, response.headers.get("Retry-After"), f"{method} {path}")
@@ -197,8 +210,15 @@ def _refusal(status: int, payload: bytes, retry_after: str | None, what: str) ->
     )
 
 
-async def connect(*, kubeconfig: str, master: str) -> Connection:
+async def connect(
+    *, kubeconfig: str, master: str, on_answer: Callable[[str, str, int], None] = lambda *_: None
+) -> Connection:
     """Load credentials as karmada-scheduler does: the kubeconfig, else in-cluster, else ~/.kube.
+
+    Args:
+        kubeconfig: A path, or "".
+        master: The server's address, which then overrides the kubeconfig's, or "".
+        on_answer: See ``Connection``.
 
     Raises:
         ConnectionConfigError: Nothing usable was found; the text says what was tried.
@@ -216,7 +236,7 @@ async def connect(*, kubeconfig: str, master: str) -> Connection:
     if master:
         settings.host = master if "://" in master else f"https://{master}"
     try:
-        return Connection(settings)
+        return Connection(settings, on_answer)
     except (ssl.SSLError, OSError) as error:
         where = kubeconfig or "the credentials found"
         raise ConnectionConfigError(f"{where}: certificate or key cannot be used: {error}") from error
