@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -232,7 +232,7 @@ class BindingCycle:
         if result.error is not None:
             if error is None:
                 self._owed[binding.key] = report
-            return result
+            return replace(result, error=error or result.error)
         self._owed.pop(binding.key, None)
         return Outcome(error, retry=outcome.retryable(error))
 

@@ -154,6 +154,14 @@ class Intake:
         event = triggers.on_binding(change.old, change.new, self._scheduler_names)
         if event is not None and change.new is not None:
             self._wake(change.new, event)
+        elif change.new is not None and change.old is not None:
+            kind = change.new.key.kind
+            log.log(
+                logs.V4,
+                "Ignore update event of %s %s as specification no change",
+                kind[0].lower() + kind[1:],
+                change.new.key,
+            )
 
     def _cluster_changed(self, change: Change[Cluster]) -> None:
         old, new = change

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from karmada_scheduler import logs, triggers
+from karmada_scheduler import logs, narration, triggers
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle import BindingCycle, Outcome
 from karmada_scheduler.cache.bindings import BindingCache
@@ -153,6 +153,9 @@ class Scheduler:
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
         decision = self._decide(binding)
+        if log.isEnabledFor(logs.V4):
+            for line in narration.lines(decision):
+                log.log(logs.V4, "%s", line, extra={"binding": str(key)})
         if not cycle.has_work(binding, decision):
             self._count(verdict, started, None)
             return None
