@@ -115,7 +115,8 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
             replicas = component.replicas
             if replicas <= 0:
                 continue
-            add(PODS, Quantity(replicas))
+            # Whole pods first, as Go does: its int64 wraps where the quantity would not.
+            allocating[PODS] = Quantity(wrap64(allocating.get(PODS, ZERO).value + replicas))
             requirements = component.replica_requirements
             for name, quantity in (requirements.resource_request if requirements else {}).items():
                 if name == CPU:
