@@ -33,6 +33,7 @@ from tests.oracle.program import Verdict
 
 AGGREGATED_TAIL = "order of the previous clusters that an Aggregated scale-up appends"
 PEER_ORDER = "which of several peers of a group refuses a cluster, where a resourceVersion is no number"
+CREEPING = "how many passes are looked at of a Duplicated binding with overflow affinities"
 ASSUMED_ORDER = "order of a cluster's assumed workloads, which decides how they fill its model nodes"
 
 _PEER_REASONS = frozenset(
@@ -84,7 +85,7 @@ def compare(world: World, judgement: Judgement, verdict: Verdict) -> Comparison:
         runs = passes[0].get("terms", [])
         attempts = attempts[: len(runs)]
     if not verdict["settled"]:
-        _compare_restless(comparison, judgement, passes)
+        _compare_restless(comparison, world, judgement, passes)
         runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
     comparison.check("runs of the algorithm", len(runs), len(attempts))
     for number, (term, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
@@ -95,17 +96,34 @@ def compare(world: World, judgement: Judgement, verdict: Verdict) -> Comparison:
 
 
 def _compare_restless(
-    comparison: Comparison, judgement: Judgement, passes: Sequence[Mapping[str, Any]]
+    comparison: Comparison, world: World, judgement: Judgement, passes: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Compare with a binding that upstream would move for ever: ours has to stay at one of its places."""
-    comparison.defects.add(RESTLESS)
-    places = [
-        [tuple(target) for target in each["terms"][-1]["clusters"]] for each in passes if each.get("terms")
-    ]
-    decision = judgement.decision
-    ours = [tuple(target) for target in decision.targets or ()] if decision is not None else None
-    if ours not in places:
-        comparison.check("a place of a binding that never rests", places, ours)
+    """Compare with a binding that upstream moves again and again: the passes until ours stops are compared.
+
+    Under SchedulingOvercommitProtection upstream goes round in circles, and ours has to end at one of the
+    places. Duplicated with overflow affinities, which admission refuses, creeps a step at every pass.
+    """
+    if world.gates.enabled("SchedulingOvercommitProtection"):
+        comparison.defects.add(RESTLESS)
+        places = [
+            [tuple(target) for target in each["terms"][-1]["clusters"]]
+            for each in passes
+            if each.get("terms")
+        ]
+        decision = judgement.decision
+        ours = [tuple(target) for target in decision.targets or ()] if decision is not None else None
+        if ours not in places:
+            comparison.check("a place of a binding that never rests", places, ours)
+        return
+    placement = judgement.binding.spec.placement
+    terms = placement.cluster_affinities if placement is not None else ()
+    creeps = (
+        placement is not None and placement.is_duplicated and any(term.divides_by_tiers for term in terms)
+    )
+    if creeps:
+        comparison.freedoms.add(CREEPING)
+    else:
+        comparison.check("settled", False, True)
 
 
 def _compare_run(

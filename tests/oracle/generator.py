@@ -87,6 +87,7 @@ EXTREME = (
     "100000Gi", "99999999999Ki", "1P", "9P", "1E", "9.2e15", "1e15", "1e18", "9223372036854775807", "999999999999999999",
     "9300000000000000", "10P", "93e14", "12345678901234567890", "1e19", "1.5Pi", "7e18", "5E", "4Ei", "2e9", "3e9",
 )  # fmt: skip
+NEGATIVE = ("-1", "-500m", "-1Gi", "-1.5Gi", "-20Gi", "-0.5")
 RESOURCES = (
     "cpu", "cpu", "cpu", "memory", "memory", "memory", "nvidia.com/gpu", "ephemeral-storage", "pods", "foo",
     "hugepages-2Mi", "requests.example.com/a", "kubernetes.io/b", "attachable-volumes-x",
@@ -153,6 +154,8 @@ class Temper:
         strict: Probability that a filter-like field is set at all.
         room: How many units of each resource a cluster has, roughly.
         models: Probability that a cluster has resource models.
+        vast: Whether a cluster may have room for 2**31 pods and more. It has no overflow affinities beside
+            it: upstream would hand out seats by the billion, one by one.
         tiny: Probability that a field is an explicit empty value instead of missing.
     """
 
@@ -161,6 +164,7 @@ class Temper:
     strict: float
     room: int
     models: float
+    vast: bool
     tiny: float
 
 
@@ -200,6 +204,7 @@ def world(dice: Dice, *, clusters: int, bindings: int, identity: str) -> World:
         strict=dice.pick((0.05, 0.2, 0.35, 0.6)),
         room=dice.pick((2, 10, 40, 150, 1000)),
         models=dice.pick((0.0, 0.0, 0.0, 0.4, 1.0)),
+        vast=dice.chance(0.1),
         tiny=dice.pick((0.0, 0.0, 0.02, 0.2)),
     )
     gates = {
@@ -398,6 +403,11 @@ def _summary(dice: Dice, temper: Temper, models: Sequence[Manifest]) -> Manifest
     summary: Manifest = {}
     present = [name for name in usual if dice.chance(0.97 if name in {"cpu", "memory", "pods"} else 0.3)]
     allocatable = {name: _quantity(dice, temper, usual[name]) for name in present}
+    if not temper.vast and "pods" in allocatable:
+        calm = replace(temper, extreme=0.0)
+        allocatable["pods"] = (
+            dice.pick(NEGATIVE) if dice.chance(temper.extreme) else _quantity(dice, calm, usual["pods"])
+        )
     if allocatable or dice.chance(temper.tiny):
         summary["allocatable"] = allocatable
     for part, share in (("allocated", 0.6), ("allocating", 0.25)):
@@ -432,7 +442,7 @@ def _used(dice: Dice, name: str, room: int) -> Sequence[str]:
 
 def _peer(dice: Dice, names: Sequence[str], index: int) -> Manifest:
     kind = "Deployment"
-    name = f"w{index}"
+    name = f"{dice.pick('wwp')}{index}"
     groups: Manifest = {}
     if dice.chance(0.8):
         groups["affinityGroup"] = dice.pick(GROUPS)
@@ -452,8 +462,8 @@ def _peer(dice: Dice, names: Sequence[str], index: int) -> Manifest:
         "metadata": {
             "name": f"{name}-{kind.lower()}",
             "namespace": "default" if dice.chance(0.8) else "other",
-            "resourceVersion": dice.pick(("5", "10", "99", "100", "100", "", "0"))
-            if dice.chance(0.3)
+            "resourceVersion": dice.pick(("5", "10", "99", "", "0"))
+            if name[0] == "p" and dice.chance(0.4)
             else "100",
         },
         "spec": spec,
@@ -462,7 +472,8 @@ def _peer(dice: Dice, names: Sequence[str], index: int) -> Manifest:
 
 def _newer(dice: Dice, names: Sequence[str], peer: Manifest) -> Manifest:
     copy: Manifest = json.loads(json.dumps(peer))
-    copy["metadata"]["resourceVersion"] = dice.pick(("5", "101", "101", "99", "100", "1000", ""))
+    versions = ("5", "101", "101", "99", "100", "1000", *([""] if peer["metadata"]["name"][0] == "p" else []))
+    copy["metadata"]["resourceVersion"] = dice.pick(versions)
     copy["spec"]["clusters"] = [{"name": n} for n in dice.some(names, len(names))]
     if dice.chance(0.2):
         copy["spec"]["workloadAffinityGroups"] = {"affinityGroup": dice.pick(GROUPS)}
@@ -673,7 +684,9 @@ def placement(dice: Dice, temper: Temper, names: Sequence[str], spec: Manifest) 
     if luck < 0.35 + temper.strict * 0.3:
         made["clusterAffinity"] = _affinity(dice, temper, names)
     elif luck < 0.8:
-        made["clusterAffinities"] = _terms(dice, temper, names, overflow=dynamic or dice.chance(0.05))
+        made["clusterAffinities"] = _terms(
+            dice, temper, names, overflow=not temper.vast and (dynamic or dice.chance(0.05))
+        )
     if dice.chance(0.01):
         made["clusterAffinity"] = _affinity(dice, temper, names)
     if dice.chance(0.3 + temper.strict * 0.4):
@@ -860,7 +873,7 @@ def _strategy(dice: Dice, temper: Temper, names: Sequence[str]) -> Manifest | No
 
 def _weights(dice: Dice, temper: Temper, names: Sequence[str]) -> list[Manifest]:
     rules = []
-    for _ in range(dice.upto(4)):
+    for _ in range(0 if dice.chance(temper.tiny) else 1 + dice.upto(3)):
         luck = dice.random()
         if luck < 0.6:
             target: Manifest = {"clusterNames": dice.some(names, max(2, len(names) // 2), 1)}
@@ -919,5 +932,6 @@ def _applied(dice: Dice, temper: Temper, names: Sequence[str], spec: Manifest) -
             term["affinityName"] = "renamed"
     else:
         other["unknownField"] = 1
-        other["clusterTolerations"] = other.get("clusterTolerations", [])
+        if dice.chance(temper.tiny):
+            other.setdefault("clusterTolerations", [])
     return json.dumps(other)
