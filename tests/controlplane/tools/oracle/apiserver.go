@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strconv"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,19 +15,15 @@ import (
 	workclient "github.com/karmada-io/karmada/pkg/generated/clientset/versioned/typed/work/v1alpha2"
 )
 
-// store holds the one binding under judgement the way an API server does: as the document that was sent,
-// changed by merge patches, with a generation that moves when the specification does.
+// store holds the one binding under judgement the way an API server does: changed by merge patches, with a
+// generation that moves when the specification does.
 type store struct {
-	document []byte
-	object   workv1alpha2.ResourceBinding // of either kind: the two differ in scope only
+	object workv1alpha2.ResourceBinding // of either kind: the two differ in scope only
 }
 
 func newStore(document []byte) (*store, error) {
-	s := &store{document: document}
-	if err := json.Unmarshal(document, &s.object); err != nil {
-		return nil, err
-	}
-	return s, nil
+	s := &store{}
+	return s, json.Unmarshal(document, &s.object)
 }
 
 func (s *store) generation() int64 { return s.object.Generation }
@@ -44,32 +39,35 @@ func (s *store) clusterBinding() *workv1alpha2.ClusterResourceBinding {
 	}
 }
 
+// patch applies a merge patch. Decoding one into a Go value does what merging asks for, except that elements
+// of a list would be merged with those that were there; so lists that the patch replaces are dropped before.
 func (s *store) patch(kind types.PatchType, data []byte) error {
 	if kind != types.MergePatchType {
 		return fmt.Errorf("unexpected patch type %s", kind)
 	}
-	patched, err := jsonpatch.MergePatch(s.document, data)
-	if err != nil {
+	var replaced struct {
+		Spec   struct{ Clusters json.RawMessage }
+		Status struct{ Conditions json.RawMessage }
+	}
+	if err := json.Unmarshal(data, &replaced); err != nil {
 		return err
 	}
-	var object workv1alpha2.ResourceBinding
-	if err := json.Unmarshal(patched, &object); err != nil {
+	next := s.object.DeepCopy()
+	if replaced.Spec.Clusters != nil {
+		next.Spec.Clusters = nil
+	}
+	if replaced.Status.Conditions != nil {
+		next.Status.Conditions = nil
+	}
+	if err := json.Unmarshal(data, next); err != nil {
 		return err
 	}
-	generation := s.object.Generation
-	if !reflect.DeepEqual(object.Spec, s.object.Spec) {
-		generation++
+	if !reflect.DeepEqual(next.Spec, s.object.Spec) {
+		next.Generation++
 	}
 	version, _ := strconv.ParseUint(s.object.ResourceVersion, 10, 63) // a world may leave it out
-	stamp := fmt.Sprintf(`{"metadata":{"generation":%d,"resourceVersion":"%d"}}`, generation, version+1)
-	if patched, err = jsonpatch.MergePatch(patched, []byte(stamp)); err != nil {
-		return err
-	}
-	next, err := newStore(patched)
-	if err != nil {
-		return err
-	}
-	*s = *next
+	next.ResourceVersion = strconv.FormatUint(version+1, 10)
+	s.object = *next
 	return nil
 }
 
