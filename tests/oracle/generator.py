@@ -418,7 +418,7 @@ def _summary(dice: Dice, temper: Temper, models: Sequence[Manifest]) -> Manifest
     if models and dice.chance(0.9):
         grades = [model["grade"] for model in models]
         counts = [
-            {"grade": grade, "count": -1 if dice.chance(0.005) else dice.pick((0, 1, 1, 2, 3, 5))}
+            {"grade": grade, "count": -1 if dice.chance(0.005) else dice.pick((0, 0, 1, 1, 2, 3))}
             for grade in grades
             if dice.chance(0.8)
         ]
