@@ -55,8 +55,8 @@ def _time(record: logging.LogRecord) -> str:
     )
 
 
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    return {name: record.__dict__[name] for name in FIELDS if name in record.__dict__}
+def _fields(record: logging.LogRecord) -> dict[str, str]:
+    return {name: str(record.__dict__[name]) for name in FIELDS if name in record.__dict__}
 
 
 class TextFormatter(logging.Formatter):
@@ -65,8 +65,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, with its traceback below when there is one."""
         fields = "".join(
-            f" {key}={json.dumps(value) if ' ' in str(value) else value}"
-            for key, value in _fields(record).items()
+            f" {key}={json.dumps(text) if ' ' in text else text}" for key, text in _fields(record).items()
         )
         line = f"{_time(record)} {_name(record.levelno):<5} {record.getMessage()}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
@@ -82,7 +81,7 @@ class JsonFormatter(logging.Formatter):
             entry["level"] = _name(record.levelno).lower()
         else:
             entry["v"] = logging.INFO - record.levelno
-        entry.update({key: str(value) for key, value in _fields(record).items()})
+        entry.update(_fields(record))
         if record.exc_info:
             entry["stacktrace"] = self.formatException(record.exc_info)
         return json.dumps(entry)

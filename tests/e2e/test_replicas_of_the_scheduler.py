@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 
 import pytest
 
 from tests.controlplane import ControlPlane, wait_for
+from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import Workload, named
 
+QUICK = (
+    "--leader-elect-lease-duration=8s",
+    "--leader-elect-renew-deadline=6s",
+    "--leader-elect-retry-period=1s",
+)
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 
 
@@ -27,14 +34,9 @@ def holder(plane: ControlPlane, lease: str) -> str:
 def test_a_standby_takes_over_when_the_leader_is_killed(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
-    quick = (
-        "--leader-elect-lease-duration=4s",
-        "--leader-elect-renew-deadline=3s",
-        "--leader-elect-retry-period=1s",
-    )
-    leader = start_scheduler(*quick, lease="failover")
+    leader = start_scheduler(*QUICK, lease="failover")
     controlplane.wait_for(lambda: holder(controlplane, "failover"), "a leader")
-    standby = start_scheduler(*quick, lease="failover")
+    standby = start_scheduler(*QUICK, lease="failover")
     assert 'leader_election_master_status{name=""} 1.0' in leader.scrape()
     assert 'leader_election_master_status{name=""} 0.0' in standby.scrape()
     first = holder(controlplane, "failover")
@@ -132,3 +134,53 @@ def test_a_signal_ends_it_with_status_0(
         lambda: scheduler.process.exit_status, "it to end", until=lambda found: found is not None
     )
     assert status == 0
+
+
+def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_thaws(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    """The audit log tells: after the takeover the frozen one gets nothing through, and then it ends."""
+    backlog = Backlog(controlplane, namespace, "frozen")
+    kubeconfigs = {
+        user: controlplane.kubeconfig_for_scheduler(user, lease="frozen")
+        for user in ("freezes", "takes-over")
+    }
+    leader = start_scheduler(*QUICK, name="frozen", lease="frozen", kubeconfig=kubeconfigs["freezes"])
+    controlplane.wait_for(lambda: holder(controlplane, "frozen"), "a leader")
+    first = holder(controlplane, "frozen")
+    start_scheduler(*QUICK, name="frozen", lease="frozen", kubeconfig=kubeconfigs["takes-over"])
+
+    backlog.create(range(300))
+    backlog.wait_placed(50, timeout=60)
+    os.kill(leader.process.pid, signal.SIGSTOP)
+    controlplane.wait_for(
+        lambda: holder(controlplane, "frozen"),
+        "the other to lead",
+        until=lambda found: found not in ("", first),
+    )
+    taken_over = controlplane.client.get(f"{LEASES}/frozen")["spec"]["acquireTime"]
+    backlog.wait_placed(300, timeout=60)
+    results = backlog.results()
+    for number in range(300, 400):
+        backlog.create(range(number, number + 1))
+
+    controlplane.forget(leader.process)
+    os.kill(leader.process.pid, signal.SIGCONT)
+    status = wait_for(
+        lambda: leader.process.exit_status, "the thawed one to end", until=lambda found: found is not None
+    )
+    assert status == 1
+    assert "leaderelection lost" in leader.log
+    backlog.wait_placed(400, timeout=60)
+    assert {name: targets for name, targets in backlog.results().items() if name in results} == results
+
+    assert controlplane.audit_log is not None
+    late = [
+        (entry["verb"], entry["requestURI"], entry["responseStatus"]["code"])
+        for entry in map(json.loads, controlplane.audit_log.read_text().splitlines())
+        if entry.get("stage") == "ResponseComplete"
+        and entry["user"]["username"] == "freezes"
+        and entry["verb"] not in ("get", "list", "watch")
+        and entry["stageTimestamp"] > taken_over
+    ]
+    assert [write for write in late if write[2] != 409] == []

@@ -85,7 +85,7 @@ class Elector:
         told = ""
         while True:
             try:
-                if await self._try_acquire_or_renew(timeout=self._settings.renew_deadline):
+                if await self._try_acquire_or_renew(timeout=self._settings.renew_deadline / 2):
                     log.info("Successfully acquired lease", extra={"object": self.lease})
                     return
                 told = ""
@@ -105,7 +105,8 @@ class Elector:
             if left <= 0:
                 return f"the lease could not be renewed for {self._settings.renew_deadline:g}s"
             try:
-                if not await self._try_acquire_or_renew(timeout=left):
+                # Half the deadline at most, as client-go: a request that hangs must leave time for another.
+                if not await self._try_acquire_or_renew(timeout=min(left, self._settings.renew_deadline / 2)):
                     self._renewed_at = None
                     return f"the lease is held by {self._holder() or 'nobody'}"
             except ApiError as error:
@@ -144,6 +145,8 @@ class Elector:
             "renewTime": now,
             "leaseTransitions": 0,
         }
+        if await self._renewed_blindly(spec, begun, timeout=timeout):
+            return True
         try:
             lease = await self._connection.request("GET", self._path, timeout=timeout)
         except ApiError as error:
@@ -170,6 +173,24 @@ class Elector:
             await self._put(lease, spec, timeout=timeout)
         except ApiError as error:
             if error.is_conflict and holder != self._identity:
+                return False
+            raise
+        self._renewed_at = begun
+        return True
+
+    async def _renewed_blindly(self, spec: dict[str, Any], begun: float, *, timeout: float) -> bool:
+        """As the leader, write without reading first; if somebody else wrote meanwhile, the server says so."""
+        if self._observed is None or self._holder() != self._identity or not self.is_leader():
+            return False
+        held = self._observed["spec"]
+        kept = {
+            "acquireTime": held.get("acquireTime"),
+            "leaseTransitions": held.get("leaseTransitions") or 0,
+        }
+        try:
+            await self._put(self._observed, {**spec, **kept}, timeout=timeout)
+        except ApiError as error:
+            if error.is_conflict or error.is_not_found:
                 return False
             raise
         self._renewed_at = begun

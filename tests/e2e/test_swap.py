@@ -1,0 +1,61 @@
+"""Swapping schedulers under load: whoever has the Lease goes on where the other was cut off."""
+
+from __future__ import annotations
+
+from tests.controlplane import ControlPlane
+from tests.e2e.backlog import Backlog
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.workload import is_settled
+
+COUNT = 2000
+LEASE = "swap"
+QUICK = (
+    f"--leader-elect-resource-name={LEASE}",
+    "--leader-elect-lease-duration=8s",
+    "--leader-elect-renew-deadline=6s",
+    "--leader-elect-retry-period=1s",
+)
+
+
+def test_2000_bindings_half_done_by_one_scheduler_are_finished_by_the_other_and_back(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    backlog = Backlog(controlplane, namespace, "swapped")
+
+    theirs = controlplane.start_karmada_scheduler(
+        "swapped", *QUICK, "--kube-api-qps=1000", "--kube-api-burst=2000", leader_elect=True
+    )
+    backlog.create(range(COUNT))
+    half = backlog.wait_placed(COUNT // 2, timeout=120)
+    theirs.kill()
+    controlplane.forget(theirs)
+    half = backlog.results()
+    assert len(half) < COUNT, "it was too fast to be cut off"
+
+    ours = start_scheduler(*QUICK, name="swapped", lease=LEASE)
+    whole = backlog.wait_placed(COUNT, timeout=120)
+    assert {name: whole[name] for name in half} == half
+    controlplane.wait_for(
+        lambda: [name for name, found in backlog.all().items() if not is_settled(found)],
+        "every binding to be settled",
+        until=lambda unsettled: not unsettled,
+        timeout=60,
+    )
+
+    backlog.create(range(COUNT, 2 * COUNT))
+    half = backlog.wait_placed(COUNT + COUNT // 2, timeout=120)
+    ours.process.kill()
+    controlplane.forget(ours.process)
+    half = backlog.results()
+    assert len(half) < 2 * COUNT, "it was too fast to be cut off"
+    assert {name: half[name] for name in whole} == whole
+
+    theirs = controlplane.start_karmada_scheduler(
+        "swapped", *QUICK, "--kube-api-qps=1000", "--kube-api-burst=2000", leader_elect=True
+    )
+    try:
+        final = backlog.wait_placed(2 * COUNT, timeout=240)
+        assert {name: final[name] for name in half} == half
+    finally:
+        theirs.kill()
+        controlplane.forget(theirs)

@@ -1,0 +1,56 @@
+"""Log lines, as text and as JSON."""
+
+import json
+import logging
+
+import pytest
+
+from karmada_scheduler import logs
+from karmada_scheduler.client.connection import ApiError
+
+
+def record(
+    message: str = "Something happened", level: int = logging.INFO, **fields: object
+) -> logging.LogRecord:
+    made = logging.LogRecord("karmada_scheduler.x", level, "x.py", 1, message, (), None)
+    made.__dict__.update(fields)
+    made.created = 1767323045.6789
+    return made
+
+
+def test_a_text_line_has_time_level_message_and_fields() -> None:
+    line = logs.TextFormatter().format(record(binding="demo/web", note="two words"))
+    assert line == '2026-01-02T03:04:05.678Z INFO  Something happened binding=demo/web note="two words"'
+
+
+def test_fields_may_be_anything_that_has_a_text() -> None:
+    line = logs.TextFormatter().format(record(error=ApiError("cannot reach it"), count=3))
+    assert line.endswith('error="cannot reach it" count=3')
+
+
+@pytest.mark.parametrize(
+    ("level", "name"), [(logging.ERROR, "ERROR"), (logging.WARNING, "WARN"), (logs.V4, "V4"), (logs.V3, "V3")]
+)
+def test_levels_are_klog_s(level: int, name: str) -> None:
+    assert logs.TextFormatter().format(record(level=level)).split()[1] == name
+
+
+def test_a_json_line_has_upstream_s_keys() -> None:
+    line = json.loads(logs.JsonFormatter().format(record(level=logs.V4, binding="demo/web")))
+    assert line == {"ts": 1767323045678.9, "v": 4, "msg": "Something happened", "binding": "demo/web"}
+
+
+def test_a_json_warning_says_so() -> None:
+    assert json.loads(logs.JsonFormatter().format(record(level=logging.WARNING)))["level"] == "warn"
+
+
+def test_a_traceback_stands_below_its_line() -> None:
+    made = record()
+    made.exc_info = (ValueError, ValueError("a bug"), None)
+    assert logs.TextFormatter().format(made).splitlines()[-1] == "ValueError: a bug"
+    assert "ValueError: a bug" in json.loads(logs.JsonFormatter().format(made))["stacktrace"]
+
+
+@pytest.mark.parametrize(("verbosity", "shown"), [(0, False), (3, False), (4, True), (9, True)])
+def test_what_is_shown_depends_on_the_verbosity(verbosity: int, shown: bool) -> None:
+    assert (logs.verbosity(verbosity) <= logs.V4) is shown
