@@ -6,6 +6,7 @@ Source: karmada v1.18.2 pkg/estimator/client/general.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
@@ -20,11 +21,29 @@ from karmada_scheduler.api.quantity import (
     wrap64,
 )
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.estimator.nodes import fit_alone, place_sets, runs_of
+from karmada_scheduler.estimator.nodes import Run, fit_alone, place_sets, runs_of
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
 
 _MAX_INT32: Final = 2**31 - 1
+Demands = Sequence[tuple[str, int, int]]
+"""Requested resources: name, whole units, thousandths; only what is more than nothing."""
+
 _NOBODY: Final[Sequence[AssumedWorkload]] = ()
+
+
+@dataclass(slots=True)
+class _Capacity:
+    """What one cluster can still take, as integers, worked out when the cluster is first seen.
+
+    Attributes:
+        room: Resource name to what is left, in whole units and in thousandths.
+        runs: Its virtual nodes; None where there are no usable models.
+    """
+
+    cluster: Cluster
+    pods: int
+    room: Mapping[str, tuple[int, int]]
+    runs: Sequence[Run] | None
 
 
 class GeneralEstimator:
@@ -35,6 +54,7 @@ class GeneralEstimator:
     def __init__(self, gates: FeatureGates) -> None:
         self._uses_models = gates.enabled("CustomizedClusterResourceModeling")
         self._deducts = gates.enabled("SchedulingOvercommitProtection")
+        self._capacities: dict[str, _Capacity] = {}
 
     def max_available_replicas(
         self,
@@ -43,8 +63,19 @@ class GeneralEstimator:
         assumed: Mapping[str, Sequence[AssumedWorkload]],
     ) -> list[int]:
         """Count the replicas that each cluster can still take."""
-        request = requirements.resource_request if requirements is not None else None
-        return [self._replicas(cluster, request, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
+        if requirements is None:
+            return [self._pods(cluster, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
+        request = requirements.resource_request
+        demands = [
+            (name, quantity.value, quantity.milli_value)
+            for name, quantity in request.items()
+            if quantity.value > 0
+        ]
+        on_nodes = amounts(request)
+        return [
+            self._replicas(cluster, demands, on_nodes, assumed.get(cluster.name, _NOBODY))
+            for cluster in clusters
+        ]
 
     def max_available_component_sets(
         self,
@@ -56,33 +87,39 @@ class GeneralEstimator:
         """Count the sets of all components that each cluster can still take."""
         return [self._sets(cluster, components, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
 
+    def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> _Capacity:
+        """Return a cluster's capacity, from memory if it is the same cluster and nothing is assumed."""
+        known = self._capacities.get(cluster.name)
+        if known is None or known.cluster is not cluster:
+            known = _capacity_of(cluster, cluster.resource_summary, uses_models=self._uses_models)
+            self._capacities[cluster.name] = known
+        if self._deducts and assumed and cluster.resource_summary is not None:
+            summary = _with_assumed(cluster.resource_summary, assumed)
+            return replace(known, pods=_free_pods(summary), room=_room_of(summary))
+        return known
+
+    def _pods(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> int:
+        return wrap32(self._capacity(cluster, assumed).pods)
+
     def _replicas(
-        self, cluster: Cluster, request: Mapping[str, Quantity] | None, assumed: Sequence[AssumedWorkload]
+        self, cluster: Cluster, demands: Demands, on_nodes: Amounts, assumed: Sequence[AssumedWorkload]
     ) -> int:
-        summary = cluster.resource_summary
-        if summary is None:
+        capacity = self._capacity(cluster, assumed)
+        if capacity.pods <= 0:
             return 0
-        if self._deducts and assumed:
-            summary = _with_assumed(summary, assumed)
-        pods = _free_pods(summary)
-        if pods <= 0 or request is None:
-            return wrap32(max(pods, 0))
-        if self._uses_models and summary.modelings:
-            by_models = _replicas_by_models(cluster, amounts(request), assumed)
-            if by_models is not None:
-                return wrap32(min(by_models, pods))
-        return wrap32(min(_replicas_by_summary(summary, request), pods))
+        if capacity.runs is not None:
+            return wrap32(min(_replicas_on_nodes(capacity.runs, on_nodes, assumed), capacity.pods))
+        return wrap32(min(_replicas_by_summary(capacity.room, demands), capacity.pods))
 
     def _sets(
         self, cluster: Cluster, components: Sequence[Component], assumed: Sequence[AssumedWorkload]
     ) -> int:
         summary = cluster.resource_summary
-        if summary is None:
+        capacity = self._capacity(cluster, _NOBODY)
+        pods = capacity.pods
+        if summary is None or pods <= 0:
             return 0
         available = {name: _mixed_units(room) for name, room in summary.room.items()}
-        pods = _free_pods(summary)
-        if pods <= 0:
-            return 0
         if self._deducts and assumed:
             pods -= _deduct(available, assumed)
             if pods <= 0:
@@ -91,9 +128,22 @@ class GeneralEstimator:
         if pods_per_set <= 0:
             return wrap32(pods)
         most = _sets_by_summary(available, _per_set(components), wrap32(pods // pods_per_set))
-        if self._uses_models and summary.modelings and most != 0:
-            most = min(most, _sets_by_models(cluster, components, assumed, most))
+        if capacity.runs is not None and most > 0:
+            runs = _taken(capacity.runs, assumed)
+            most = min(most, place_sets(runs, components, most=most))
         return most
+
+
+def _capacity_of(cluster: Cluster, summary: ResourceSummary | None, *, uses_models: bool) -> _Capacity:
+    if summary is None:
+        return _Capacity(cluster, 0, {}, None)
+    runs: Sequence[Run] | None = None
+    if uses_models and summary.modelings:
+        try:
+            runs = runs_of(cluster)
+        except ValueError:
+            runs = None  # the summary has to do, as upstream does
+    return _Capacity(cluster, _free_pods(summary), _room_of(summary), runs)
 
 
 def _free_pods(summary: ResourceSummary) -> int:
@@ -101,6 +151,10 @@ def _free_pods(summary: ResourceSummary) -> int:
         pods.get(PODS, ZERO).value for pods in (summary.allocatable, summary.allocated, summary.allocating)
     )
     return max(0, wrap64(allocatable - allocated - allocating))
+
+
+def _room_of(summary: ResourceSummary) -> dict[str, tuple[int, int]]:
+    return {name: (room.value, room.milli_value) for name, room in summary.room.items()}
 
 
 def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) -> ResourceSummary:
@@ -126,47 +180,31 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
     return ResourceSummary(summary.allocatable, summary.allocated, allocating, summary.modelings)
 
 
-def _replicas_by_summary(summary: ResourceSummary, request: Mapping[str, Quantity]) -> int:
+def _replicas_by_summary(room: Mapping[str, tuple[int, int]], demands: Demands) -> int:
     best = MAX_INT64
-    for name, quantity in request.items():
-        wanted = quantity.value
-        if wanted <= 0:
-            continue
-        room = summary.room.get(name)
-        if room is None:
-            return 0
-        have = room.value
+    for name, value, milli in demands:
+        have, have_milli = room.get(name, (0, 0))
         if have <= 0:
             return 0
+        wanted = value
         if name == CPU:
-            have, wanted = room.milli_value, quantity.milli_value
+            have, wanted = have_milli, milli
             if wanted == 0:  # milli-units overflowed; upstream divides by zero and dies
                 return 0
         best = min(best, _quotient(have, wanted))
     return best
 
 
-def _replicas_by_models(cluster: Cluster, request: Amounts, assumed: Sequence[AssumedWorkload]) -> int | None:
-    """Count replicas on the virtual nodes; None where the models cannot be used."""
-    try:
-        runs = runs_of(cluster)
-    except ValueError:
-        return None
-    for workload in assumed:
-        place_sets(runs, workload.components, most=1)
-    return min(fit_alone(runs, request), _MAX_INT32)
+def _replicas_on_nodes(runs: Sequence[Run], request: Amounts, assumed: Sequence[AssumedWorkload]) -> int:
+    return min(fit_alone(_taken(runs, assumed), request), _MAX_INT32)
 
 
-def _sets_by_models(
-    cluster: Cluster, components: Sequence[Component], assumed: Sequence[AssumedWorkload], most: int
-) -> int:
-    try:
-        runs = runs_of(cluster)
-    except ValueError:
-        return most
+def _taken(runs: Sequence[Run], assumed: Sequence[AssumedWorkload]) -> list[Run]:
+    """Return virtual nodes on which assumed workloads have been placed."""
+    left = list(runs)
     for workload in assumed:
-        place_sets(runs, workload.components, most=1)
-    return place_sets(runs, components, most=most)
+        place_sets(left, workload.components, most=1)
+    return left
 
 
 def _mixed_units(quantity: Quantity) -> int:

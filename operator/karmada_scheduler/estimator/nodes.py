@@ -19,7 +19,7 @@ from karmada_scheduler.estimator.resources import Amounts, amounts, how_often
 PODS_PER_NODE: Final = 110
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """Equal nodes in a row.
 

@@ -54,6 +54,9 @@ class Framework:
         self.observer: Final = observer
         self._filters: Final = [each for each in plugins.values() if isinstance(each, FilterPlugin)]
         self._scorers: Final = [each for each in plugins.values() if isinstance(each, ScorePlugin)]
+        self._normalizers: Final = {
+            each.name: each for each in plugins.values() if isinstance(each, NormalizeScorePlugin)
+        }
 
     @classmethod
     def build(cls, registry: Registry, *, observer: Observer | None = None) -> Framework:
@@ -114,11 +117,12 @@ class Framework:
 
     def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
         scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
-        if not isinstance(plugin, NormalizeScorePlugin):
+        normalizer = self._normalizers.get(plugin.name)
+        if normalizer is None:
             return scores
         code, start = Code.ERROR, time.perf_counter()
         try:
-            normalized = plugin.normalize_score(NormalizeScoreContext(cycle, clusters, scores))
+            normalized = normalizer.normalize_score(NormalizeScoreContext(cycle, clusters, scores))
             checked = _checked_scores(normalized, expected=len(scores))
             code = Code.SUCCESS
         except Exception as problem:
