@@ -345,14 +345,15 @@ def read(path: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
             continue
         seen.add(shown)
         contents.objects.append(parsed)
-    if not contents.objects and not contents.problems:
-        contents.problems.append(Problem(path, "holds no objects"))
     return contents
 
 
 def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
     """Yield each object of each document with its place, or the problem that a document is."""
-    for number, (line, document) in enumerate(_documents(text), 1):
+    documents = list(_documents(text))
+    if not documents:
+        yield path, Problem(path, "holds no objects")
+    for number, (line, document) in enumerate(documents, 1):
         place = f"{path}: document {number}"
         try:
             content = _decoded(document)

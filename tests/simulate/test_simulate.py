@@ -1,0 +1,341 @@
+"""The core over files, as a person or a CI job uses it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler import simulate
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.out)
+        return found
+
+    @property
+    def clusters(self) -> dict[str, dict[str, int]]:
+        return {each["name"]: {c["name"]: c["replicas"] for c in each["clusters"]} for each in self.results}
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    parser = argparse.ArgumentParser()
+    simulate.add_parser(parser.add_subparsers())
+
+    def run_(clusters: object, bindings: object, *flags: str, output: str = "json") -> Ran:
+        paths = [tmp_path / "clusters.yaml", tmp_path / "bindings.yaml"]
+        for path, content in zip(paths, (clusters, bindings), strict=True):
+            path.write_text(written(content))
+        files = [f"--clusters={paths[0]}", f"--bindings={paths[1]}"]
+        status = simulate.run(parser.parse_args(["simulate", *files, "-o", output, *flags]))
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err.replace(f"{tmp_path}/", ""))
+
+    return run_
+
+
+def written(content: object) -> str:
+    """Write builders as kubectl writes several objects; text stays as it is."""
+    if isinstance(content, str):
+        return content
+    assert isinstance(content, list)
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "List", "items": [each.manifest() for each in content]}
+    )
+
+
+def documents(*parts: BindingBuilder | ClusterBuilder | str) -> str:
+    """Write one document each."""
+    return "---\n".join(part if isinstance(part, str) else yaml.safe_dump(part.manifest()) for part in parts)
+
+
+FLEET = [cluster("m1").room(pods=4), cluster("m2").room(pods=8), cluster("m3").taint("x:NoSchedule")]
+WEB = binding("web").replicas(6).dynamic_weight()
+
+
+EXPECTED_NUMBER = "expected an integer, got str 'three'"
+EXPECTED_BINDING = "expected ClusterResourceBinding or ResourceBinding, got '{}'"
+EXPECTED_VERSION = "expected 'work.karmada.io/v1alpha2', got 'work.karmada.io/v1alpha1'"
+TWICE = "metadata.name: is there twice; the first counts"
+
+
+def test_each_binding_is_told_as_it_would_settle(run: Run) -> None:
+    ran = run(FLEET, [WEB])
+    assert ran.status == 0
+    assert ran.results == [
+        {
+            "kind": "ResourceBinding",
+            "namespace": "default",
+            "name": "web-deployment",
+            "scheduleType": "First",
+            "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 4}],
+            "affinityName": "",
+            "condition": {
+                "type": "Scheduled",
+                "status": "True",
+                "reason": "Success",
+                "message": "Binding has been scheduled successfully.",
+            },
+        }
+    ]
+    assert ran.err == "1 bindings on 3 clusters: 1 placed, 0 not, 0 problems in the input\n"
+
+
+def test_a_binding_without_a_place_fails_the_job(run: Run) -> None:
+    ran = run(FLEET, [WEB, binding("big").replicas(99).dynamic_weight(), binding("lost").names("m9")])
+    assert ran.status == 1
+    conditions = [each["condition"] for each in ran.results]
+    assert [each["reason"] for each in conditions] == ["Success", "Unschedulable", "NoClusterFit"]
+    assert conditions[1]["message"].endswith("Clusters available replicas 12 are not enough to schedule.")
+    assert ran.err.endswith("1 placed, 2 not, 0 problems in the input\n")
+
+
+def test_what_is_wrong_with_the_input_is_told_and_the_rest_is_decided(run: Run) -> None:
+    bad = binding("bad").replicas(1)
+    bad.manifest()["spec"]["replicas"] = "three"
+    nameless = binding("x")
+    del nameless.manifest()["metadata"]["name"]
+    bindings = documents(
+        WEB,
+        bad,
+        "kind: ResourceBinding\nspec: {a: [\n",
+        "kind: Deployment\nmetadata: {name: d}\n",
+        nameless,
+        "just text\n",
+        "# only a comment\n",
+        "apiVersion: work.karmada.io/v1alpha1\nkind: ResourceBinding\nmetadata: {name: old, namespace: ns}\n",
+        binding("gone").placement(None),
+        WEB,
+        binding("other").replicas(1),
+    )
+    ran = run(documents(FLEET[0], "kind: Node\nmetadata: {name: n}\n"), bindings)
+    assert ran.status == 2
+    assert set(ran.clusters) == {"web-deployment", "other-deployment"}
+    line = bindings.splitlines().index("spec: {a: [") + 2
+    *told, summary = ran.err.splitlines()
+    assert [text.partition(" not YAML: ")[0] for text in told] == [
+        "clusters.yaml: document 2 (Node n): kind: expected Cluster, got 'Node'",
+        "bindings.yaml: document 2 (ResourceBinding default/bad-deployment): spec.replicas: "
+        + EXPECTED_NUMBER,
+        f"bindings.yaml: document 3: line {line}, column 1:",
+        "bindings.yaml: document 4 (Deployment d): kind: " + EXPECTED_BINDING.format("Deployment"),
+        "bindings.yaml: document 5: metadata.name: is missing",
+        "bindings.yaml: document 6: expected an object, got str",
+        "bindings.yaml: document 7 (ResourceBinding ns/old): apiVersion: " + EXPECTED_VERSION,
+        "bindings.yaml: document 8 (ResourceBinding default/gone-deployment): spec.placement: is missing",
+        f"bindings.yaml: document 9 (ResourceBinding default/web-deployment): {TWICE}",
+    ]
+    assert summary == "2 bindings on 1 clusters: 1 placed, 1 not, 9 problems in the input"
+
+
+def test_an_item_of_a_list_is_named(run: Run) -> None:
+    content = yaml.safe_dump({"kind": "List", "items": [WEB.manifest(), {"kind": "Pod"}, "text"]})
+    ran = run(FLEET, content)
+    assert ran.err.splitlines()[:2] == [
+        "bindings.yaml: document 1, item 2: kind: " + EXPECTED_BINDING.format("Pod"),
+        "bindings.yaml: document 1, item 3: expected an object, got str",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("", "bindings.yaml: holds no objects", id="empty-file"),
+        pytest.param("---\n---\n", "bindings.yaml: holds no objects", id="empty-documents"),
+        pytest.param("{", "bindings.yaml: document 1: line ", id="broken-json"),
+    ],
+)
+def test_an_empty_or_broken_file_is_a_problem(run: Run, content: str, message: str) -> None:
+    ran = run(FLEET, content)
+    assert ran.status == 2
+    assert ran.results == []
+    assert ran.err.startswith(message)
+
+
+def test_an_empty_list_is_no_problem(run: Run) -> None:
+    ran = run(FLEET, "apiVersion: v1\nkind: List\nitems: []\n")
+    assert (ran.status, ran.results) == (0, [])
+
+
+def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = argparse.Namespace(
+        clusters="/nowhere/clusters.yaml",
+        bindings="/nowhere/bindings.yaml",
+        output="table",
+        plugins=None,
+        feature_gates=[],
+        enable_empty_workload_propagation="false",
+    )
+    assert simulate.run(arguments) == 2
+    assert "/nowhere/clusters.yaml: cannot be read: No such file or directory\n" in capsys.readouterr().err
+
+
+def test_files_may_be_json_and_standard_input(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = run(
+        json.dumps({"kind": "ClusterList", "items": [FLEET[0].manifest()]}),
+        json.dumps(binding("w").manifest()),
+    )
+    assert ran.clusters == {"w-deployment": {"m1": 0}}
+    monkeypatch.setattr("sys.stdin", StringIO(written([binding("piped")])))
+    parser = argparse.ArgumentParser()
+    simulate.add_parser(parser.add_subparsers())
+    arguments = parser.parse_args(
+        ["simulate", "--clusters", str(tmp_path / "clusters.yaml"), "--bindings", "-", "-ojson"]
+    )
+    assert simulate.run(arguments) == 0
+    assert "piped-deployment" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        pytest.param([], {"m1": 1, "m2": 1}, id="default"),
+        pytest.param(["--plugins=*,-TaintToleration"], {"m1": 1, "m2": 1, "m3": 1}, id="plugins"),
+        pytest.param(["--plugins", "ClusterAffinity"], {"m1": 1, "m2": 1, "m3": 1}, id="one-plugin"),
+    ],
+)
+def test_plugins_are_chosen_as_upstream_chooses_them(
+    run: Run, flags: Sequence[str], expected: dict[str, int]
+) -> None:
+    ran = run(FLEET, [binding("w").replicas(1).duplicated()], *flags)
+    assert dict.fromkeys(ran.clusters["w-deployment"], 1) == expected
+
+
+def test_a_disabled_plugin_is_told(run: Run) -> None:
+    assert run(FLEET, [WEB], "--plugins=*,-TaintToleration").err.startswith('"TaintToleration" is disabled\n')
+
+
+@pytest.mark.parametrize(
+    "flag", ["--enable-empty-workload-propagation", "--enable-empty-workload-propagation=true"]
+)
+def test_empty_workloads_are_propagated_on_demand(run: Run, flag: str) -> None:
+    web = binding("w").replicas(2).static_weights(m1=1)
+    assert run(FLEET, [web]).clusters["w-deployment"] == {"m1": 2}
+    assert run(FLEET, [web], flag).clusters["w-deployment"] == {"m1": 2, "m2": 0}
+
+
+def test_feature_gates_count(run: Run) -> None:
+    fleet = [cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), cluster("m2").room(cpu=9)]
+    web = binding("w").replicas(10, cpu=1).dynamic_weight()
+    assert run(fleet, [web]).clusters["w-deployment"] == {"m1": 1, "m2": 9}
+    off = run(fleet, [web], "--feature-gates=CustomizedClusterResourceModeling=false")
+    assert off.clusters["w-deployment"] == {"m1": 5, "m2": 5}
+
+
+def test_an_unknown_gate_is_refused(run: Run) -> None:
+    ran = run(FLEET, [WEB], "--feature-gates=Nonsense=true")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("--feature-gates: unrecognized feature gate: Nonsense; known: ")
+
+
+def test_with_overcommit_protection_earlier_bindings_take_room(run: Run) -> None:
+    fleet = [cluster("m1").room(cpu=3), cluster("m2").room(cpu=2)]
+    one, other = (binding(name).replicas(1, cpu=2).aggregated() for name in ("one", "other"))
+    assert run(fleet, [one, other]).clusters == {"one-deployment": {"m1": 1}, "other-deployment": {"m1": 1}}
+    protected = run(fleet, [one, other], "--feature-gates=SchedulingOvercommitProtection=true")
+    assert protected.clusters == {"one-deployment": {"m1": 1}, "other-deployment": {"m2": 1}}
+
+
+def test_with_workload_affinity_later_bindings_see_earlier_ones(run: Run) -> None:
+    one, other = (
+        binding(name).replicas(1).dynamic_weight().spread("cluster", 1, 1).groups(anti_affinity="app=a")
+        for name in ("one", "other")
+    )
+    ran = run(FLEET, [one, other], "--feature-gates=WorkloadAffinity=true")
+    assert ran.clusters == {"one-deployment": {"m2": 1}, "other-deployment": {"m1": 1}}
+
+
+def left_alone() -> list[BindingBuilder]:
+    suspended = binding("suspended").on(m9=1)
+    suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
+    deleting = binding("deleting").on(m9=1)
+    deleting.manifest()["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    attached = binding("attached").placement(None).on(m9=1)
+    attached.manifest()["metadata"]["labels"] = {}
+    settled = binding("settled").replicas(1).dynamic_weight().on(m9=1).applied()
+    return [suspended, deleting, attached, settled]
+
+
+def test_what_the_scheduler_would_leave_alone_stays_as_it_is(run: Run) -> None:
+    with_condition = binding("old").replicas(1).dynamic_weight().on(m9=1).applied().observing("a")
+    with_condition.condition(type="Scheduled", status="False", reason="Unschedulable", message="m", other="x")
+    ran = run(FLEET, [*left_alone(), with_condition])
+    assert {each["scheduleType"] for each in ran.results} == {"Avoid"}
+    assert set(map(str, ran.clusters.values())) == {str({"m9": 1})}
+    assert [each["condition"] for each in ran.results[:4]] == [None] * 4
+    assert ran.results[4]["condition"] == {
+        "type": "Scheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "m",
+    }
+    assert ran.results[4]["affinityName"] == "a"
+
+
+def test_the_affinity_term_is_told(run: Run) -> None:
+    ran = run(FLEET, [binding("w").term("first", "m9").term("second", "m1")])
+    assert [(each["affinityName"], each["condition"]["status"]) for each in ran.results] == [
+        ("second", "True")
+    ]
+
+
+def test_a_table_is_for_people(run: Run) -> None:
+    ran = run(FLEET, [WEB, binding("role", namespace="").names("m9"), left_alone()[0]], output="table")
+    assert ran.out == (
+        "BINDING                                        TYPE   SCHEDULED     CLUSTERS    MESSAGE\n"
+        "ResourceBinding(default/web-deployment)        First  True          m1:2, m2:4\n"
+        "ClusterResourceBinding(role)                   First  NoClusterFit  -           0/3 clusters are available: "
+        "3 cluster(s) did not match the placement cluster affinity constraint.\n"
+        "ResourceBinding(default/suspended-deployment)  Avoid  -             m9:1\n"
+    )
+
+
+def test_yaml_says_the_same_as_json(run: Run) -> None:
+    bindings = [WEB, binding("lost").names("m9")]
+    assert yaml.safe_load(run(FLEET, bindings, output="yaml").out) == run(FLEET, bindings).results
+
+
+def test_times_and_other_scalars_are_read_as_the_api_server_reads_them(run: Run) -> None:
+    text = written([WEB]).replace("status: {}", "status: {lastScheduledTime: 2026-01-01T00:00:00Z}")
+    assert "lastScheduledTime: 2026" in text
+    ran = run(FLEET, text)
+    assert (ran.status, ran.results[0]["scheduleType"]) == (0, "Reconcile")
+
+
+def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    placed = simulate.simulate([WEB.build()], [FLEET[0].build()], **simulate_defaults())
+    assert len(list(simulate._with_progress(placed, total=1))) == 1
+    assert terminal.getvalue() == f"\r[{'#' * 40}] 1/1 bindings\n"
+
+
+def simulate_defaults() -> dict[str, Any]:
+    from karmada_scheduler.testing import framework, gates
+
+    return {"framework": framework(), "gates": gates()}
