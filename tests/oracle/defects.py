@@ -70,9 +70,10 @@ def spared_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
     if placement is not None:
         if placement.get("clusterAffinities") == []:
             found.add(NO_TERMS)
-        placement = _without_empty_lists(placement)
-        if placement != binding["spec"]["placement"]:
+            placement = {key: item for key, item in placement.items() if key != "clusterAffinities"}
+        if (plain := _without_empty_lists(placement)) != placement:
             found.add(EMPTY_LIST)
+            placement = plain
     if applied:
         try:
             Placement.from_json(applied)
@@ -82,7 +83,8 @@ def spared_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
         else:
             document = json.loads(applied)
             if (plain := _without_empty_lists(document)) != document:
-                found.add(EMPTY_LIST)
+                if NO_TERMS not in found or document.get("clusterAffinities") != []:
+                    found.add(EMPTY_LIST)
                 applied = json.dumps(plain)
     if not found:
         return binding, found
