@@ -43,39 +43,11 @@ PLUGIN_LISTS: tuple[list[str], ...] = (
 )
 
 CPU = (
-    "100m",
-    "250m",
-    "500m",
-    "1",
-    "1",
-    "2",
-    "2",
-    "4",
-    "0.5",
-    "1500m",
-    "1.5",
-    "300m",
-    "8",
-    "7",
-    "64",
-    "3939m",
-)
+    "100m", "250m", "500m", "1", "1", "2", "2", "4", "0.5", "1500m", "1.5", "300m", "8", "7", "64", "3939m",
+)  # fmt: skip
 MEMORY = (
-    "128Mi",
-    "256Mi",
-    "1Gi",
-    "1Gi",
-    "2Gi",
-    "4Gi",
-    "512Mi",
-    "100M",
-    "1G",
-    "2G",
-    "1073741824",
-    "16Gi",
-    "1e9",
-    "64Gi",
-)
+    "128Mi", "256Mi", "1Gi", "1Gi", "2Gi", "4Gi", "512Mi", "100M", "1G", "2G", "1073741824", "16Gi", "1e9", "64Gi",
+)  # fmt: skip
 COUNT = ("1", "2", "3", "5", "8", "10", "20", "40", "110", "100", "7")
 NOTATIONS = (
     "0", "0m", "00", "+5", "5.", ".5", "1e3", "1E3", "1e0", "12e-1", "1.5Gi", "5.0Gi", "0.5Gi", "0.1Ki", "2k", "1M",
@@ -716,18 +688,15 @@ def _affinity(dice: Dice, temper: Temper, names: Sequence[str]) -> Manifest:
     if dice.chance(temper.strict * 0.5):
         affinity["labelSelector"] = _label_selector(dice)
     if dice.chance(temper.strict * 0.5):
-        affinity["fieldSelector"] = {
-            "matchExpressions": [_field_expression(dice) for _ in range(dice.upto(2))]
-        }
+        count = 0 if dice.chance(temper.tiny) else 1 + dice.upto(1)
+        affinity["fieldSelector"] = {"matchExpressions": [_field_expression(dice) for _ in range(count)]}
     return affinity
 
 
 def _label_selector(dice: Dice) -> Manifest:
     selector: Manifest = {}
     if dice.chance(0.4):
-        selector["matchLabels"] = {
-            key: dice.pick(values) for key, values in LABELS.items() if dice.chance(0.25)
-        }
+        selector["matchLabels"] = {key: dice.pick(LABELS[key]) for key in dice.some(tuple(LABELS), 2, 1)}
         if dice.chance(0.02):
             selector["matchLabels"][dice.pick(("", "bad key", "-x", "a/b/c", "a" * 64, "x.io/y"))] = "v"
     if dice.chance(0.6):
