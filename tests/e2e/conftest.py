@@ -53,7 +53,9 @@ def controlplane(
     assert capture is not None
     with capture.global_and_fixture_disabled():
         binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and says so
-    with ControlPlane(tmp_path_factory.mktemp("controlplane") / "run", audit_log=True) as plane:
+    gates = {"FederatedQuotaEnforcement": True}  # without effect where there is no quota
+    folder = tmp_path_factory.mktemp("controlplane") / "run"
+    with ControlPlane(folder, audit_log=True, feature_gates=gates) as plane:
         plane.add(*real_members(2), *simulated_members(6))
         plane.start_karmada_scheduler("default-scheduler")
         yield plane

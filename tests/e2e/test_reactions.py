@@ -1,0 +1,257 @@
+"""Reactions: what Karmada's own controllers do to a binding, and what the scheduler makes of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.controlplane import ControlPlane, Object
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.workload import (
+    AGGREGATED,
+    DUPLICATED,
+    DYNAMIC,
+    WORK,
+    Workload,
+    condition,
+    is_settled,
+    labelled,
+    named,
+    placed,
+)
+
+CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
+
+
+@pytest.fixture
+def web(controlplane: ControlPlane, namespace: str) -> Workload:
+    return Workload(controlplane, namespace)
+
+
+def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler()
+    web.create(named("real1", replicaScheduling=DYNAMIC), replicas=4)
+    web.wait_placed({"real1": 4})
+    web.apply_policy(named("real1", "real2", replicaScheduling=DYNAMIC))
+    web.wait(
+        lambda found: is_settled(found) and "real2" in str(found["spec"]["placement"]),
+        "to know the new policy",
+    )
+    assert web.placed() == {"real1": 4}, "the sum is right, so nothing moves by itself"
+
+    before = web.binding()["status"]["lastScheduledTime"]
+    controlplane.wait_for(
+        lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > before, "a later second"
+    )
+    controlplane.client.create(
+        {
+            "apiVersion": "apps.karmada.io/v1alpha1",
+            "kind": "WorkloadRebalancer",
+            "metadata": {"name": web.namespace},
+            "spec": {
+                "workloads": [
+                    {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": web.namespace, "name": "web"}
+                ]
+            },
+        }
+    )
+    found = web.wait(lambda found: len(placed(found)) == 2 and is_settled(found), "on both clusters")
+    assert found["status"]["lastScheduledTime"] >= found["spec"]["rescheduleTriggeredAt"]
+    assert (
+        f"Reschedule ResourceBinding({web.namespace}/web-deployment) as explicitly triggered" in scheduler.log
+    )
+
+
+def test_a_cluster_that_is_deleted_loses_its_bindings_and_can_go(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    controlplane.add_simulated_member("leaving", labels={"kind": "leaving"})
+    web.create(named("leaving", "sim-a1", replicaScheduling=AGGREGATED), replicas=2)
+    on_it = Workload(controlplane, web.namespace, "copies").create(
+        named("leaving", "sim-a2", replicaScheduling=DUPLICATED), replicas=1
+    )
+    web.wait_settled(replicas=2)
+    on_it.wait_placed({"leaving": 1, "sim-a2": 1})
+    controlplane.client.delete(f"{CLUSTERS}/leaving")
+    on_it.wait_placed({"sim-a2": 1})
+    web.wait_placed({"sim-a1": 2})
+    controlplane.wait_for(
+        lambda: controlplane.client.find(f"{CLUSTERS}/leaving") is None, "the cluster to be gone", timeout=60
+    )
+
+
+def test_a_label_that_is_taken_from_a_cluster_and_given_back_moves_a_duplicated_binding(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    for name in ("sim-b1", "sim-b2"):
+        controlplane.client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": {"gold": web.namespace}}})
+    placement = {"clusterAffinity": {"labelSelector": {"matchLabels": {"gold": web.namespace}}}}
+    web.create(placement, replicas=1)
+    web.wait_placed({"sim-b1": 1, "sim-b2": 1})
+    controlplane.client.patch(f"{CLUSTERS}/sim-b1", {"metadata": {"labels": {"gold": None}}})
+    web.wait_placed({"sim-b2": 1})
+    controlplane.client.patch(f"{CLUSTERS}/sim-b1", {"metadata": {"labels": {"gold": web.namespace}}})
+    web.wait_placed({"sim-b1": 1, "sim-b2": 1})
+    for name in ("sim-b1", "sim-b2"):
+        controlplane.client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": {"gold": None}}})
+
+
+def test_a_taint_that_only_keeps_out_moves_nothing(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    web.create(named("sim-c1", replicaScheduling=DYNAMIC), replicas=2)
+    before = web.wait_placed({"sim-c1": 2})
+    taints = {"spec": {"taints": [{"key": "full", "effect": "NoSchedule"}]}}
+    controlplane.client.patch(f"{CLUSTERS}/sim-c1", taints)
+    try:
+        web.scale(3)
+        found = web.wait_placed({"sim-c1": 3})
+        assert found["metadata"]["generation"] == before["metadata"]["generation"] + 2
+    finally:
+        controlplane.client.patch(f"{CLUSTERS}/sim-c1", {"spec": {"taints": None}})
+
+
+def test_affinity_terms_are_tried_in_order_and_the_one_in_force_is_recorded(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    placement = {
+        "clusterAffinities": [
+            {"affinityName": "first", "labelSelector": {"matchLabels": {"first": web.namespace}}},
+            {"affinityName": "second", "clusterNames": ["sim-c2"]},
+        ]
+    }
+    web.create(placement, replicas=1)
+    found = web.wait_placed({"sim-c2": 1})
+    assert found["status"]["schedulerObservingAffinityName"] == "second"
+    [failed] = web.plane.wait_for(lambda: web.events("ScheduleBindingFailed"), "the event of the first term")
+    assert failed["message"].startswith(
+        f"failed to schedule ResourceBinding({web.namespace}/web-deployment) with clusterAffiliates index(0): "
+    )
+
+
+def test_a_binding_that_is_evicted_from_a_cluster_goes_to_another_and_the_eviction_ends(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    web.create(named("sim-a1", "sim-a2", spreadConstraints=spread), replicas=1)
+    found = web.wait(lambda found: len(placed(found)) == 1 and is_settled(found), "on one cluster")
+    [before] = placed(found)
+    task: Object = {
+        "fromCluster": before,
+        "reason": "ApplicationFailure",
+        "producer": "resource-binding-application-failover-controller",
+        "purgeMode": "Gracefully",
+    }
+    web.plane.client.patch(web.binding_path, {"spec": {"clusters": None, "gracefulEvictionTasks": [task]}})
+    [after] = {"sim-a1", "sim-a2"} - {before}
+    web.wait(lambda found: placed(found) == {after: 1}, f"on {after}")
+    web.wait(lambda found: not found["spec"].get("gracefulEvictionTasks"), "the eviction to end")
+
+
+def test_a_dependency_follows_its_workload_and_is_not_scheduled_itself(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler()
+    client = controlplane.client
+    client.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": web.namespace},
+            "data": {"a": "b"},
+        }
+    )
+    web.create(named("real1"), replicas=1)
+    client.patch(web.policy_path, {"spec": {"propagateDeps": True}})
+    template = {"spec": {"volumes": [{"name": "settings", "configMap": {"name": "settings"}}]}}
+    client.patch(web.deployment_path, {"spec": {"template": template}})
+    path = f"{WORK}/namespaces/{web.namespace}/resourcebindings/settings-configmap"
+    attached = controlplane.wait_for(lambda: client.get(path), "the attached binding")
+    assert "placement" not in attached["spec"]
+    member = controlplane.members["real1"].client
+    controlplane.wait_for(
+        lambda: member.find(f"/api/v1/namespaces/{web.namespace}/configmaps/settings"),
+        "the ConfigMap in real1",
+    )
+    assert "clusters" not in client.get(path)["spec"]
+    assert "settings-configmap" not in scheduler.log
+
+
+def test_a_binding_changes_hands_when_its_policy_is_replaced(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    web.create(named("sim-a1"), replicas=1, scheduler="default-scheduler")
+    web.wait_placed({"sim-a1": 1})
+    controlplane.client.delete(web.policy_path)
+    label = "propagationpolicy.karmada.io/permanent-id"
+    web.wait(lambda found: not found["metadata"].get("labels", {}).get(label), "to be claimed by nobody")
+    assert web.placed() == {"sim-a1": 1}
+
+    web.apply_policy(named("sim-a2"), scheduler="my-scheduler")
+    web.wait_placed({"sim-a2": 1})
+    web.plane.wait_for(
+        lambda: {event["source"]["component"] for event in web.events("ScheduleBindingSucceed")},
+        "the events of both",
+        until=lambda sources: sources == {"default-scheduler", "my-scheduler"},
+    )
+
+
+def test_a_namespace_that_is_deleted_takes_its_bindings_with_it_and_costs_no_retries(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler()
+    name = f"{namespace}-going"
+    controlplane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    web = Workload(controlplane, name).create(labelled("sim"), replicas=1)
+    web.wait(is_settled, "to be scheduled")
+    controlplane.client.delete(f"/api/v1/namespaces/{name}")
+    controlplane.wait_for(
+        lambda: controlplane.client.find(f"/api/v1/namespaces/{name}") is None,
+        "the namespace to go",
+        timeout=60,
+    )
+    assert "Traceback" not in scheduler.log
+    assert scheduler.answers("/readyz") == 200
+
+
+def test_a_quota_that_is_exceeded_is_told_and_retried_until_there_is_room(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    start_scheduler()
+    quota: Object = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "FederatedResourceQuota",
+        "metadata": {"name": "small", "namespace": web.namespace},
+        "spec": {"overall": {"cpu": "700m"}},
+    }
+    controlplane.client.create(quota)
+    path = f"/apis/policy.karmada.io/v1alpha1/namespaces/{web.namespace}/federatedresourcequotas/small"
+    controlplane.wait_for(
+        lambda: controlplane.client.get(path).get("status", {}).get("overall"), "the quota to be in force"
+    )
+    web.create(named("sim-a1"), replicas=2, cpu="400m")
+    refused = web.wait(lambda found: condition(found).get("reason") == "QuotaExceeded", "to be refused")
+    assert "FederatedResourceQuota(" in condition(refused)["message"]
+    assert "exceeded for resource cpu" in condition(refused)["message"]
+    assert "clusters" not in refused["spec"]
+    template_events = controlplane.wait_for(
+        lambda: [
+            event["message"]
+            for event in controlplane.client.list(f"/api/v1/namespaces/{web.namespace}/events")
+            if event["involvedObject"]["kind"] == "Deployment" and event["reason"] == "ScheduleBindingFailed"
+        ],
+        "the event on the Deployment",
+    )
+    assert 'admission webhook "resourcebinding.karmada.io" denied the request' in template_events[0]
+
+    controlplane.client.patch(path, {"spec": {"overall": {"cpu": "2"}}})
+    web.wait_placed({"sim-a1": 2}, timeout=60)
