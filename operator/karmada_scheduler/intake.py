@@ -173,7 +173,7 @@ class Intake:
             return
         started = self._clock()
         for binding in self._bindings:
-            if triggers.is_responsible(binding, self._scheduler_names) and any(
+            if triggers.is_ours(binding, self._scheduler_names) and any(
                 triggers.is_affected(binding, version) for version in versions
             ):
                 log.info("Requeue %s due to event(%s).", binding.key.display, triggers.CLUSTER_CHANGED)

@@ -136,7 +136,7 @@ class Scheduler:
         self, key: BindingKey, cycle: BindingCycle, started: float
     ) -> Coroutine[Any, Any, Outcome] | None:
         binding = self._bindings.get(key)
-        if binding is None or not triggers.is_responsible(binding, self._names):
+        if binding is None or not triggers.is_ours(binding, self._names):
             return None
         if binding.deleting:
             cycle.warn_deleting(binding)

@@ -28,17 +28,20 @@ ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
 _CLAIMS: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
 
-def is_responsible(binding: Binding, scheduler_names: Container[str]) -> bool:
-    """Tell whether a binding is ours to schedule now.
-
-    It names one of our schedulers, its scheduling is not suspended, and a policy or a controller claims
-    it. (Dependencies that follow another binding are not claimed and have no placement.)
-    """
+def is_ours(binding: Binding, scheduler_names: Container[str]) -> bool:
+    """Tell whether a binding names one of our schedulers and its scheduling is not suspended."""
     return (
-        (binding.spec.scheduler_name or "default-scheduler") in scheduler_names
-        and not binding.spec.scheduling_suspended
-        and any(binding.labels.get(label) for label in _CLAIMS)
-    )
+        binding.spec.scheduler_name or "default-scheduler"
+    ) in scheduler_names and not binding.spec.scheduling_suspended
+
+
+def is_responsible(binding: Binding, scheduler_names: Container[str]) -> bool:
+    """Tell whether a binding is ours, and a policy or a controller claims it, so that its changes concern us.
+
+    Dependencies that follow another binding are not claimed and have no placement. A binding whose policy is
+    gone keeps its placement, and its clusters still concern us: one that is to go could not go otherwise.
+    """
+    return is_ours(binding, scheduler_names) and any(binding.labels.get(label) for label in _CLAIMS)
 
 
 def on_binding(old: Binding | None, new: Binding | None, scheduler_names: Container[str]) -> str | None:

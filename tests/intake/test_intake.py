@@ -117,6 +117,17 @@ def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(world: 
     assert world.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
 
 
+def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(world: World) -> None:
+    manifest = manifests.binding()
+    del manifest["metadata"]["labels"]
+    world.intake.saw(RB, None, manifest)
+    world.intake.saw("Cluster", None, manifests.cluster("m1"))
+    deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
+    assert world.woken() == []
+    world.intake.saw("Cluster", "MODIFIED", deleting)
+    assert world.woken() == ["web-deployment"]
+
+
 def test_a_cluster_whose_status_changed_wakes_nothing(world: World) -> None:
     world.intake.saw("Cluster", None, manifests.cluster("m1"))
     world.intake.saw(RB, None, manifests.binding())

@@ -125,6 +125,16 @@ async def test_a_binding_that_is_gone_or_not_ours_is_forgotten() -> None:
     assert world.queue.in_progress == 0
 
 
+async def test_a_binding_that_no_policy_claims_any_more_is_decided_when_something_woke_it() -> None:
+    world = World()
+    manifest = manifests.binding()
+    del manifest["metadata"]["labels"]
+    world.bindings.put(Binding.from_manifest(manifest))
+    world.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
+    await world.run()
+    assert len(world.cycle.bound) == 1
+
+
 async def test_a_binding_that_is_being_deleted_is_told_of_and_left_alone() -> None:
     world = World()
     manifest = manifests.binding()
