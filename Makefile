@@ -46,6 +46,13 @@ check: install ## format, lint, types, import contracts, fast tests
 conformance: install ## replay what karmada-scheduler really decided (ARGS=world-103)
 	@$(BIN)/python -m tests.conformance $(ARGS)
 
+CASES ?= 10000
+SEED  ?= 1
+
+.PHONY: fuzz
+fuzz: install ## generated cases before our core and the real Go core (CASES=10000 SEED=1 ARGS=--features)
+	@$(BIN)/python -m tests.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)
+
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
 	@$(BIN)/python -m tests.controlplane binaries
