@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from karmada_scheduler.core.go_sort import sort_descending
+from karmada_scheduler.core.go_sort import _Sorter, sort_descending
 
 
 def test_ties_come_out_in_gos_order() -> None:
@@ -46,11 +46,10 @@ def test_any_list_comes_out_sorted_and_complete(length: int, kinds: int, shape: 
     assert all(keys[one] >= keys[other] for one, other in pairwise(ordered))
 
 
-def test_a_bad_pivot_ends_in_a_heap_sort() -> None:
-    # An input on which every level partitions badly would be quadratic; the depth budget prevents that.
-    length = 4096
-    keys = list(range(length))
-    for index in range(0, length, 3):
-        keys[index] = 0
-    ordered = sort_descending(range(length), keys.__getitem__)
-    assert [keys[index] for index in ordered] == sorted(keys, reverse=True)
+def test_a_heap_sort_takes_over_when_partitions_stay_bad() -> None:
+    random_ = random.Random(1)
+    items = [(random_.randrange(40), index) for index in range(200)]
+    sorter = _Sorter(list(items))
+    sorter.sort(0, len(items), 0)
+    assert sorted(sorter.items) == sorted(items)
+    assert [key for key, _ in sorter.items] == sorted(key for key, _ in items)
