@@ -52,6 +52,10 @@ class LeadershipLostError(Exception):
     """The lease is not ours any more; the process must end before it writes anything else."""
 
 
+def _always() -> bool:
+    return True
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -187,12 +191,14 @@ class _App:
             clock=self._clock,
             now=_now,
         )
+        may_write = elector.is_leader if self._options.leader_election.enabled else _always
         recorder = EventRecorder(
             connection,
             component=self._options.scheduler_name,
             now=_now,
             clock=self._clock,
             idle=self._scheduler.spare_moment,
+            may_post=may_write,
             on_result=lambda result: self._metrics.api_writes.labels("event", result).inc(),
         )
         async with asyncio.TaskGroup() as tasks:
@@ -214,7 +220,7 @@ class _App:
             recorder,
             self._bindings,
             seen=self._intake.saw,
-            may_write=elector.is_leader if elects else lambda: True,
+            may_write=elector.is_leader if elects else _always,
             throttle=_throttle(self._options, self._clock),
             now=_now,
             metrics=self._metrics,

@@ -37,6 +37,7 @@ def verbosity(level: int) -> int:
     return max(1, logging.INFO - level)
 
 
+_KOPF_VERBOSITY: Final = 6
 V3: Final = verbosity(3)
 V4: Final = verbosity(4)
 
@@ -87,6 +88,14 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry)
 
 
+def _first_tries_only(record: logging.LogRecord) -> bool:
+    """Drop kopf's line for every further attempt of a request that it goes on trying."""
+    if not record.name.startswith("kopf"):
+        return True
+    text = record.getMessage()
+    return "will retry" not in text or "attempt #1 " in text
+
+
 def configure(*, verbosity_level: int, json_format: bool) -> None:
     """Send everything of this process to standard error in one format."""
     handler = logging.StreamHandler(sys.stderr)
@@ -100,5 +109,7 @@ def configure(*, verbosity_level: int, json_format: bool) -> None:
     kopf = logging.getLogger("kopf")
     kopf.handlers[:] = []
     kopf.propagate = True
-    kopf.setLevel(logging.DEBUG if verbosity_level >= 6 else logging.ERROR)
+    if verbosity_level < _KOPF_VERBOSITY:
+        handler.addFilter(_first_tries_only)
+    kopf.setLevel(logging.DEBUG if verbosity_level >= _KOPF_VERBOSITY else logging.ERROR)
     logging.captureWarnings(capture=True)

@@ -23,6 +23,7 @@ class World:
         self.failures: list[ApiError] = []
         self.results: list[str] = []
         self.seconds = 0
+        self.leads = True
         self.turn = asyncio.Event()
         self.turn.set()
         self.recorder = EventRecorder(
@@ -31,6 +32,7 @@ class World:
             now=lambda: START + timedelta(seconds=self.seconds),
             clock=lambda: float(self.seconds),
             idle=self._idle,
+            may_post=lambda: self.leads,
             on_result=self.results.append,
         )
 
@@ -138,6 +140,15 @@ async def test_events_wait_until_there_is_a_spare_moment(binding: Binding) -> No
     await world.recorder.flush(timeout=5)
     assert len(world.requests) == 2
     running.cancel()
+
+
+async def test_a_process_that_may_not_lead_any_more_posts_nothing(binding: Binding) -> None:
+    world = World()
+    world.recorder.record(binding, NORMAL, "Reason", "message")
+    world.leads = False
+    await world.post_all()
+    assert world.requests == []
+    assert world.results == ["dropped", "dropped"]
 
 
 async def test_what_a_full_queue_has_to_drop_is_counted(

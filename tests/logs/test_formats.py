@@ -54,3 +54,20 @@ def test_a_traceback_stands_below_its_line() -> None:
 @pytest.mark.parametrize(("verbosity", "shown"), [(0, False), (3, False), (4, True), (9, True)])
 def test_what_is_shown_depends_on_the_verbosity(verbosity: int, shown: bool) -> None:
     assert (logs.verbosity(verbosity) <= logs.V4) is shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("kopf._cogs.clients.watching", "Request attempt #1 failed; will retry: GET /x -> gone", True),
+        ("kopf._cogs.clients.watching", "Request attempt #2 failed; will retry: GET /x -> gone", False),
+        ("kopf._cogs.clients.watching", "Request attempt #2 failed; escalating: GET /x -> gone", True),
+        ("karmada_scheduler.x", "attempt #2 failed; will retry", True),
+    ],
+)
+def test_of_the_attempts_of_one_request_of_kopf_s_only_the_first_is_told(
+    name: str, text: str, shown: bool
+) -> None:
+    made = record(text)
+    made.name = name
+    assert logs._first_tries_only(made) is shown

@@ -63,6 +63,7 @@ class EventRecorder:
         now: Callable[[], datetime],
         clock: Callable[[], float],
         idle: Callable[[], Awaitable[None]],
+        may_post: Callable[[], bool],
         on_result: Callable[[str], None],
     ) -> None:
         """Take what posting needs.
@@ -73,12 +74,14 @@ class EventRecorder:
             now: The time of day.
             clock: Seconds that never run backwards.
             idle: Returns when placements can spare the API server for one event.
+            may_post: Asked before every event; False once the lease may have run out, which drops it.
             on_result: Told ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
         """
         self._connection = connection
         self._component = component
         self._now = now
         self._idle = idle
+        self._may_post = may_post
         self._on_result = on_result
         self._queue: asyncio.Queue[Event] = asyncio.Queue(QUEUE_SIZE)
         self._correlator = EventCorrelator(clock)
@@ -124,6 +127,9 @@ class EventRecorder:
             log.warning("Events were not posted before the stop", extra={"count": self._queue.qsize()})
 
     async def _post(self, recorded: Event) -> None:
+        if not self._may_post():
+            self._on_result("dropped")
+            return
         verdict = self._correlator.correlate(recorded)
         if verdict is None:
             self._on_result("filtered")

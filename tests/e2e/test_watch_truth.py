@@ -1,0 +1,118 @@
+"""Watch truth: what happens while nobody watches leaves no ghost in the caches."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.controlplane import ControlPlane
+from tests.controlplane.ours import Scheduler
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.workload import DUPLICATED, Workload, labelled, placed
+
+CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
+ALONE = "--leader-elect=false"
+
+
+@pytest.fixture
+def web(controlplane: ControlPlane, namespace: str) -> Workload:
+    return Workload(controlplane, namespace)
+
+
+@contextmanager
+def frozen(scheduler: Scheduler) -> Iterator[None]:
+    """Stop the process, so that its watches see nothing of what happens meanwhile."""
+    os.kill(scheduler.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(scheduler.process.pid, signal.SIGCONT)
+
+
+def sample(scheduler: Scheduler, name: str) -> float:
+    """Return one sample of its metrics, 0 if there is none."""
+    for line in scheduler.scrape().splitlines():
+        if line.startswith(name + " "):
+            return float(line.split()[-1])
+    return 0.0
+
+
+def test_what_was_deleted_in_a_gap_that_ends_with_410_gone_is_noticed(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler(ALONE)
+    controlplane.add_simulated_member("ghost", labels={"kind": "ghostly"})
+    controlplane.client.patch(f"{CLUSTERS}/sim-a1", {"metadata": {"labels": {"haunted": "yes"}}})
+    controlplane.client.patch(f"{CLUSTERS}/ghost", {"metadata": {"labels": {"haunted": "yes"}}})
+    placement = {"clusterAffinity": {"labelSelector": {"matchLabels": {"haunted": "yes"}}}}
+    gone = Workload(controlplane, web.namespace, "gone").create(labelled("sim"), replicas=1)
+    gone.wait(placed, "to be placed")
+
+    with frozen(scheduler):
+        controlplane.client.delete(gone.deployment_path)
+        controlplane.client.delete(f"{CLUSTERS}/ghost")
+        controlplane.wait_for(
+            lambda: controlplane.client.find(f"{CLUSTERS}/ghost") is None,
+            "the cluster to be gone",
+            timeout=60,
+        )
+        controlplane.wait_for(
+            lambda: controlplane.client.find(gone.binding_path) is None, "the binding to be gone"
+        )
+        controlplane.kill_apiserver()
+        controlplane.restart_apiserver()
+        controlplane.compact_etcd()
+
+    web.create({**placement, "replicaScheduling": DUPLICATED}, replicas=1)
+    web.wait_placed({"sim-a1": 1}, timeout=60)
+    for kind in ("Cluster", "ResourceBinding"):
+        name = f'karmada_scheduler_cache_repairs_total{{kind="{kind}",repair="gone"}}'
+        controlplane.wait_for(
+            lambda name=name: sample(scheduler, name),  # type: ignore[misc]
+            f"the {kind} that is gone to be noticed",
+            until=lambda count: count >= 1,
+            timeout=30,
+        )
+    controlplane.client.patch(f"{CLUSTERS}/sim-a1", {"metadata": {"labels": {"haunted": None}}})
+
+
+def test_what_was_created_and_changed_in_a_gap_is_scheduled(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler(ALONE)
+    old = Workload(controlplane, web.namespace, "old").create(labelled("sim"), replicas=1)
+    old.wait(placed, "to be placed")
+    with frozen(scheduler):
+        web.create(labelled("sim"), replicas=1)
+        old.scale(2)
+        controlplane.wait_for(
+            lambda: old.binding()["spec"]["replicas"],
+            "the binding to follow",
+            until=lambda replicas: replicas == 2,
+        )
+        controlplane.kill_apiserver()
+        controlplane.restart_apiserver()
+        controlplane.compact_etcd()
+    old.wait_settled(replicas=2, timeout=60)
+    web.wait_settled(replicas=1, timeout=60)
+
+
+def test_a_periodic_list_repairs_a_cache_whatever_the_watch_did(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler(ALONE, "--resync-period=2s")
+    web.create(labelled("sim"), replicas=1)
+    web.wait_settled(replicas=1)
+    name = 'karmada_scheduler_cache_repairs_total{kind="ResourceBinding",repair="missed"}'
+    assert sample(scheduler, name) >= 0
+    lists = f'code="200",host="{controlplane.client.server.removeprefix("https://")}",method="GET"'
+    before = sample(scheduler, f"rest_client_requests_total{{{lists}}}")
+    controlplane.wait_for(
+        lambda: sample(scheduler, f"rest_client_requests_total{{{lists}}}") - before,
+        "every kind to be listed twice more",
+        until=lambda count: count >= 10,
+    )
