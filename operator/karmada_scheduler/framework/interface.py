@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
@@ -93,16 +93,14 @@ class Cycle:
         return (self.term.affinity, *(each.affinity for each in overflow))
 
 
-@dataclass(frozen=True, slots=True)
-class FilterContext:
+class FilterContext(NamedTuple):
     """Whether one cluster can take the binding."""
 
     cycle: Cycle
     cluster: Cluster
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreContext:
+class ScoreContext(NamedTuple):
     """How good one cluster is, of those that can take the binding."""
 
     cycle: Cycle

@@ -78,19 +78,28 @@ class Framework:
         if self.observer is not None:
             return self._run_filter_observed(context, self.observer)
         for plugin in self._filters:
-            result = _filter(plugin, context)
-            if result is not SUCCESS and result.code is not Code.SUCCESS:
-                return Result(result.code, result.reasons, plugin.name)
+            try:
+                result = plugin.filter(context)
+            except Exception as problem:
+                raise _raised(plugin, context, problem) from problem
+            if result is not SUCCESS:
+                result = _refusal(plugin, result)
+                if result is not SUCCESS:
+                    return result
         return SUCCESS
 
     def _run_filter_observed(self, context: FilterContext, observer: Observer) -> Result:
         result, start = SUCCESS, time.perf_counter()
         for plugin in self._filters:
             begin = time.perf_counter()
-            verdict = _filter(plugin, context)
-            observer.plugin(plugin.name, FILTER, verdict.code, time.perf_counter() - begin)
-            if not verdict.is_success:
-                result = Result(verdict.code, verdict.reasons, plugin.name)
+            try:
+                result = _refusal(plugin, plugin.filter(context))
+            except PluginError:
+                raise
+            except Exception as problem:
+                raise _raised(plugin, context, problem) from problem
+            observer.plugin(plugin.name, FILTER, result.code, time.perf_counter() - begin)
+            if result is not SUCCESS:
                 break
         observer.extension_point(FILTER, result.code, time.perf_counter() - start)
         return result
@@ -133,9 +142,12 @@ class Framework:
         return checked
 
     def _score(self, plugin: ScorePlugin, context: ScoreContext) -> int:
-        code, start = Code.ERROR, time.perf_counter()
+        start = time.perf_counter() if self.observer is not None else 0.0
+        code = Code.ERROR
         try:
-            (score,) = _checked_scores([plugin.score(context)], expected=1)
+            score = plugin.score(context)
+            if type(score) is not int:
+                (score,) = _checked_scores([score], expected=1)
             code = Code.SUCCESS
         except Exception as problem:
             raise PluginError(f'plugin "{plugin.name}" failed with: {problem}') from problem
@@ -152,13 +164,12 @@ def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
     return integers
 
 
-def _filter(plugin: FilterPlugin, context: FilterContext) -> Result:
-    """Call a plugin, where an answer that is no Result counts as an exception does."""
-    try:
-        result = plugin.filter(context)
-    except Exception as problem:
-        text = f'plugin "{plugin.name}" raised for cluster {context.cluster.name}: {problem}'
-        raise PluginError(text) from problem
+def _refusal(plugin: FilterPlugin, result: object) -> Result:
+    """Put the plugin's name on its refusal; an answer that is no Result is an error of the plugin."""
     if not isinstance(result, Result):
         raise PluginError(f'plugin "{plugin.name}" returned {result!r} from filter, expected a Result')
-    return result
+    return SUCCESS if result.is_success else Result(result.code, result.reasons, plugin.name)
+
+
+def _raised(plugin: FilterPlugin, context: FilterContext, problem: Exception) -> PluginError:
+    return PluginError(f'plugin "{plugin.name}" raised for cluster {context.cluster.name}: {problem}')
