@@ -225,7 +225,8 @@ class BindingCycle:
         elif not decision.failed_terms or isinstance(decision.error, FitError) or decision.error is None:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
             self._recorder.record(binding, WARNING, FAILED, str(error))
-        report = _Report(condition, decision.affinity_name if error is None else None)
+        placed = patch_error is None and (error is None or decision.was_placed)
+        report = _Report(condition, decision.affinity_name if placed else None, placed=placed)
         result = await self._write_status(
             written, lambda base: self._status_fields(base, report, keep_time_if_settled=False)
         )
@@ -249,9 +250,10 @@ class BindingCycle:
         conditions = _with_condition(base.status.conditions, report.condition, now)
         if conditions is not None:
             fields["conditions"] = conditions
-        if report.condition.status != "True":
+        if not report.placed:
             return fields
-        if base.generation != base.status.scheduler_observed_generation:
+        succeeded = report.condition.status == "True"
+        if succeeded and base.generation != base.status.scheduler_observed_generation:
             fields["schedulerObservedGeneration"] = base.generation
         if (
             report.affinity_name is not None
@@ -316,10 +318,16 @@ class BindingCycle:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What a status is to say; the affinity term is None where it is not to be touched."""
+    """What a status is to say.
+
+    Attributes:
+        affinity_name: The affinity term in force; None where it is not to be touched.
+        placed: Whether a place was found and written. The condition may tell of a later failure.
+    """
 
     condition: outcome.ConditionSpec
     affinity_name: str | None = None
+    placed: bool = False
 
 
 def _ending(
@@ -342,7 +350,8 @@ def _ending(
 
 
 def _success(decision: Decision | None) -> _Report:
-    return _Report(outcome.condition_for(None), decision.affinity_name if decision is not None else None)
+    name = decision.affinity_name if decision is not None else None
+    return _Report(outcome.condition_for(None), name, placed=True)
 
 
 def _target_manifests(targets: Sequence[TargetCluster]) -> list[dict[str, Any]]:

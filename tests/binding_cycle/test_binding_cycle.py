@@ -1,6 +1,7 @@
 """The binding cycle: what is written, what is said, and what a refusal leads to."""
 
 import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import BindingCycle
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import ApiError
-from karmada_scheduler.core.decision import Decision, TermFailure
+from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError, UnschedulableError
 from karmada_scheduler.metrics import Metrics
 from tests import manifests
@@ -270,6 +271,23 @@ async def test_replicas_that_do_not_fit_keep_the_targets_and_are_retried() -> No
     outcome = await world.cycle.bind(world.binding, Decision(world.binding.key, error=error))
     assert world.wrote == ["status"]
     assert world.condition["reason"] == "Unschedulable"
+    assert outcome.retry
+
+
+async def test_a_place_that_was_found_before_a_later_pass_failed_is_recorded_as_one() -> None:
+    world = World(settled_manifest())
+    found = Attempt("backup", targets=(TargetCluster("m1", 4),))
+    failed = Attempt("backup", error=UnschedulableError("failed to assign replicas: too many"))
+    decision = replace(
+        world.decision(("m1", 4), affinity_name="backup"), error=failed.error, attempts=(found, failed)
+    )
+    outcome = await world.cycle.bind(world.binding, decision)
+    status = world.server.stored["status"]
+    assert world.wrote == ["spec", "status"]
+    assert world.condition["reason"] == "Unschedulable"
+    assert status["schedulerObservingAffinityName"] == "backup"
+    assert status["lastScheduledTime"] == "2026-01-02T03:04:05Z"
+    assert status["schedulerObservedGeneration"] == 3
     assert outcome.retry
 
 

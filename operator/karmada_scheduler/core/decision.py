@@ -67,3 +67,8 @@ class Decision:
     def is_success(self) -> bool:
         """Whether the binding has its place."""
         return self.error is None
+
+    @property
+    def was_placed(self) -> bool:
+        """Whether some pass found a place; a pass on top of it may have failed (see ``core.schedule``)."""
+        return any(attempt.error is None for attempt in self.attempts)
