@@ -212,8 +212,7 @@ def _compare_final(comparison: Comparison, judgement: Judgement, verdict: Verdic
     if decision.targets is not None:
         applied = without_nobody(json.loads(final["appliedPlacement"]))
         comparison.check("applied placement", applied, json.loads(decision.applied_placement or "null"))
-    scheduled = any(attempt.error is None for attempt in decision.attempts)
-    comparison.check("lastScheduledTime set", final["scheduledNow"], scheduled)
+    comparison.check("lastScheduledTime set", final["scheduledNow"], decision.was_placed)
     upstream_condition = next(each[1:] for each in final["conditions"] if each[0] == "Scheduled")
     condition = list(condition_for(decision.error))
     if upstream_condition[1] == NO_CLUSTER_FIT:
