@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import uvloop
 
-from karmada_scheduler import __version__, app, logs
+from karmada_scheduler import __version__, app, logs, simulate
 from karmada_scheduler.client.connection import ConnectionConfigError
 from karmada_scheduler.config import options
 from karmada_scheduler.server import ListenError
@@ -17,20 +19,34 @@ from karmada_scheduler.server import ListenError
 log = logging.getLogger(__name__)
 
 
+_COMMANDS: Final = {"simulate": simulate}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, or 1 when it could not do what was asked."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["version"]:
-        print(f"karmada-pyscheduler version: {__version__}")  # noqa: T201 (that is the command)
+        print(f"karmada-pyscheduler version: {__version__}")
         return 0
+    if given and given[0] in _COMMANDS:
+        return _command(given)
     try:
         chosen = options.parse(given)
     except options.OptionsError as mistakes:
         for line in str(mistakes).splitlines():
-            print(f"Error: {line}", file=sys.stderr)  # noqa: T201 (nothing logs yet)
-        print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)  # noqa: T201
+            print(f"Error: {line}", file=sys.stderr)
+        print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
         return 1
     return _schedule(chosen)
+
+
+def _command(given: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="karmada-pyscheduler")
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for module in _COMMANDS.values():
+        module.add_parser(subparsers)
+    arguments = parser.parse_args(given)
+    return _COMMANDS[arguments.command].run(arguments)
 
 
 def _schedule(chosen: options.Options) -> int:

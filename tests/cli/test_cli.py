@@ -1,5 +1,6 @@
 """The command line: one clear message for what cannot work."""
 
+import json
 import logging
 import socket
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from karmada_scheduler import __version__
 from karmada_scheduler.cli import main
+from karmada_scheduler.testing import binding, cluster
 
 QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
@@ -33,6 +35,17 @@ def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     assert "--scheduler-name" in capsys.readouterr().out
+
+
+def test_simulate_decides_over_files_without_a_control_plane(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
+    clusters.write_text(json.dumps(cluster("m1").manifest()))
+    bindings.write_text(json.dumps(binding("web").names("m1").manifest()))
+    assert main(["simulate", f"--clusters={clusters}", f"--bindings={bindings}", "-o", "json"]) == 0
+    [decided] = json.loads(capsys.readouterr().out)
+    assert [target["name"] for target in decided["clusters"]] == ["m1"]
 
 
 def test_wrong_flags_are_named_and_end_it_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:

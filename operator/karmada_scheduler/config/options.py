@@ -220,9 +220,16 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
     return result
 
 
+_COMMANDS: Final = (
+    "Commands instead of flags: 'version'; 'simulate', which decides over files (see 'simulate --help')."
+)
+
+
 def make_parser(program: str = "karmada-pyscheduler") -> argparse.ArgumentParser:
     """Return the parser of the scheduler's own flags."""
-    parser = _Parser(prog=program, allow_abbrev=False, description="Schedule Karmada's bindings.")
+    parser = _Parser(
+        prog=program, allow_abbrev=False, description="Schedule Karmada's bindings.", epilog=_COMMANDS
+    )
     _add_flags(parser)
     return parser
 
