@@ -46,7 +46,8 @@ def _command(given: Sequence[str]) -> int:
     for module in _COMMANDS.values():
         module.add_parser(subparsers)
     arguments = parser.parse_args(given)
-    return _COMMANDS[arguments.command].run(arguments)
+    status: int = _COMMANDS[arguments.command].run(arguments)
+    return status
 
 
 def _schedule(chosen: options.Options) -> int:
