@@ -1,0 +1,149 @@
+"""Which differences between the two schedulers' bindings count.
+
+Two freedoms are upstream's own, which decides by chance there: the order of the clusters of a division that
+is or was Aggregated, and the plugin under which a cluster that does not fit is counted (see state). Two
+differences are deliberate (docs/differences-from-upstream.md, "Writes and the loop"): a binding that is decided
+again and comes out as it is gets no new lastScheduledTime; and the observed generation is that after our own
+patch, where upstream brings it up to date when its patch comes back, which for a binding that no policy claims
+it does not notice. Everything else is a difference.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from .fleet import Key
+from .state import State
+
+ORDER = "another order of the clusters of an Aggregated division"
+SETTLED = "no new lastScheduledTime where nothing changed"
+OBSERVED = "an unclaimed binding's observed generation up to date"
+FIELDS = ("inputs", "clusters", "applied", "condition", "observed", "term")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field of one binding that differs."""
+
+    key: Key
+    field: str
+    upstream: object
+    ours: object
+
+
+@dataclass
+class Comparison:
+    """The memory of a game: what is free for good, and how often each freedom was taken."""
+
+    freedoms: Counter[str] = field(default_factory=Counter)
+    moved: Counter[str] = field(default_factory=Counter)
+    aggregated: set[Key] = field(default_factory=set)
+
+    def of(
+        self,
+        began: dt.datetime,
+        before: tuple[Mapping[Key, State], Mapping[Key, State]],
+        after: tuple[Mapping[Key, State], Mapping[Key, State]],
+    ) -> list[Difference]:
+        """Compare all bindings after a step.
+
+        Args:
+            began: When the step began.
+            before: The states of upstream and ours at rest before the step.
+            after: The same after it.
+        """
+        upstream, ours = after
+        found = []
+        for key in sorted({*upstream, *ours}):
+            theirs, mine = upstream.get(key), ours.get(key)
+            if theirs is None or mine is None:
+                self.aggregated.discard(key)
+                found.append(Difference(key, "existence", theirs is not None, mine is not None))
+                continue
+            if "Aggregated" in mine.inputs:
+                self.aggregated.add(key)
+            found += self._fields(key, theirs, mine)
+            found += self._time(key, began, (before[0].get(key), theirs), (before[1].get(key), mine))
+        for key in {*before[0], *before[1]} - {*upstream, *ours}:
+            self.aggregated.discard(key)
+        return found
+
+    def _fields(self, key: Key, theirs: State, mine: State) -> list[Difference]:
+        found = []
+        for name in FIELDS:
+            one, other = getattr(theirs, name), getattr(mine, name)
+            if one == other:
+                continue
+            if name == "clusters" and key in self.aggregated and sorted(one) == sorted(other):
+                self.freedoms[ORDER] += 1
+                continue
+            if name == "observed" and (one, other) == ("older", "current") and not mine.is_claimed:
+                self.freedoms[OBSERVED] += 1
+                continue
+            if name == "inputs":
+                one, other = json.loads(one), json.loads(other)
+            found.append(Difference(key, name, one, other))
+        return found
+
+    def _time(
+        self,
+        key: Key,
+        began: dt.datetime,
+        upstream: tuple[State | None, State],
+        ours: tuple[State | None, State],
+    ) -> list[Difference]:
+        """Compare whether lastScheduledTime moved; it has whole seconds, so within one it cannot be told."""
+        theirs, mine = moved(began, *upstream), moved(began, *ours)
+        self.moved[f"{theirs}/{mine}"] += 1
+        if (upstream[1].time is None) != (ours[1].time is None):
+            return [Difference(key, "lastScheduledTime", upstream[1].time, ours[1].time)]
+        if None in (theirs, mine) or theirs == mine:
+            return []
+        if theirs and is_as_it_was(*ours) and as_it_was_upstream(*upstream):
+            self.freedoms[SETTLED] += 1
+            return []
+        return [Difference(key, "lastScheduledTime moved", theirs, mine)]
+
+
+def moved(began: dt.datetime, before: State | None, after: State) -> bool | None:
+    """Tell whether lastScheduledTime moved in a step, None if nobody can know."""
+    old = before.time if before is not None else None
+    if after.time != old:
+        return True
+    if old is not None and dt.datetime.fromisoformat(old) >= began.replace(microsecond=0):
+        return None
+    return False
+
+
+def is_as_it_was(before: State | None, after: State) -> bool:
+    """Tell whether ours left a scheduled binding as it was: not one write, as the generation shows too."""
+    return _same(before, after, "time") and after.condition is not None and after.condition[0] == "True"
+
+
+def as_it_was_upstream(before: State | None, after: State) -> bool:
+    """Tell whether upstream left everything but the time as it was, and had a type to decide again.
+
+    The observed generation of a binding that no policy claimed may catch up on that occasion.
+    """
+    if before is None or not _is_always_decided(after):
+        return False
+    caught_up = (before.observed, after.observed) == ("older", "current") and not before.is_claimed
+    return _same(replace(before, observed="current") if caught_up else before, after)
+
+
+def _same(before: State | None, after: State, *more: str) -> bool:
+    """Compare all but the inputs: of those the spec is told by the generation, and a new claim is free."""
+    names = ("clusters", "applied", "condition", "observed", "term", "generation", *more)
+    return before is not None and all(getattr(before, name) == getattr(after, name) for name in names)
+
+
+def _is_always_decided(state: State) -> bool:
+    """Tell whether upstream decides a binding at every event: Duplicated, by default too, or not a workload."""
+    spec = json.loads(state.inputs)["spec"]
+    strategy = (spec.get("placement") or {}).get("replicaScheduling") or {}
+    workload = spec.get("replicas", 0) > 0 or "replicaRequirements" in spec
+    return strategy.get("replicaSchedulingType", "Duplicated") == "Duplicated" or not workload
