@@ -258,19 +258,33 @@ def _entry(sizes: Callable[[], dict[str, int]], name: str) -> int:
 
 
 class AlgorithmObserver:
-    """Feeds upstream's three histograms of the algorithm; conforms to ``framework.runtime.Observer``."""
+    """Feeds upstream's three histograms of the algorithm; conforms to ``framework.runtime.Observer``.
+
+    Called once per plugin and cluster, so the children of the histograms are looked up once only.
+    """
 
     def __init__(self, metrics: Metrics) -> None:
         """Observe into the metrics of one process."""
         self._metrics = metrics
+        self._observe_by_labels: dict[tuple[object, ...], Callable[[float], None]] = {}
 
     def extension_point(self, point: str, code: Labelled, seconds: float, /) -> None:
         """All plugins of a point ran."""
-        self._metrics.extension_point_duration.labels(point, code.value).observe(seconds)
+        key = (point, code)
+        observe = self._observe_by_labels.get(key)
+        if observe is None:
+            child = self._metrics.extension_point_duration.labels(point, code.value)
+            observe = self._observe_by_labels[key] = child.observe
+        observe(seconds)
 
     def plugin(self, plugin: str, point: str, code: Labelled, seconds: float, /) -> None:
         """One plugin ran."""
-        self._metrics.plugin_duration.labels(plugin, point, code.value).observe(seconds)
+        key = (plugin, point, code)
+        observe = self._observe_by_labels.get(key)
+        if observe is None:
+            child = self._metrics.plugin_duration.labels(plugin, point, code.value)
+            observe = self._observe_by_labels[key] = child.observe
+        observe(seconds)
 
     def step(self, step: str, seconds: float, /) -> None:
         """One step of the algorithm ended."""
