@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
@@ -41,8 +42,7 @@ class World:
         self.clusters = [Cluster.from_manifest(cluster) for cluster in document["clusters"]]
         self.snapshot = Snapshot.of(self.clusters)
         self.terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
-        registry = in_tree(self.gates).select(document["plugins"]).registry
-        self.framework = Framework.build(registry)
+        self.framework = _framework(tuple(document["plugins"]), groups=self.gates.enabled("WorkloadAffinity"))
         self.estimators: list[ReplicaEstimator] = [GeneralEstimator(self.gates)]
         if (accurate := document.get("accurate")) is not None:
             self.estimators.append(_Accurate(accurate))
@@ -94,6 +94,12 @@ class World:
             "terminatingTarget": any(target.name in self.terminating for target in spec.clusters),
         }
         return [rule for rule, value in holds.items() if value]
+
+
+@cache
+def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
+    """Build the plugins once for all worlds that have the same, as a running scheduler does."""
+    return Framework.build(in_tree(FeatureGates({"WorkloadAffinity": groups})).select(plugins).registry)
 
 
 @dataclass(frozen=True)
