@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from karmada_scheduler import simulate
+from karmada_scheduler.simulate.output import with_progress
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 
@@ -331,7 +332,7 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     placed = simulate.simulate([WEB.build()], [FLEET[0].build()], **simulate_defaults())
-    assert len(list(simulate._with_progress(placed, total=1))) == 1
+    assert len(list(with_progress(placed, total=1))) == 1
     assert terminal.getvalue() == f"\r[{'#' * 40}] 1/1 bindings\n"
 
 

@@ -1,0 +1,107 @@
+"""The decision core over files: what would the scheduler do, without a control plane.
+
+Reads what ``kubectl get -o yaml`` (or ``-o json``) writes and prints where each binding would settle. The
+bindings are decided in the order of the file, each on the clusters as they are in theirs; where a feature
+gate makes bindings depend on each other, a later one sees what was decided for the earlier ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from karmada_scheduler.config import features
+from karmada_scheduler.framework import Framework
+from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_cluster, read
+from karmada_scheduler.simulate.forecast import Placed, simulate
+from karmada_scheduler.simulate.output import WRITERS, with_progress
+from karmada_scheduler_plugins.registry import in_tree
+
+__all__ = ["Contents", "Placed", "Problem", "add_parser", "read", "run", "simulate"]
+
+ALL_PLACED: Final = 0
+SOME_NOT_PLACED: Final = 1
+BAD_INPUT: Final = 2
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "simulate",
+        help="decide over files: no control plane needed",
+        description="Decide where the bindings of a file would go on the clusters of another.",
+        epilog="Exit status: 0 every binding has its place; 1 some have none; 2 some input cannot be used "
+        "(the rest was still decided).",
+    )
+    files = "YAML or JSON as kubectl writes it, - for standard input"
+    parser.add_argument("--clusters", required=True, metavar="FILE", help=f"Clusters: {files}")
+    parser.add_argument("--bindings", required=True, metavar="FILE", help=f"bindings of both kinds: {files}")
+    parser.add_argument(
+        "-o", "--output", choices=sorted(WRITERS), default="table", help="what to print (default table)"
+    )
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        metavar="LIST",
+        help="plugins to enable: *, *,-Name, Name,Other (default *)",
+    )
+    parser.add_argument(
+        "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
+    )
+    parser.add_argument(
+        "--enable-empty-workload-propagation",
+        nargs="?",
+        const="true",
+        default="false",
+        choices=("true", "false"),
+        help="keep selected clusters with 0 replicas in the result",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit status."""
+    try:
+        gates = features.parse(arguments.feature_gates)
+    except ValueError as mistake:
+        _tell(f"--feature-gates: {mistake}")
+        return BAD_INPUT
+    selection = in_tree(gates).select(_tokens(arguments.plugins))
+    for message in selection.messages:
+        if message.warning:
+            _tell(message.text)
+    clusters = read(arguments.clusters, as_cluster)
+    bindings = read(arguments.bindings, as_binding)
+    for problem in (*clusters.problems, *bindings.problems):
+        _tell(str(problem))
+    settled = list(
+        with_progress(
+            simulate(
+                bindings.objects,
+                clusters.objects,
+                framework=Framework.build(selection.registry),
+                gates=gates,
+                empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
+            ),
+            total=len(bindings.objects),
+        )
+    )
+    WRITERS[arguments.output](settled, sys.stdout)
+    homeless = sum(1 for each in settled if each.condition is not None and each.condition.status != "True")
+    problems = len(clusters.problems) + len(bindings.problems)
+    _tell(
+        f"{len(settled)} bindings on {len(clusters.objects)} clusters: "
+        f"{len(settled) - homeless} placed, {homeless} not, {problems} problems in the input"
+    )
+    if problems:
+        return BAD_INPUT
+    return SOME_NOT_PLACED if homeless else ALL_PLACED
+
+
+def _tokens(lists: Sequence[str] | None) -> list[str]:
+    return ["*"] if lists is None else [token for each in lists for token in each.split(",")]
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command for people and jobs, not a server)

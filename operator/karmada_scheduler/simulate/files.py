@@ -1,0 +1,188 @@
+"""Files as ``kubectl get`` writes them, read so that one mistake does not hide the rest."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import orjson
+import yaml
+
+from karmada_scheduler.api import binding as binding_api
+from karmada_scheduler.api import meta
+from karmada_scheduler.api.binding import KINDS, Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.meta import (
+    CLUSTER_POLICY_ID_LABEL,
+    MANAGED_BY_LABEL,
+    POLICY_ID_LABEL,
+    ManifestError,
+)
+
+CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
+
+_DOCUMENT_START: Final = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
+_CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
+
+T = TypeVar("T")
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML as the API server does: a time is a string."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a file that cannot be used.
+
+    Attributes:
+        place: The file, the document in it, and the object if its name is known.
+        text: What is wrong; it names the field.
+    """
+
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        """Write it as one line for people."""
+        return f"{self.place}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents(Generic[T]):
+    """What a file holds: the objects that can be used, and what cannot."""
+
+    objects: list[T]
+    problems: list[Problem]
+
+
+def read(path: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
+    """Read all objects of a file; what cannot be used becomes a problem and the rest goes on."""
+    contents: Contents[T] = Contents([], [])
+    seen: set[str] = set()
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else str(problem)
+        contents.problems.append(Problem(path, f"cannot be read: {reason}"))
+        return contents
+    for place, manifest in _manifests(path, text):
+        if isinstance(manifest, Problem):
+            contents.problems.append(manifest)
+            continue
+        shown = _name_of(manifest)
+        try:
+            parsed = parse(manifest)
+        except ManifestError as problem:
+            contents.problems.append(Problem(f"{place}{shown and f' ({shown})'}", str(problem)))
+            continue
+        if shown in seen:
+            contents.problems.append(
+                Problem(f"{place} ({shown})", "metadata.name: is there twice; the first counts")
+            )
+            continue
+        seen.add(shown)
+        contents.objects.append(parsed)
+    return contents
+
+
+def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
+    """Yield each object of each document with its place, or the problem that a document is."""
+    documents = list(_documents(text))
+    if not documents:
+        yield path, Problem(path, "holds no objects")
+    for number, (line, document) in enumerate(documents, 1):
+        place = f"{path}: document {number}"
+        try:
+            content = _decoded(document)
+        except yaml.YAMLError as problem:
+            yield place, Problem(place, _yaml_problem(problem, line))
+            continue
+        if content is None:
+            continue
+        if not isinstance(content, dict):
+            yield place, Problem(place, f"expected an object, got {type(content).__name__}")
+        elif str(content.get("kind", "")).endswith("List") and isinstance(content.get("items"), list):
+            for index, item in enumerate(content["items"], 1):
+                if isinstance(item, dict):
+                    yield f"{place}, item {index}", item
+                else:
+                    text_ = f"expected an object, got {type(item).__name__}"
+                    yield place, Problem(f"{place}, item {index}", text_)
+        else:
+            yield place, content
+
+
+def _documents(text: str) -> Iterator[tuple[int, str]]:
+    """Split YAML at its document markers, so that one broken document does not hide the others.
+
+    Yields the line before each document, and its text. A document without any content is none.
+    """
+    markers = [(match.start(), match.end()) for match in _DOCUMENT_START.finditer(text)]
+    starts = [0, *(end for _, end in markers)]
+    ends = [*(start for start, _ in markers), len(text)]
+    line = counted = 0
+    for start, end in zip(starts, ends, strict=True):
+        line += text.count("\n", counted, start)
+        counted = start
+        document = text[start:end]
+        if any(each.strip() and not each.lstrip().startswith("#") for each in document.splitlines()):
+            yield line, document
+
+
+def _decoded(document: str) -> Any:
+    if document.lstrip().startswith("{"):
+        try:
+            return orjson.loads(document)
+        except ValueError:
+            pass  # a YAML flow mapping looks like this, too, and YAML's errors have a line
+    return yaml.load(document, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
+
+
+def _yaml_problem(problem: yaml.YAMLError, line: int) -> str:
+    if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
+        mark = problem.problem_mark
+        return f"line {line + mark.line + 1}, column {mark.column + 1}: not YAML: {problem.problem}"
+    return f"not YAML: {problem}"
+
+
+def _name_of(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or "name" not in metadata:
+        return ""
+    namespace = metadata.get("namespace")
+    name = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+    return f"{manifest.get('kind', 'object')} {name}"
+
+
+def as_cluster(manifest: Mapping[str, Any]) -> Cluster:
+    """Parse a Cluster."""
+    _check_type(manifest, {"Cluster"}, CLUSTER_API_VERSION)
+    return Cluster.from_manifest(manifest)
+
+
+def as_binding(manifest: Mapping[str, Any]) -> Binding:
+    """Parse a binding of either kind; one that belongs to a policy has a placement."""
+    _check_type(manifest, KINDS, binding_api.API_VERSION)
+    binding = Binding.from_manifest(manifest)
+    # A binding that follows another one has no placement and belongs to no policy.
+    if binding.spec.placement is None and any(binding.labels.get(label) for label in _CLAIMED_BY):
+        raise ManifestError("spec.placement", "is missing")
+    return binding
+
+
+def _check_type(manifest: Mapping[str, Any], kinds: Iterable[str], api_version: str) -> None:
+    if meta.required_text(manifest, "kind", "") not in kinds:
+        raise ManifestError("kind", f"expected {' or '.join(sorted(kinds))}, got {manifest['kind']!r}")
+    if meta.required_text(manifest, "apiVersion", "") != api_version:
+        raise ManifestError("apiVersion", f"expected {api_version!r}, got {manifest['apiVersion']!r}")

@@ -1,0 +1,220 @@
+"""A builder of ResourceBindings and ClusterResourceBindings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from karmada_scheduler.api.binding import API_VERSION, CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, Binding
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.testing.amounts import quantities
+
+
+class BindingBuilder:
+    """Builds a Binding; without further words one of a Deployment with no replicas and an empty placement."""
+
+    def __init__(self, name: str, namespace: str) -> None:
+        kind = RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING
+        label = POLICY_ID_LABEL if namespace else CLUSTER_POLICY_ID_LABEL
+        self._metadata: dict[str, Any] = {
+            "name": f"{name}-deployment" if namespace else name,
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "generation": 1,
+            "labels": {label: "policy"},
+            "annotations": {},
+        }
+        if namespace:
+            self._metadata["namespace"] = namespace
+        resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
+        self._spec: dict[str, Any] = {"resource": resource, "placement": {}}
+        self._status: dict[str, Any] = {}
+        self._kind = kind
+
+    # --- the workload ---
+
+    def resource(self, api_version: str, kind: str, *, uid: str = "") -> Self:
+        """Say what is propagated."""
+        self._spec["resource"] |= {"apiVersion": api_version, "kind": kind, "uid": uid}
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Set the uid of the resource template; its parity decides ties."""
+        self._spec["resource"]["uid"] = uid
+        return self
+
+    def replicas(self, count: int, **request: object) -> Self:
+        """Ask for replicas, each with this request; an empty request is one, too: ``replicas(0, cpu=0)``."""
+        self._spec["replicas"] = count
+        if request:
+            self._spec["replicaRequirements"] = {"resourceRequest": quantities(request)}
+        return self
+
+    def request(self, amounts: Mapping[str, object]) -> Self:
+        """Set what one replica asks for, where a name is no Python name."""
+        self._spec["replicaRequirements"] = {"resourceRequest": quantities(amounts)}
+        return self
+
+    def component(self, name: str, replicas: int, **request: object) -> Self:
+        """Add a pod template."""
+        component: dict[str, Any] = {"name": name, "replicas": replicas}
+        if request:
+            component["replicaRequirements"] = {"resourceRequest": quantities(request)}
+        self._spec.setdefault("components", []).append(component)
+        return self
+
+    def groups(self, *, affinity: str = "", anti_affinity: str = "") -> Self:
+        """Join workload affinity groups."""
+        self._spec["workloadAffinityGroups"] = {"affinityGroup": affinity, "antiAffinityGroup": anti_affinity}
+        return self
+
+    # --- where it is ---
+
+    def on(self, *names: str, **replicas: int) -> Self:
+        """Say where it is: names alone, or with replicas: ``on(m1=3)``."""
+        targets: list[dict[str, Any]] = [{"name": name} for name in names]
+        targets += [{"name": name, "replicas": count} for name, count in replicas.items()]
+        self._spec["clusters"] = targets
+        return self
+
+    def evicted_from(self, *names: str) -> Self:
+        """Add eviction tasks."""
+        tasks = self._spec.setdefault("gracefulEvictionTasks", [])
+        tasks += [
+            {"fromCluster": name, "reason": "TaintUntolerated", "producer": "TaintManager"} for name in names
+        ]
+        return self
+
+    def observing(self, affinity_name: str) -> Self:
+        """Say which affinity term is in force."""
+        self._status["schedulerObservingAffinityName"] = affinity_name
+        return self
+
+    def applied(self, placement: Mapping[str, Any] | str | None = None) -> Self:
+        """Annotate the placement that was applied; without argument the present one."""
+        if not isinstance(placement, str):
+            chosen = self._spec["placement"] if placement is None else placement
+            placement = Placement.from_manifest(chosen).to_json()
+        self._metadata["annotations"][APPLIED_PLACEMENT_ANNOTATION] = placement
+        return self
+
+    def last_scheduled(self, moment: str) -> Self:
+        """Set the time of the last schedule."""
+        self._status["lastScheduledTime"] = moment
+        return self
+
+    def reschedule_triggered(self, moment: str) -> Self:
+        """Ask for a reschedule."""
+        self._spec["rescheduleTriggeredAt"] = moment
+        return self
+
+    # --- where it may be ---
+
+    def placement(self, placement: Mapping[str, Any] | None) -> Self:
+        """Replace the placement."""
+        self._spec["placement"] = None if placement is None else dict(placement)
+        return self
+
+    def names(self, *names: str) -> Self:
+        """Mean these clusters only."""
+        return self.affinity(clusterNames=list(names))
+
+    def affinity(self, **affinity: Any) -> Self:
+        """Set the single affinity, in the words of the API: ``affinity(exclude=["m1"])``."""
+        self._spec["placement"]["clusterAffinity"] = affinity
+        return self
+
+    def term(self, name: str, *names: str, overflow: Sequence[Sequence[str]] | None = None) -> Self:
+        """Add an affinity term of these clusters, with tiers of further ones."""
+        term: dict[str, Any] = {"affinityName": name, "clusterNames": list(names)}
+        if overflow is not None:
+            term["overflowAffinities"] = [
+                {"affinityName": f"{name}-{index}", "clusterNames": list(tier)}
+                for index, tier in enumerate(overflow)
+            ]
+        self._spec["placement"].setdefault("clusterAffinities", []).append(term)
+        return self
+
+    def tolerates(self, **toleration: object) -> Self:
+        """Add a toleration, in the words of the API."""
+        self._spec["placement"].setdefault("clusterTolerations", []).append(toleration)
+        return self
+
+    def spread(self, field: str, at_least: int = 0, at_most: int = 0) -> Self:
+        """Add a spread constraint."""
+        constraint = {"spreadByField": field, "minGroups": at_least, "maxGroups": at_most}
+        self._spec["placement"].setdefault("spreadConstraints", []).append(constraint)
+        return self
+
+    def duplicated(self) -> Self:
+        """Give all replicas to every cluster."""
+        return self._strategy(replicaSchedulingType="Duplicated")
+
+    def aggregated(self) -> Self:
+        """Divide over as few clusters as possible."""
+        return self._strategy(replicaSchedulingType="Divided", replicaDivisionPreference="Aggregated")
+
+    def dynamic_weight(self) -> Self:
+        """Divide by room."""
+        return self._weighted({"dynamicWeight": "AvailableReplicas"})
+
+    def static_weights(self, **weight_by_name: int) -> Self:
+        """Divide by these weights; none at all is the same weight for everybody."""
+        if not weight_by_name:
+            return self._weighted(None)
+        rules = [
+            {"targetCluster": {"clusterNames": [name]}, "weight": weight}
+            for name, weight in weight_by_name.items()
+        ]
+        return self._weighted({"staticWeightList": rules})
+
+    def _weighted(self, preference: Mapping[str, Any] | None) -> Self:
+        return self._strategy(
+            replicaSchedulingType="Divided", replicaDivisionPreference="Weighted", weightPreference=preference
+        )
+
+    def _strategy(self, **strategy: Any) -> Self:
+        self._spec["placement"]["replicaScheduling"] = strategy
+        return self
+
+    # --- the object ---
+
+    def resource_version(self, version: str) -> Self:
+        """Set the resourceVersion."""
+        self._metadata["resourceVersion"] = version
+        return self
+
+    def condition(self, **condition: str) -> Self:
+        """Add a condition."""
+        self._status.setdefault("conditions", []).append(condition)
+        return self
+
+    def observed_generation(self, generation: int) -> Self:
+        """Set the generation that the scheduler agreed with."""
+        self._status["schedulerObservedGeneration"] = generation
+        return self
+
+    def scheduler(self, name: str) -> Self:
+        """Set the scheduler's name."""
+        self._spec["schedulerName"] = name
+        return self
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what the API server would send."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": self._kind,
+            "metadata": self._metadata,
+            "spec": self._spec,
+            "status": self._status,
+        }
+
+    def build(self) -> Binding:
+        """Return the binding."""
+        return Binding.from_manifest(self.manifest())
+
+
+def binding(name: str, *, namespace: str = "default") -> BindingBuilder:
+    """Start the binding of a Deployment; with an empty namespace a ClusterResourceBinding."""
+    return BindingBuilder(name, namespace)

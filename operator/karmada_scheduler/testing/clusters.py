@@ -1,0 +1,140 @@
+"""A builder of Clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.testing.amounts import quantities
+
+SERVED_APIS: Mapping[str, Sequence[str]] = {
+    "v1": ("ConfigMap", "Secret", "Service", "Pod"),
+    "apps/v1": ("Deployment", "StatefulSet"),
+    "batch/v1": ("Job",),
+    "rbac.authorization.k8s.io/v1": ("ClusterRole",),
+}
+
+
+class ClusterBuilder:
+    """Builds a Cluster; without further words it is healthy, empty and roomy and serves ``SERVED_APIS``."""
+
+    def __init__(self, name: str) -> None:
+        self._metadata: dict[str, Any] = {"name": name, "uid": f"uid-{name}", "generation": 1, "labels": {}}
+        self._spec: dict[str, Any] = {"syncMode": "Push"}
+        self._status: dict[str, Any] = {
+            "apiEnablements": [],
+            "conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "CompleteAPIEnablements", "status": "True"},
+            ],
+        }
+        self.serves(SERVED_APIS).room(cpu=1000, memory="1000Gi", pods=1000)
+
+    def provider(self, name: str) -> Self:
+        """Set the provider."""
+        self._spec["provider"] = name
+        return self
+
+    def region(self, name: str) -> Self:
+        """Set the region."""
+        self._spec["region"] = name
+        return self
+
+    def zones(self, *names: str) -> Self:
+        """Set the zones."""
+        self._spec["zones"] = list(names)
+        return self
+
+    def labels(self, **labels: str) -> Self:
+        """Add labels whose keys are Python names."""
+        self._metadata["labels"] |= labels
+        return self
+
+    def label(self, key: str, value: str = "") -> Self:
+        """Add a label."""
+        self._metadata["labels"][key] = value
+        return self
+
+    def taint(self, written: str) -> Self:
+        """Add a taint as kubectl writes it: ``key=value:effect`` or ``key:effect``."""
+        left, _, effect = written.partition(":")
+        key, _, value = left.partition("=")
+        taint = {"key": key, "value": value, "effect": effect}
+        self._spec.setdefault("taints", []).append({name: text for name, text in taint.items() if text})
+        return self
+
+    def serves(self, kinds_by_version: Mapping[str, Sequence[str]], *, complete: bool = True) -> Self:
+        """Replace the list of APIs."""
+        self._status["apiEnablements"] = [
+            {
+                "groupVersion": version,
+                "resources": [{"name": f"{kind.lower()}s", "kind": kind} for kind in kinds],
+            }
+            for version, kinds in kinds_by_version.items()
+        ]
+        self._status["conditions"][1]["status"] = "True" if complete else "False"
+        return self
+
+    def room(self, *, pods: object = 1000, **amounts: object) -> Self:
+        """Set what is allocatable, and nothing allocated: ``room(cpu=4, memory="8Gi")``."""
+        allocatable = {"pods": str(pods)} | quantities(amounts)
+        self._status["resourceSummary"] = {"allocatable": allocatable}
+        return self
+
+    def allocatable(self, amounts: Mapping[str, object]) -> Self:
+        """Replace what is allocatable."""
+        return self._summary("allocatable", amounts)
+
+    def allocated(self, amounts: Mapping[str, object]) -> Self:
+        """Replace what is allocated."""
+        return self._summary("allocated", amounts)
+
+    def allocating(self, amounts: Mapping[str, object]) -> Self:
+        """Replace what is about to be allocated."""
+        return self._summary("allocating", amounts)
+
+    def _summary(self, part: str, amounts: Mapping[str, object]) -> Self:
+        self._status["resourceSummary"][part] = quantities(amounts)
+        return self
+
+    def without_summary(self) -> Self:
+        """Make it one whose status collector has not reported yet."""
+        del self._status["resourceSummary"]
+        return self
+
+    def grade(self, grade: int, *, nodes: int | None, **minimums: object) -> Self:
+        """Add a resource model and, unless that is None, how many nodes of it there are."""
+        ranges = [{"name": name, "min": str(amount), "max": str(amount)} for name, amount in minimums.items()]
+        self._spec.setdefault("resourceModels", []).append({"grade": grade, "ranges": ranges})
+        return self if nodes is None else self.nodes(grade, nodes)
+
+    def nodes(self, grade: int, count: int) -> Self:
+        """Report nodes of a grade."""
+        summary = self._status["resourceSummary"]
+        summary.setdefault("allocatableModelings", []).append({"grade": grade, "count": count})
+        return self
+
+    def deleting(self) -> Self:
+        """Mark it as being deleted."""
+        self._metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        return self
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what the API server would send."""
+        return {
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": self._metadata,
+            "spec": self._spec,
+            "status": self._status,
+        }
+
+    def build(self) -> Cluster:
+        """Return the cluster."""
+        return Cluster.from_manifest(self.manifest())
+
+
+def cluster(name: str) -> ClusterBuilder:
+    """Start a cluster."""
+    return ClusterBuilder(name)

@@ -1,0 +1,113 @@
+"""Decisions about what the builders build, and what plugins are handed on the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core import schedule
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Cycle, FilterContext, Framework, Peers, Plugin, ScoreContext, Snapshot
+from karmada_scheduler.testing.bindings import BindingBuilder
+from karmada_scheduler.testing.clusters import ClusterBuilder
+from karmada_scheduler_plugins.registry import in_tree
+
+
+def snapshot(*clusters: ClusterBuilder | Cluster) -> Snapshot:
+    """Take a snapshot of clusters."""
+    return Snapshot.of(each.build() if isinstance(each, ClusterBuilder) else each for each in clusters)
+
+
+def framework(
+    *plugins: Plugin, gates: FeatureGates | None = None, select: Iterable[str] = ("*",)
+) -> Framework:
+    """Build the in-tree plugins that ``--plugins`` would select, followed by these."""
+    registry = in_tree(gates or FeatureGates()).select(select).registry
+    for plugin in plugins:
+        registry.register(plugin.name, lambda plugin=plugin: plugin)  # type: ignore[misc]
+    return Framework.build(registry)
+
+
+def gates(**settings: bool) -> FeatureGates:
+    """Switch feature gates on or off."""
+    return FeatureGates(settings)
+
+
+class Group:
+    """Bindings that share groups, as WorkloadAffinity sees them."""
+
+    def __init__(self, *listed: BindingBuilder, assigning: Sequence[BindingBuilder] = ()) -> None:
+        self._listed = [each.build() for each in listed]
+        self._assigning = {each.key: each for each in (builder.build() for builder in assigning)}
+
+    def in_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Look an affinity group up."""
+        return [each for each in self._listed if _groups(each)[0] == group]
+
+    def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Look an anti-affinity group up."""
+        return [each for each in self._listed if _groups(each)[1] == group]
+
+    def assigning(self, key: BindingKey) -> Binding | None:
+        """Return our last write of a binding."""
+        return self._assigning.get(key)
+
+
+def _groups(binding: Binding) -> tuple[str, str]:
+    groups = binding.spec.workload_affinity_groups
+    return (groups.affinity_group, groups.anti_affinity_group) if groups else ("", "")
+
+
+def filter_context(
+    binding: BindingBuilder,
+    cluster: ClusterBuilder,
+    *,
+    affinity_name: str | None = None,
+    peers: Peers | None = None,
+) -> FilterContext:
+    """Make what a filter plugin is handed for one cluster."""
+    return FilterContext(_cycle(binding, affinity_name, peers), cluster.build())
+
+
+def score_context(binding: BindingBuilder, cluster: ClusterBuilder) -> ScoreContext:
+    """Make what a score plugin is handed for one cluster."""
+    return ScoreContext(_cycle(binding, None, None), cluster.build())
+
+
+def _cycle(builder: BindingBuilder, affinity_name: str | None, peers: Peers | None) -> Cycle:
+    built = builder.build()
+    name = built.status.scheduler_observing_affinity_name if affinity_name is None else affinity_name
+    return Cycle(built, built.spec.placement or Placement(), name, peers=peers)
+
+
+def decide(
+    binding: BindingBuilder,
+    *clusters: ClusterBuilder,
+    gates: FeatureGates | None = None,
+    plugins: Framework | None = None,
+    empty_workload_propagation: bool = False,
+    assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
+    peers: Peers | None = None,
+) -> Decision:
+    """Decide where a binding goes, with the in-tree plugins and the built-in estimator."""
+    gates = gates or FeatureGates()
+    return schedule.decide(
+        binding.build(),
+        snapshot(*clusters),
+        framework=plugins or framework(gates=gates),
+        estimators=[GeneralEstimator(gates)],
+        gates=gates,
+        empty_workload_propagation=empty_workload_propagation,
+        assumed=assumed or {},
+        peers=peers,
+    )
+
+
+def placed(decision: Decision) -> dict[str, int]:
+    """Return where a decision puts a binding, in the order in which it is written."""
+    assert decision.error is None, f"not scheduled: {decision.error}"
+    return {target.name: target.replicas for target in decision.targets or ()}
