@@ -136,3 +136,7 @@ def test_the_quick_start_never_gives_a_seat_too_many() -> None:
         seats, descending = random_.randint(0, 60), random_.random() < 0.5
         given = webster.allocate(seats, votes, descending_names=descending)
         assert given == one_by_one(seats, votes, descending_names=descending), (seats, votes, descending)
+
+
+def test_votes_below_zero_get_nothing_and_cost_nothing() -> None:
+    assert webster.allocate(2_000_000_000, {"a": -5, "b": 7, "c": 0}) == {"a": 0, "b": 2_000_000_000, "c": 0}
