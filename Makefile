@@ -65,6 +65,10 @@ controlplane: install ## start a real Karmada control plane and keep it until Ct
 demo: install ## two schedulers side by side on a real control plane (ARGS=--keep to look around)
 	@exec $(BIN)/python -m tests.controlplane.demo $(ARGS)
 
+.PHONY: fuzz-loop
+fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
+	@exec $(BIN)/python -m tests.fuzz_loop $(ARGS)
+
 .PHONY: test
 test: binaries ## every test, those on the real control plane included
 	$(BIN)/pytest -q

@@ -22,6 +22,7 @@ from .state import State
 ORDER = "another order of the clusters of an Aggregated division"
 SETTLED = "no new lastScheduledTime where nothing changed"
 OBSERVED = "an unclaimed binding's observed generation up to date"
+ON_THE_WAY = "no new lastScheduledTime where nothing changed at first and then nothing fitted"
 FIELDS = ("inputs", "clusters", "applied", "condition", "observed", "term")
 
 
@@ -48,6 +49,8 @@ class Comparison:
         began: dt.datetime,
         before: tuple[Mapping[Key, State], Mapping[Key, State]],
         after: tuple[Mapping[Key, State], Mapping[Key, State]],
+        *,
+        in_phases: bool = False,
     ) -> list[Difference]:
         """Compare all bindings after a step.
 
@@ -55,6 +58,7 @@ class Comparison:
             began: When the step began.
             before: The states of upstream and ours at rest before the step.
             after: The same after it.
+            in_phases: Whether the step woke schedulers more than once: itself, and by what controllers did.
         """
         upstream, ours = after
         found = []
@@ -67,7 +71,9 @@ class Comparison:
             if "Aggregated" in mine.inputs:
                 self.aggregated.add(key)
             found += self._fields(key, theirs, mine)
-            found += self._time(key, began, (before[0].get(key), theirs), (before[1].get(key), mine))
+            found += self._time(
+                key, began, (before[0].get(key), theirs), (before[1].get(key), mine), in_phases=in_phases
+            )
         for key in {*before[0], *before[1]} - {*upstream, *ours}:
             self.aggregated.discard(key)
         return found
@@ -95,6 +101,8 @@ class Comparison:
         began: dt.datetime,
         upstream: tuple[State | None, State],
         ours: tuple[State | None, State],
+        *,
+        in_phases: bool,
     ) -> list[Difference]:
         """Compare whether lastScheduledTime moved; it has whole seconds, so within one it cannot be told."""
         theirs, mine = moved(began, *upstream), moved(began, *ours)
@@ -105,6 +113,14 @@ class Comparison:
             return []
         if theirs and is_as_it_was(*ours) and as_it_was_upstream(*upstream):
             self.freedoms[SETTLED] += 1
+            return []
+        if (
+            theirs
+            and in_phases
+            and _is_always_decided(upstream[1])
+            and not (upstream[1].fits or ours[1].fits)
+        ):
+            self.freedoms[ON_THE_WAY] += 1
             return []
         return [Difference(key, "lastScheduledTime moved", theirs, mine)]
 
@@ -121,7 +137,7 @@ def moved(began: dt.datetime, before: State | None, after: State) -> bool | None
 
 def is_as_it_was(before: State | None, after: State) -> bool:
     """Tell whether ours left a scheduled binding as it was: not one write, as the generation shows too."""
-    return _same(before, after, "time") and after.condition is not None and after.condition[0] == "True"
+    return _same(before, after, "time") and after.fits
 
 
 def as_it_was_upstream(before: State | None, after: State) -> bool:

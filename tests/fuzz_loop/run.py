@@ -177,7 +177,7 @@ class Game:
             return found
 
         upstream, ours = self._both(one)
-        differences, after = self._compared(began, upstream, ours)
+        differences, after = self._compared(step, began, upstream, ours)
         for _ in range(SECOND_LOOKS):
             if not differences:
                 break
@@ -186,7 +186,7 @@ class Game:
             upstream, ours = self._both(
                 lambda plane: plane.rest(step.taken, through_clusters=True, patient=True)
             )
-            differences, after = self._compared(began, upstream, ours)
+            differences, after = self._compared(step, began, upstream, ours)
         before, self._before = self._before, after
         self._model.saw(upstream, ours)
         self.report.compared += len(after[0])
@@ -210,13 +210,13 @@ class Game:
         return plane.rest(step.taken, patient=step.patient)
 
     def _compared(
-        self, began: dt.datetime, upstream: Bindings, ours: Bindings
+        self, step: Step, began: dt.datetime, upstream: Bindings, ours: Bindings
     ) -> tuple[list[Difference], tuple[Mapping[Key, State], Mapping[Key, State]]]:
         after = (
             {key: state_of(item) for key, item in upstream.items()},
             {key: state_of(item) for key, item in ours.items()},
         )
-        return self._comparison.of(began, self._before, after), after
+        return self._comparison.of(began, self._before, after, in_phases=step.patient), after
 
     def _both(self, act: Callable[[Plane], T]) -> tuple[T, T]:
         first, second = self._pool.map(act, self._planes)

@@ -46,6 +46,11 @@ class State:
         return self.condition is not None and self.condition[1] in RETRIED
 
     @property
+    def fits(self) -> bool:
+        """Whether the last attempt succeeded."""
+        return self.condition is not None and self.condition[0] == "True"
+
+    @property
     def is_claimed(self) -> bool:
         """Whether a policy claims it, so that schedulers mind its changes."""
         return bool(json.loads(self.inputs)["claims"])

@@ -1,0 +1,19 @@
+"""A short game of tests/fuzz_loop: the same random changes under karmada-scheduler and under ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.fuzz_loop.run import game
+
+SEED, STEPS = 5, 40
+
+
+def test_both_schedulers_react_alike_to_the_same_random_changes(tmp_path: Path) -> None:
+    with game(tmp_path, seed=SEED, say=print) as made:
+        report = made.play(STEPS)
+    assert report.found is None, (
+        f"{report.found}\nagain: python -m tests.fuzz_loop --steps {STEPS} --seed {SEED}"
+    )
+    assert report.steps.total() > STEPS
+    assert len(report.steps) > 15, "the game has become monotonous"
