@@ -22,12 +22,12 @@ class Backlog:
     def path(self) -> str:
         return f"{WORK}/namespaces/{self.namespace}/resourcebindings"
 
-    def create(self, numbers: range) -> None:
+    def create(self, numbers: range, *, priority: int = 0) -> None:
         """Create bindings; each asks for 3 replicas, divided by free room."""
         with ThreadPoolExecutor(_WRITERS) as pool:
-            list(pool.map(lambda number: self.plane.client.create(self._manifest(number)), numbers))
+            list(pool.map(lambda number: self.plane.client.create(self._manifest(number, priority)), numbers))
 
-    def _manifest(self, number: int) -> Object:
+    def _manifest(self, number: int, priority: int) -> Object:
         name = f"work-{number}"
         return {
             "apiVersion": "work.karmada.io/v1alpha2",
@@ -46,6 +46,7 @@ class Backlog:
                     "uid": f"uid-{number}",
                 },
                 "replicas": 3,
+                "schedulePriority": {"priority": priority},
                 "replicaRequirements": {"resourceRequest": {"cpu": "1m"}},
                 "schedulerName": self.scheduler,
                 "placement": {

@@ -57,7 +57,9 @@ def test_what_was_deleted_in_a_gap_that_ends_with_410_gone_is_noticed(
         controlplane.client.delete(gone.deployment_path)
         controlplane.client.delete(f"{CLUSTERS}/ghost")
         controlplane.wait_for(
-            lambda: controlplane.client.find(f"{CLUSTERS}/ghost") is None, "the cluster to be gone", timeout=90
+            lambda: controlplane.client.find(f"{CLUSTERS}/ghost") is None,
+            "the cluster to be gone",
+            timeout=90,
         )
         controlplane.wait_for(
             lambda: controlplane.client.find(gone.binding_path) is None, "the binding to be gone", timeout=60

@@ -1,0 +1,38 @@
+"""Priorities: behind the gate, what is urgent goes first."""
+
+from __future__ import annotations
+
+import json
+
+from tests.controlplane import ControlPlane
+from tests.e2e.backlog import Backlog
+from tests.e2e.conftest import StartScheduler
+
+
+def test_of_bindings_that_wait_the_urgent_ones_are_scheduled_first(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    backlog = Backlog(controlplane, namespace, "by-priority")
+    backlog.create(range(40))
+    backlog.create(range(40, 45), priority=1000)
+    backlog.create(range(45, 50), priority=-1)
+    user = "by-priority"
+    scheduler = start_scheduler(
+        "--feature-gates=PriorityBasedScheduling=true", "--max-in-flight=1", name=user
+    )
+    backlog.wait_placed(50, timeout=60)
+
+    assert controlplane.audit_log is not None
+    order = [
+        int(entry["objectRef"]["name"].removeprefix("work-"))
+        for entry in map(json.loads, controlplane.audit_log.read_text().splitlines())
+        if entry.get("stage") == "ResponseComplete"
+        and entry["user"]["username"] == user
+        and entry["verb"] == "patch"
+        and entry["objectRef"].get("namespace") == namespace
+        and entry["objectRef"]["resource"] == "resourcebindings"
+        and "subresource" not in entry["objectRef"]
+    ]
+    assert set(order[:5]) == set(range(40, 45))
+    assert set(order[-5:]) == set(range(45, 50))
+    assert 'scheduler_pending_bindings{queue="active"} 0.0' in scheduler.scrape()

@@ -1,0 +1,41 @@
+"""Nothing secret is logged, however much is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.controlplane import ControlPlane, karmada
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.workload import Workload, named
+
+API = "/api/v1/namespaces/karmada-system/serviceaccounts"
+
+
+def test_a_token_works_and_is_never_logged(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
+) -> None:
+    client = controlplane.client
+    metadata = {"name": "tokened", "namespace": "karmada-system"}
+    client.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    user = "system:serviceaccount:karmada-system:tokened"
+    for manifest in karmada.scheduler_roles(user, lease="tokened"):
+        client.apply(manifest)
+    answer = client.request(
+        "POST",
+        f"{API}/tokened/token",
+        body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+    )
+    token = answer.json()["status"]["token"]
+    raw = controlplane.kubectl("config", "view", "--raw", "-o", "json")
+    config = json.loads(raw)
+    config["users"] = [{"name": entry["name"], "user": {"token": token}} for entry in config["users"]]
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    kubeconfig.chmod(0o600)
+
+    scheduler = start_scheduler("--v=10", lease="tokened", kubeconfig=kubeconfig)
+    Workload(controlplane, namespace).create(named("sim-a1"), replicas=1).wait_placed({"sim-a1": 1})
+    assert token not in scheduler.log
+    assert token.split(".")[2] not in scheduler.log
+    assert "PRIVATE KEY" not in scheduler.log
