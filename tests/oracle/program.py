@@ -8,6 +8,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,18 +52,21 @@ def _build(folder: Path) -> None:
         go = golang.find(wanted=golang.wanted_version(TOOLS / "go.mod"), cache=folder.parent, say=say)
     except golang.GoError as error:
         raise BuildError(str(error)) from error
-    unfinished = Path(f"{folder}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
-    command = [str(go.executable), "build", *BUILD_FLAGS, "-o", str(unfinished / "oracle"), "./oracle"]
-    answer = subprocess.run(
-        command, cwd=TOOLS, env=go.environment(), capture_output=True, text=True, check=False
-    )
-    if answer.returncode != 0:
-        raise BuildError(
-            f"`{' '.join(command)}` in {TOOLS} ended with status {answer.returncode}:\n{answer.stderr[-3000:]}"
+    unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        command = [str(go.executable), "build", *BUILD_FLAGS, "-o", str(unfinished / "oracle"), "./oracle"]
+        answer = subprocess.run(
+            command, cwd=TOOLS, env=go.environment(), capture_output=True, text=True, check=False
         )
-    unfinished.rename(folder)
+        if answer.returncode != 0:
+            raise BuildError(
+                f"`{' '.join(command)}` in {TOOLS} ended with status {answer.returncode}:\n"
+                f"{answer.stderr[-3000:]}"
+            )
+        if not folder.is_dir():  # somebody else may have built it meanwhile
+            unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 class Oracle:
