@@ -49,6 +49,10 @@ conformance: install ## replay what karmada-scheduler really decided (ARGS=world
 CASES ?= 10000
 SEED  ?= 1
 
+.PHONY: record
+record: binaries ## record what the real karmada-scheduler does with a random world (SEED=1 OUT=FILE ARGS=--help)
+	@$(BIN)/python -m tests.conformance.record --seed $(SEED) --out $(or $(OUT),tests/conformance/worlds/world-$(SEED).json.gz) $(ARGS)
+
 .PHONY: fuzz
 fuzz: install ## generated cases before our core and the real Go core (CASES=10000 SEED=1 ARGS=--features)
 	@$(BIN)/python -m tests.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)

@@ -1,15 +1,18 @@
-"""Replay the recorded worlds: ``python -m tests.conformance [WORLD...]``."""
+"""Replay the recorded worlds: ``python -m tests.conformance [WORLD or FILE...]``."""
 
 from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 from tests.conformance.replay import WORLDS, World
 
 
 def main(names: list[str]) -> int:
-    paths = [path for path in WORLDS if not names or any(name in path.name for name in names)]
+    files = [Path(name) for name in names if Path(name).is_file()]
+    parts = [name for name in names if not Path(name).is_file()]
+    paths = [path for path in WORLDS if not names or any(part in path.name for part in parts)] + files
     if not paths:
         print(f"no recorded world matches {' '.join(names)}", file=sys.stderr)
         return 2

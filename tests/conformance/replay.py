@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from karmada_scheduler import triggers
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.placement import AGGREGATED
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, ManifestError
+from karmada_scheduler.api.placement import AGGREGATED, Placement
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType, classify
@@ -21,7 +23,10 @@ from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Framework, Snapshot
 from karmada_scheduler_plugins.registry import in_tree
+from tests.conformance import recording
 
+AVOID: Final = ScheduleType.AVOID
+SCHEDULER_NAMES: Final = frozenset({"default-scheduler"})
 WORLDS = sorted((Path(__file__).parent / "worlds").glob("world-*.json.gz"))
 
 State = Mapping[str, Any]
@@ -90,9 +95,10 @@ class World:
         terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
         for case in self.cases:
             binding = Binding.from_manifest(case["binding"])
-            kind = classify(binding, terminating=terminating, gates=self.gates)
+            responsible = triggers.is_responsible(binding, SCHEDULER_NAMES)
+            read = as_upstream_reads(binding)
             decision = None
-            if kind.type is not ScheduleType.AVOID:
+            if responsible and classify(read, terminating=terminating, gates=self.gates).type is not AVOID:
                 decision = decide(
                     binding,
                     snapshot,
@@ -102,7 +108,7 @@ class World:
                     empty_workload_propagation=self.empty_workload_propagation,
                 )
             ordered = not _is_aggregated(binding)
-            ours = _comparable(settled_state(binding, decision), ordered=ordered)
+            ours = _comparable(settled_state(binding, decision, responsible=responsible), ordered=ordered)
             recorded = tuple(_comparable(outcome, ordered=ordered) for outcome in case["outcomes"])
             if ours not in recorded:
                 yield Difference(case["name"], ours, recorded)
@@ -110,8 +116,27 @@ class World:
                 yield Difference(case["name"], {"events": missing}, ({"events": case["events"]},))
 
 
-def settled_state(binding: Binding, decision: Decision | None) -> State:
-    """Return what the binding comes to once a decision (None: there was nothing to do) is written."""
+def as_upstream_reads(binding: Binding) -> Binding:
+    """Return the binding as upstream takes it when it asks whether there is anything to do.
+
+    An annotation that cannot be read counts as unchanged there and as changed here, on purpose.
+    """
+    try:
+        binding.applied_placement  # noqa: B018 (whether it can be read is the question)
+    except ManifestError:
+        text = (binding.spec.placement or Placement()).to_json()
+        return replace(binding, annotations={**binding.annotations, APPLIED_PLACEMENT_ANNOTATION: text})
+    return binding
+
+
+def settled_state(binding: Binding, decision: Decision | None, *, responsible: bool = True) -> State:
+    """Return what the binding comes to once a decision is written.
+
+    Args:
+        binding: As it was.
+        decision: None if there was nothing to do.
+        responsible: Whether the binding is the scheduler's at all; if not, it is left alone.
+    """
     targets, applied = binding.spec.clusters, binding.applied_placement_json
     status = binding.status
     conditions = [dict(each) for each in status.conditions]
@@ -124,15 +149,15 @@ def settled_state(binding: Binding, decision: Decision | None) -> State:
         conditions = [each for each in conditions if each.get("type") != "Scheduled"] + [written]
         name = name if decision.affinity_name is None else decision.affinity_name
     observed = status.scheduler_observed_generation
-    scheduled = decision is None or decision.is_success
+    scheduled = responsible and (decision is None or decision.is_success)
     generation = binding.generation + (targets != binding.spec.clusters)
     if scheduled:
         observed = generation
     return {
         "clusters": [{"name": target.name, "replicas": target.replicas} for target in targets],
-        "appliedPlacement": json.loads(applied) if applied else None,
+        "appliedPlacement": recording.applied_placement(applied),
         "conditions": conditions,
-        "observedGeneration": "none" if not observed else "current" if observed == generation else "older",
+        "observedGeneration": recording.observed_generation(observed, generation),
         "schedulerObservingAffinityName": name or None,
         "lastScheduledTimeChanged": decision is not None and decision.is_success,
     }
