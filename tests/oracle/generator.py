@@ -59,7 +59,6 @@ EXTREME = (
     "100000Gi", "99999999999Ki", "1P", "9P", "1E", "9.2e15", "1e15", "1e18", "9223372036854775807", "999999999999999999",
     "9300000000000000", "10P", "93e14", "12345678901234567890", "1e19", "1.5Pi", "7e18", "5E", "4Ei", "2e9", "3e9",
 )  # fmt: skip
-NEGATIVE = ("-1", "-500m", "-1Gi", "-1.5Gi", "-20Gi", "-0.5")
 RESOURCES = (
     "cpu", "cpu", "cpu", "memory", "memory", "memory", "nvidia.com/gpu", "ephemeral-storage", "pods", "foo",
     "hugepages-2Mi", "requests.example.com/a", "kubernetes.io/b", "attachable-volumes-x",
@@ -233,6 +232,14 @@ def _quantity(dice: Dice, temper: Temper, usual: Sequence[str]) -> str:
     return dice.pick(usual)
 
 
+def _pods(dice: Dice, temper: Temper, usual: Sequence[str]) -> str:
+    """Draw a number of pods, below 2**31 unless the world is vast."""
+    text = _quantity(dice, temper, usual)
+    if temper.vast or (text not in EXTREME and text != "5.0Gi"):
+        return text
+    return dice.pick(("-1", "-500m", "-0.5", "0"))
+
+
 def _usual(resource: str) -> Sequence[str]:
     if resource == "cpu":
         return CPU
@@ -375,17 +382,16 @@ def _summary(dice: Dice, temper: Temper, models: Sequence[Manifest]) -> Manifest
     summary: Manifest = {}
     present = [name for name in usual if dice.chance(0.97 if name in {"cpu", "memory", "pods"} else 0.3)]
     allocatable = {name: _quantity(dice, temper, usual[name]) for name in present}
-    if not temper.vast and "pods" in allocatable:
-        calm = replace(temper, extreme=0.0)
-        allocatable["pods"] = (
-            dice.pick(NEGATIVE) if dice.chance(temper.extreme) else _quantity(dice, calm, usual["pods"])
-        )
+    if "pods" in allocatable:
+        allocatable["pods"] = _pods(dice, temper, usual["pods"])
     if allocatable or dice.chance(temper.tiny):
         summary["allocatable"] = allocatable
     for part, share in (("allocated", 0.6), ("allocating", 0.25)):
         if dice.chance(share):
             summary[part] = {
-                name: _quantity(dice, temper, _used(dice, name, room)) for name in usual if dice.chance(share)
+                name: (_pods if name == "pods" else _quantity)(dice, temper, _used(dice, name, room))
+                for name in usual
+                if dice.chance(share)
             }
     if models and dice.chance(0.9):
         grades = [model["grade"] for model in models]
