@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.conformance import starts
+from tests.conformance import random_world, starts
 from tests.conformance.starts import APPLIED_PLACEMENT
 
-WORLD = starts.world(7, clusters=10, bindings=1500)
+WORLD = random_world.world(7, clusters=10, bindings=1500)
 
 
 def annotation(binding: starts.Manifest) -> str | None:
@@ -16,8 +16,8 @@ def annotation(binding: starts.Manifest) -> str | None:
 
 
 def test_equal_seeds_give_equal_worlds_and_others_do_not() -> None:
-    assert starts.world(7, clusters=10, bindings=1500) == WORLD
-    assert starts.world(8, clusters=10, bindings=1500) != WORLD
+    assert random_world.world(7, clusters=10, bindings=1500) == WORLD
+    assert random_world.world(8, clusters=10, bindings=1500) != WORLD
 
 
 def test_a_world_has_as_many_clusters_and_bindings_as_asked_for_with_names_of_their_own() -> None:
@@ -27,7 +27,7 @@ def test_a_world_has_as_many_clusters_and_bindings_as_asked_for_with_names_of_th
 
 @pytest.mark.parametrize("clusters", [3, 5, 40])
 def test_a_world_has_clusters_that_leave_and_clusters_that_stay(clusters: int) -> None:
-    fleet = starts.world(1, clusters=clusters, bindings=0).clusters
+    fleet = random_world.world(1, clusters=clusters, bindings=0).clusters
     leaving = [cluster for cluster in fleet if "deletionTimestamp" in cluster["metadata"]]
     assert 0 < len(leaving) < clusters
 
@@ -37,7 +37,7 @@ def test_no_placement_ends_the_process_of_upstream() -> None:
 
 
 def test_most_bindings_divide_their_replicas_so_that_the_rules_on_whether_to_schedule_decide() -> None:
-    dividing = [binding for binding in WORLD.bindings if starts._divides(binding["spec"]["placement"])]
+    dividing = [binding for binding in WORLD.bindings if starts.is_divided(binding["spec"]["placement"])]
     assert len(dividing) > 0.7 * len(WORLD.bindings)
 
 
@@ -51,7 +51,7 @@ def test_most_bindings_divide_their_replicas_so_that_the_rules_on_whether_to_sch
             300,
             id="annotation equal",
         ),
-        pytest.param(lambda b: annotation(b) in starts._UNREADABLE, 50, id="annotation unreadable"),
+        pytest.param(lambda b: annotation(b) in starts.UNREADABLE, 50, id="annotation unreadable"),
         pytest.param(lambda b: "unknownField" in (annotation(b) or ""), 20, id="unknown field"),
         pytest.param(lambda b: "renamed" in (annotation(b) or ""), 5, id="a term renamed"),
         pytest.param(lambda b: "former" in (annotation(b) or ""), 5, id="a term too many"),

@@ -1,0 +1,23 @@
+"""The recorder on a control plane of its own, and the replay of what it recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import __main__ as replay
+from tests.conformance import record
+
+
+def test_what_karmada_scheduler_did_with_a_random_world_is_recorded_and_ours_does_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "world.json.gz"
+    world = ["--seed=2", "--clusters=5", "--bindings=20", "--runs=2"]
+
+    assert record.main([*world, f"--out={out}", f"--folder={tmp_path / 'plane'}"]) == 0, (
+        capsys.readouterr().err
+    )
+    assert replay.main([str(out)]) == 0, capsys.readouterr().out
+    assert "5 clusters" in capsys.readouterr().out
