@@ -6,7 +6,6 @@ The only module that knows all others, and the only one that reads clocks and ma
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import gc
 import logging
 import signal
@@ -35,7 +34,7 @@ from karmada_scheduler.resync import Resync
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
 from karmada_scheduler.server import Server
-from karmada_scheduler.watch import KopfWatch, Login
+from karmada_scheduler.watch import KopfWatch
 from karmada_scheduler_plugins.registry import in_tree
 
 log = logging.getLogger(__name__)
@@ -174,13 +173,10 @@ class _App:
                 resync.request(kind)
             self._intake.saw(kind, event, manifest)
 
-        async def login() -> Login:
-            return Login(**dataclasses.asdict(await connection.credentials()))
-
         self._watch = KopfWatch(
             WATCHED,
             sink,
-            login=login,
+            login=connection.credentials,
             before_start=resync.wait_until_served,
             after_start=self._take_signals,
         )

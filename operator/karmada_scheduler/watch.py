@@ -17,11 +17,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import kopf
+
+from karmada_scheduler.client.connection import Credentials
+from karmada_scheduler.client.karmada import Resource
 
 log = logging.getLogger(__name__)
 
@@ -31,43 +33,6 @@ Sink = Callable[[str, str | None, Mapping[str, Any]], None]
 _BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _TOKEN_LIFE: Final = timedelta(minutes=5)
-
-
-class Watched(Protocol):
-    """A kind to watch."""
-
-    @property
-    def group(self) -> str:
-        """Its API group."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Its version."""
-        ...
-
-    @property
-    def plural(self) -> str:
-        """Its name in URLs."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """Its kind."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
-    """Credentials that are valid now."""
-
-    server: str
-    ca_path: str | None
-    certificate_path: str | None
-    private_key_path: str | None
-    token: str | None
-    insecure: bool
-    proxy_url: str | None
 
 
 class _Endless:
@@ -97,10 +62,10 @@ class KopfWatch:
 
     def __init__(
         self,
-        resources: Sequence[Watched],
+        resources: Sequence[Resource],
         sink: Sink,
         *,
-        login: Callable[[], Awaitable[Login]],
+        login: Callable[[], Awaitable[Credentials]],
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
     ) -> None:

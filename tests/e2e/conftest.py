@@ -19,6 +19,7 @@ from tests.controlplane import ControlPlane, binaries
 from tests.controlplane.fleet import real_members, simulated_members
 from tests.controlplane.ours import Scheduler
 from tests.controlplane.ours import start_scheduler as start
+from tests.e2e.workload import Workload
 
 HERE = Path(__file__).parent
 StartScheduler = Callable[..., Scheduler]
@@ -77,6 +78,12 @@ def namespace(controlplane: ControlPlane, request: pytest.FixtureRequest) -> Ite
     controlplane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     controlplane.client.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def web(controlplane: ControlPlane, namespace: str) -> Workload:
+    """A workload called web, not created yet."""
+    return Workload(controlplane, namespace)
 
 
 @pytest.fixture

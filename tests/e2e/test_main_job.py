@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane import ControlPlane, Object
 from tests.controlplane.demo_objects import CASES
 from tests.e2e.conftest import StartScheduler
@@ -19,11 +17,6 @@ from tests.e2e.workload import (
     named,
     placed,
 )
-
-
-@pytest.fixture
-def web(controlplane: ControlPlane, namespace: str) -> Workload:
-    return Workload(controlplane, namespace)
 
 
 def test_three_policies_are_scheduled_by_the_scheduler_that_each_names(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from tests.controlplane import ControlPlane, Object
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import (
@@ -22,11 +20,6 @@ from tests.e2e.workload import (
 )
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
-
-
-@pytest.fixture
-def web(controlplane: ControlPlane, namespace: str) -> Workload:
-    return Workload(controlplane, namespace)
 
 
 def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(

@@ -21,11 +21,6 @@ QUICK = (
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 
 
-@pytest.fixture
-def web(controlplane: ControlPlane, namespace: str) -> Workload:
-    return Workload(controlplane, namespace)
-
-
 def holder(plane: ControlPlane, lease: str) -> str:
     found = plane.client.find(f"{LEASES}/{lease}")
     return str(found["spec"].get("holderIdentity") or "") if found else ""

@@ -7,8 +7,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from tests.controlplane import ControlPlane
 from tests.controlplane.ours import Scheduler
 from tests.e2e.conftest import StartScheduler
@@ -16,11 +14,6 @@ from tests.e2e.workload import DUPLICATED, Workload, labelled, placed
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 ALONE = "--leader-elect=false"
-
-
-@pytest.fixture
-def web(controlplane: ControlPlane, namespace: str) -> Workload:
-    return Workload(controlplane, namespace)
 
 
 @contextmanager

@@ -8,8 +8,9 @@ import kopf
 import pytest
 
 from karmada_scheduler import watch as module
+from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import WATCHED
-from karmada_scheduler.watch import KopfWatch, Login
+from karmada_scheduler.watch import KopfWatch
 
 
 class World:
@@ -27,8 +28,8 @@ class World:
             after_start=self._start,
         )
 
-    async def _login(self) -> Login:
-        return Login(
+    async def _login(self) -> Credentials:
+        return Credentials(
             server="https://127.0.0.1:1",
             ca_path=None,
             certificate_path=None,
