@@ -112,6 +112,12 @@ def test_a_fast_sum_that_overflows_becomes_a_big_decimal() -> None:
     assert (Quantity(MAX_INT64, 3) + Quantity(1, 3)).value == 0
 
 
+def test_the_least_int64_has_no_opposite() -> None:
+    least = quantity.Quantity(-(2**63), -3)
+    assert (quantity.parse("1") - least).value == -9223372036854775
+    assert (quantity.parse("-1") - least).milli_value == 2**63 - 1000
+
+
 def test_exact_sums_keep_the_smaller_exponent() -> None:
     assert parse("1k") + parse("5m") == Quantity(1_000_005, -3)
 

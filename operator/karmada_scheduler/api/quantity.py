@@ -102,6 +102,12 @@ class Quantity:
         return Quantity(unscaled, exponent, format_, slow=True)
 
     def __sub__(self, other: Quantity) -> Quantity:
+        if other.unscaled == -(2**63) and not self.slow and not other.slow:
+            # Go's int64 has no opposite of this number: it is added as it is, unless that overflows.
+            total = _fast_sum(self, other)
+            if total is not None:
+                return Quantity(*total, self.format if self.unscaled else other.format)
+            return self + Quantity(2**63, other.exponent, other.format, slow=True)
         return self + Quantity(-other.unscaled, other.exponent, other.format, other.slow)
 
 
