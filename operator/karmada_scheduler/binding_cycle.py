@@ -14,33 +14,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.api import meta
-from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.binding_report import (
+    SCHEDULED,
+    Report,
+    ending,
+    success,
+    success_text,
+    target_manifests,
+    targets_text,
+    with_condition,
+)
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import outcome
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
 SUCCEEDED: Final = "ScheduleBindingSucceed"
 FAILED: Final = "ScheduleBindingFailed"
-SCHEDULED: Final = "Scheduled"
 
 _STATUS_TRIES: Final = 8
 _STATUS_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-_MESSAGE_LIMIT: Final = 32768
 
 
 class NotLeadingError(Exception):
@@ -102,7 +110,7 @@ class BindingCycle:
         self._throttle = throttle
         self._now = now
         self._metrics = metrics
-        self._owed: dict[BindingKey, _Report] = {}
+        self._owed: dict[BindingKey, Report] = {}
         """What statuses should say of results that were written, where the status could not be."""
 
     def has_work(self, binding: Binding, decision: Decision) -> bool:
@@ -113,7 +121,7 @@ class BindingCycle:
         if decision.error is not None or decision.failed_terms or binding.reschedule_triggered:
             return True
         return self._result(binding, decision) != ({}, None) or bool(
-            self._status_fields(binding, _success(decision), keep_time_if_settled=True)
+            self._status_fields(binding, success(decision), keep_time_if_settled=True)
         )
 
     async def bind(self, binding: Binding, decision: Decision) -> Outcome:
@@ -139,13 +147,15 @@ class BindingCycle:
         return (
             binding.generation == binding.status.scheduler_observed_generation
             and binding.key not in self._owed
+            and not _is_untold(binding)
         )
 
     async def observe(self, binding: Binding) -> Outcome:
         """Note that a binding needs nothing: bring its observed generation up to date. Never raises."""
 
         def fields(base: Binding) -> dict[str, Any]:
-            if (owed := self._owed.get(base.key)) is not None:
+            owed = success(None) if _is_untold(base) else self._owed.get(base.key)
+            if owed is not None:
                 return self._status_fields(base, owed, keep_time_if_settled=False)
             if base.generation == base.status.scheduler_observed_generation:
                 return {}
@@ -175,7 +185,7 @@ class BindingCycle:
             if decision.applied_placement != binding.applied_placement_json:
                 annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
             if decision.targets != binding.spec.clusters:
-                clusters = _target_manifests(decision.targets)
+                clusters = target_manifests(decision.targets)
         return annotations, clusters
 
     async def _write_result(self, binding: Binding, decision: Decision) -> Binding:
@@ -218,15 +228,15 @@ class BindingCycle:
         self, binding: Binding, written: Binding, decision: Decision, patch_error: ApiError | None
     ) -> Outcome:
         """Tell people and controllers how it went: Events, then the status."""
-        error, condition = _ending(decision.error, patch_error)
+        error, condition = ending(decision.error, patch_error)
         if error is None:
-            self._recorder.record(binding, NORMAL, SUCCEEDED, _success_text(binding, decision))
-            log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, _targets_text(decision))
+            self._recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))
+            log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, targets_text(decision))
         elif not decision.failed_terms or isinstance(decision.error, FitError) or decision.error is None:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
             self._recorder.record(binding, WARNING, FAILED, str(error))
         placed = patch_error is None and (error is None or decision.was_placed)
-        report = _Report(condition, decision.affinity_name if placed else None, placed=placed)
+        report = Report(condition, decision.affinity_name if placed else None, placed=placed)
         result = await self._write_status(
             written, lambda base: self._status_fields(base, report, keep_time_if_settled=False)
         )
@@ -237,7 +247,7 @@ class BindingCycle:
         self._owed.pop(binding.key, None)
         return Outcome(error, retry=outcome.retryable(error))
 
-    def _status_fields(self, base: Binding, report: _Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
+    def _status_fields(self, base: Binding, report: Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
         """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
 
         Args:
@@ -247,7 +257,7 @@ class BindingCycle:
         """
         fields: dict[str, Any] = {}
         now = meta.format_time(self._now())
-        conditions = _with_condition(base.status.conditions, report.condition, now)
+        conditions = with_condition(base.status.conditions, report.condition, now)
         if conditions is not None:
             fields["conditions"] = conditions
         if not report.placed:
@@ -316,86 +326,9 @@ class BindingCycle:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """What a status is to say.
-
-    Attributes:
-        affinity_name: The affinity term in force; None where it is not to be touched.
-        placed: Whether a place was found and written. The condition may tell of a later failure.
-    """
-
-    condition: outcome.ConditionSpec
-    affinity_name: str | None = None
-    placed: bool = False
-
-
-def _ending(
-    error: SchedulingError | None, refusal: ApiError | None
-) -> tuple[Exception | None, outcome.ConditionSpec]:
-    """Return what an attempt ended with, and the condition that says so.
-
-    Upstream joins the two errors of an attempt, and looks for a quota among them.
-    """
-    if refusal is None:
-        return error, outcome.condition_for(error)
-    if error is not None and str(error) != str(refusal):
-        joined = SchedulingError(f"[{error}, {refusal}]")
-        fits_nowhere = isinstance(error, FitError)
-        reason = outcome.NO_CLUSTER_FIT if fits_nowhere else outcome.SCHEDULER_ERROR
-        return joined, outcome.ConditionSpec("False", reason, str(joined))
-    quota = refusal.code == 403 and refusal.reason == outcome.QUOTA_EXCEEDED
-    reason = outcome.QUOTA_EXCEEDED if quota else outcome.SCHEDULER_ERROR
-    return refusal, outcome.ConditionSpec("False", reason, str(refusal))
-
-
-def _success(decision: Decision | None) -> _Report:
-    name = decision.affinity_name if decision is not None else None
-    return _Report(outcome.condition_for(None), name, placed=True)
-
-
-def _target_manifests(targets: Sequence[TargetCluster]) -> list[dict[str, Any]]:
-    """Return targets as the API wants them; a replica count of 0 is left out."""
-    return [
-        {"name": target.name, "replicas": target.replicas} if target.replicas else {"name": target.name}
-        for target in targets
-    ]
-
-
-def _targets_text(decision: Decision) -> str:
-    return ", ".join(f"{target.name}:{target.replicas}" for target in decision.targets or ())
-
-
-def _success_text(binding: Binding, decision: Decision) -> str:
-    """Return upstream's text, which has a colon after Result for a ResourceBinding only."""
-    colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
-    return f"Binding has been scheduled successfully. Result{colon} {{{_targets_text(decision)}}}"
-
-
-def _with_condition(
-    conditions: Sequence[Mapping[str, Any]], wanted: outcome.ConditionSpec, now: str
-) -> list[Mapping[str, Any]] | None:
-    """Return the conditions with the Scheduled one set, None if they are so already.
-
-    The time of the last transition moves only when the status flips.
-    """
-    new: dict[str, Any] = {
-        "type": SCHEDULED,
-        "status": wanted.status,
-        "reason": wanted.reason,
-        "message": wanted.message[:_MESSAGE_LIMIT],
-        "lastTransitionTime": now,
-    }
-    result: list[Mapping[str, Any]] = []
-    placed = False
-    for condition in conditions:
-        if condition.get("type") != SCHEDULED:
-            result.append(condition)
-            continue
-        if condition.get("status") == wanted.status:
-            new["lastTransitionTime"] = condition.get("lastTransitionTime") or now
-        if all(condition.get(field) == new[field] for field in ("status", "reason", "message")):
-            return None
-        result.append(new)
-        placed = True
-    return result if placed else [*result, new]
+def _is_untold(binding: Binding) -> bool:
+    """Tell whether a binding has a place of which its status was never told: whoever wrote it died in between."""
+    status = binding.status
+    return (
+        bool(binding.spec.clusters) and not status.last_scheduled_time and status.condition(SCHEDULED) is None
+    )

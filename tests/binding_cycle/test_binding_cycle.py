@@ -426,6 +426,20 @@ async def test_a_status_that_could_not_be_written_is_owed_and_written_later(worl
     assert world.cycle.is_observed(Binding.from_manifest(world.server.stored))
 
 
+async def test_a_place_of_which_the_status_was_never_told_is_told_although_nothing_is_to_be_done() -> None:
+    """Another scheduler wrote the result and died before it wrote the status."""
+    manifest = settled_manifest()
+    manifest["status"] = {}
+    world = World(manifest)
+    assert not world.cycle.is_observed(world.binding)
+    await world.cycle.observe(world.binding)
+    assert world.wrote == ["status"]
+    assert world.condition["reason"] == "Success"
+    assert world.server.stored["status"]["schedulerObservedGeneration"] == 3
+    assert world.server.stored["status"]["lastScheduledTime"] == "2026-01-02T03:04:05Z"
+    assert world.cycle.is_observed(Binding.from_manifest(world.server.stored))
+
+
 async def test_the_result_of_a_cluster_scoped_binding_is_told_without_a_colon() -> None:
     manifest = manifests.binding()
     manifest["kind"] = "ClusterResourceBinding"

@@ -1,0 +1,108 @@
+"""What is told of an attempt: the Scheduled condition, the text of the Event, the targets as the API wants them.
+
+Pure; ``binding_cycle`` writes it.
+
+Source: karmada v1.18.2 pkg/scheduler helper.go and event.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.core import outcome
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+
+SCHEDULED: Final = "Scheduled"
+_MESSAGE_LIMIT: Final = 32768
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a status is to say.
+
+    Attributes:
+        affinity_name: The affinity term in force; None where it is not to be touched.
+        placed: Whether a place was found and written. The condition may tell of a later failure.
+    """
+
+    condition: outcome.ConditionSpec
+    affinity_name: str | None = None
+    placed: bool = False
+
+
+def ending(
+    error: SchedulingError | None, refusal: ApiError | None
+) -> tuple[Exception | None, outcome.ConditionSpec]:
+    """Return what an attempt ended with, and the condition that says so.
+
+    Upstream joins the two errors of an attempt, and looks for a quota among them.
+    """
+    if refusal is None:
+        return error, outcome.condition_for(error)
+    if error is not None and str(error) != str(refusal):
+        joined = SchedulingError(f"[{error}, {refusal}]")
+        fits_nowhere = isinstance(error, FitError)
+        reason = outcome.NO_CLUSTER_FIT if fits_nowhere else outcome.SCHEDULER_ERROR
+        return joined, outcome.ConditionSpec("False", reason, str(joined))
+    quota = refusal.code == 403 and refusal.reason == outcome.QUOTA_EXCEEDED
+    reason = outcome.QUOTA_EXCEEDED if quota else outcome.SCHEDULER_ERROR
+    return refusal, outcome.ConditionSpec("False", reason, str(refusal))
+
+
+def success(decision: Decision | None) -> Report:
+    """Return the report of a success; without a decision the affinity term is not touched."""
+    name = decision.affinity_name if decision is not None else None
+    return Report(outcome.condition_for(None), name, placed=True)
+
+
+def target_manifests(targets: Sequence[TargetCluster]) -> list[dict[str, Any]]:
+    """Return targets as the API wants them; a replica count of 0 is left out."""
+    return [
+        {"name": target.name, "replicas": target.replicas} if target.replicas else {"name": target.name}
+        for target in targets
+    ]
+
+
+def targets_text(decision: Decision) -> str:
+    """Return ``name:replicas`` of every target, as upstream lists them."""
+    return ", ".join(f"{target.name}:{target.replicas}" for target in decision.targets or ())
+
+
+def success_text(binding: Binding, decision: Decision) -> str:
+    """Return upstream's text, which has a colon after Result for a ResourceBinding only."""
+    colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
+    return f"Binding has been scheduled successfully. Result{colon} {{{targets_text(decision)}}}"
+
+
+def with_condition(
+    conditions: Sequence[Mapping[str, Any]], wanted: outcome.ConditionSpec, now: str
+) -> list[Mapping[str, Any]] | None:
+    """Return the conditions with the Scheduled one set, None if they are so already.
+
+    The time of the last transition moves only when the status flips.
+    """
+    new: dict[str, Any] = {
+        "type": SCHEDULED,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "message": wanted.message[:_MESSAGE_LIMIT],
+        "lastTransitionTime": now,
+    }
+    result: list[Mapping[str, Any]] = []
+    placed = False
+    for condition in conditions:
+        if condition.get("type") != SCHEDULED:
+            result.append(condition)
+            continue
+        if condition.get("status") == wanted.status:
+            new["lastTransitionTime"] = condition.get("lastTransitionTime") or now
+        if all(condition.get(field) == new[field] for field in ("status", "reason", "message")):
+            return None
+        result.append(new)
+        placed = True
+    return result if placed else [*result, new]
