@@ -14,7 +14,8 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Component
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.estimator.resources import Amounts, amounts, how_often
+from karmada_scheduler.api.quantity import wrap64
+from karmada_scheduler.estimator.resources import PLAIN, Amounts, amounts, how_often
 
 PODS_PER_NODE: Final = 110
 
@@ -115,5 +116,9 @@ def _place(runs: list[Run], request: Amounts, replicas: int) -> bool:
 
 
 def _less(run: Run, request: Amounts, times: int, *, nodes: int) -> Run:
-    free = {name: max(0, amount - request.get(name, 0) * times) for name, amount in run.free.items()}
+    """Take a request off some nodes, in Go's int64: what is below zero, or overflows to it, adds room."""
+    free = dict(run.free)
+    for name, amount in request.items():
+        if name in free or name in PLAIN:
+            free[name] = max(0, wrap64(free.get(name, 0) - wrap64(amount * times)))
     return Run(free, run.pods - times, nodes)

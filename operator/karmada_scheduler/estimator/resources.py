@@ -17,14 +17,15 @@ PODS: Final = "pods"
 
 Amounts = dict[str, int]
 
-_PLAIN: Final = frozenset({CPU, "memory", "ephemeral-storage"})
+PLAIN: Final = frozenset({CPU, "memory", "ephemeral-storage"})
+"""What every node has, if only 0 of it."""
 
 
 @lru_cache(maxsize=4096)
 def is_counted(name: str) -> bool:
     """Tell whether nodes are tested for a resource; requests for any other name are ignored there."""
     return (
-        name in _PLAIN
+        name in PLAIN
         or name.startswith(("hugepages-", "attachable-volumes-"))
         or "kubernetes.io/" in name
         or ("/" in name and not name.startswith("requests.") and is_label_key(f"requests.{name}"))
