@@ -21,7 +21,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.decision import Attempt
@@ -78,21 +78,43 @@ def compare(world: World, judgement: Judgement, verdict: Verdict) -> Comparison:
     passes: Sequence[Mapping[str, Any]] = verdict["passes"]
     comparison.check("rules that ask for scheduling", passes[0]["rules"], judgement.rules)
     attempts = judgement.decision.attempts if judgement.decision is not None else ()
-    runs = [term for each in passes for term in each.get("terms", ())]
+    runs = _runs(judgement, passes)
     if len(passes) > 1 and world.has_assumed_on_models:
         # The footprint of the first pass has joined the others: compare the passes before that.
         comparison.freedoms.add(ASSUMED_ORDER)
-        runs = passes[0].get("terms", [])
+        runs = runs[: len(passes[0].get("terms", ()))]
         attempts = attempts[: len(runs)]
     if not verdict["settled"]:
         _compare_restless(comparison, world, judgement, passes)
         runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
     comparison.check("runs of the algorithm", len(runs), len(attempts))
-    for number, (term, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
-        _compare_run(comparison, f"run {number}", world, judgement, term, attempt)
+    for number, (run, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
+        _compare_run(comparison, f"run {number}", world, judgement, run, attempt)
     if not comparison.differences and verdict["settled"] and ASSUMED_ORDER not in comparison.freedoms:
         _compare_final(comparison, judgement, verdict)
     return comparison
+
+
+class _Run(NamedTuple):
+    """One run of the algorithm by upstream.
+
+    Attributes:
+        previous: Where the binding was before the pass.
+    """
+
+    term: Mapping[str, Any]
+    previous: frozenset[str]
+
+
+def _runs(judgement: Judgement, passes: Sequence[Mapping[str, Any]]) -> list[_Run]:
+    runs: list[_Run] = []
+    previous = judgement.binding.spec.target_names
+    for each in passes:
+        terms = each.get("terms", ())
+        runs += [_Run(term, previous) for term in terms]
+        if terms and terms[-1]["class"] == "ok":
+            previous = frozenset(name for name, _ in terms[-1]["clusters"])
+    return runs
 
 
 def _compare_restless(
@@ -131,9 +153,10 @@ def _compare_run(
     label: str,
     world: World,
     judgement: Judgement,
-    term: Mapping[str, Any],
+    run: _Run,
     attempt: Attempt,
 ) -> None:
+    term = run.term
     comparison.check(f"{label}: affinity term", term["affinity"], attempt.affinity_name)
     comparison.check(f"{label}: class", term["class"], _class_of(attempt))
     if term["class"] == "fit":
@@ -158,7 +181,7 @@ def _compare_run(
     comparison.check(f"{label}: error", term.get("error", ""), str(attempt.error or ""))
     upstream = [tuple(target) for target in term["clusters"]]
     ours = [tuple(target) for target in attempt.targets or ()]
-    if upstream != ours and _same_but_for_the_tail(judgement, upstream, ours):
+    if upstream != ours and _same_but_for_the_tail(judgement, run.previous, upstream, ours):
         comparison.freedoms.add(AGGREGATED_TAIL)
     else:
         comparison.check(f"{label}: clusters", upstream, ours)
@@ -179,7 +202,9 @@ def _fit_text(count: int, reasons: Mapping[str, str]) -> str:
     return f"0/{count} clusters are available: {', '.join(histogram)}."
 
 
-def _same_but_for_the_tail(judgement: Judgement, upstream: list[Any], ours: list[Any]) -> bool:
+def _same_but_for_the_tail(
+    judgement: Judgement, previous: frozenset[str], upstream: list[Any], ours: list[Any]
+) -> bool:
     placement = judgement.binding.spec.placement
     strategy = placement.replica_scheduling if placement is not None else None
     if (
@@ -188,7 +213,6 @@ def _same_but_for_the_tail(judgement: Judgement, upstream: list[Any], ours: list
         or sorted(upstream) != sorted(ours)
     ):
         return False
-    previous = judgement.binding.spec.target_names
     return all(
         one == other or {one[0], other[0]} <= previous for one, other in zip(upstream, ours, strict=True)
     )
