@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     binaries.ensure(quiet=True)
     command = f"python -m tests.fuzz_loop --steps {options.steps} --seed {options.seed}"
+    command += "".join(f" --scheduler-flag={flag}" for flag in options.scheduler_flag)
 
     def say(line: str) -> None:
         if not options.quiet:
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     begun = time.monotonic()
     try:
-        with game(options.folder.resolve(), seed=options.seed, say=say) as made:
+        with game(options.folder.resolve(), seed=options.seed, flags=options.scheduler_flag, say=say) as made:
             say(
                 f"two control planes are up after {time.monotonic() - begun:.0f} s; logs under {options.folder}"
             )
@@ -74,6 +75,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--seed", type=int, default=1, help="equal seeds draw equal steps (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--scheduler-flag",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="a further flag of both schedulers, such as --feature-gates=PriorityBasedScheduling=true",
     )
     parser.add_argument("--quiet", action="store_true", help="print the summary only")
     parser.add_argument(

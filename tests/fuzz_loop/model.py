@@ -73,8 +73,8 @@ class Model:
         bindings: Upstream's, as they were last at rest.
         states: The states of those.
         times: The latest lastScheduledTime of each binding on either plane.
-        failed: Bindings that an attempt failed for since they were created. A retry of theirs may be pending
-            for minutes, in both schedulers, even if they have succeeded since.
+        failed: Bindings that an attempt ever failed for. A retry of theirs may be pending for minutes, in both
+            schedulers, even if they have succeeded since, or were deleted and created again.
         claimed: Which workloads' policies exist.
         deployed: Which workloads' Deployments exist.
     """
@@ -100,7 +100,6 @@ class Model:
                     self.times[key] = max(time, self.times.get(key, ""))
                 if state_of(item).is_retried:
                     self.failed.add(key)
-        self.failed &= upstream.keys()
 
     def names(self, phase: str = "there") -> list[str]:
         """Return the clusters in a phase."""

@@ -10,7 +10,7 @@ are expected to do is waited for by its effect, and they get some more patience.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -145,7 +145,7 @@ class Plane:
 
 
 @contextmanager
-def running(name: str, folder: Path, *, flags: tuple[str, ...] = ()) -> Iterator[Plane]:
+def running(name: str, folder: Path, *, flags: Sequence[str] = ()) -> Iterator[Plane]:
     """Run a control plane with one of the two schedulers, the clusters' agents, and the fences."""
     manager = ["--graceful-eviction-timeout=24h"]  # no task ends by itself in the middle of a step
     with ControlPlane(folder, extra_flags={"controller-manager": manager}) as karmada:

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -51,8 +51,8 @@ WEIGHTS: tuple[tuple[int, Callable[[Model], Step | None]], ...] = (
     (6, cluster_steps.capacity),
     (2, cluster_steps.enablements),
     (2, cluster_steps.readiness),
-    (2, cluster_steps.delete),
-    (3, cluster_steps.add),
+    (3, cluster_steps.delete),
+    (8, cluster_steps.add),
     (4, policy_steps.scale),
     (3, policy_steps.place),
     (3, policy_steps.rebalance),
@@ -60,7 +60,7 @@ WEIGHTS: tuple[tuple[int, Callable[[Model], Step | None]], ...] = (
     (2, policy_steps.unclaim),
     (2, policy_steps.deploy),
 )
-REMOVE_WEIGHT = 4
+REMOVE_WEIGHT = 12
 SECOND_LOOKS = 3
 
 
@@ -256,11 +256,22 @@ def _shown(state: State | None) -> str:
 
 
 @contextmanager
-def game(folder: Path, *, seed: int, say: Callable[[str], None] = lambda _: None) -> Iterator[Game]:
-    """Start two control planes side by side, each in a folder of its own under this one, and prepare them."""
+def game(
+    folder: Path, *, seed: int, flags: Sequence[str] = (), say: Callable[[str], None] = lambda _: None
+) -> Iterator[Game]:
+    """Start two control planes side by side and prepare them.
+
+    Args:
+        folder: Each gets a folder of its own under this one.
+        seed: Equal seeds draw equal steps.
+        flags: Further flags of both schedulers.
+        say: Called with one line per step.
+    """
     with ExitStack() as stack, ThreadPoolExecutor(max_workers=2) as pool:
         folders = {name: stack.enter_context(workspace(folder / name)) for name in (UPSTREAM, OURS)}
-        planes = pool.map(lambda name: stack.enter_context(running(name, folders[name])), folders)
+        planes = pool.map(
+            lambda name: stack.enter_context(running(name, folders[name], flags=flags)), folders
+        )
         first, second = planes
         made = Game((first, second), seed=seed, say=say)
         made.prepare()
