@@ -43,6 +43,12 @@ def _settings(flags: list[str]) -> dict[str, Any]:
     return settings
 
 
+def _reaches_the_loop(spec: dict[str, Any]) -> bool:
+    """Tell whether the scheduler's event filter lets a binding pass; the oracle begins behind it."""
+    suspended = spec.get("suspension", {}).get("scheduling", False)
+    return not suspended and spec.get("schedulerName", "default-scheduler") == "default-scheduler"
+
+
 def _state(outcome: dict[str, Any]) -> dict[str, Any]:
     return {
         "clusters": sorted((target["name"], target.get("replicas", 0)) for target in outcome["clusters"]),
@@ -72,7 +78,8 @@ def _conditions(conditions: list[list[str]]) -> list[list[str]]:
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.name.split(".")[0]) for path in WORLDS])
 def test_it_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> None:
     document = json.loads(gzip.decompress(path.read_bytes()))
-    cases = document["cases"][:: max(1, len(document["cases"]) // CASES_PER_WORLD)]
+    cases = [case for case in document["cases"] if _reaches_the_loop(case["binding"]["spec"])]
+    cases = cases[:: max(1, len(cases) // CASES_PER_WORLD)]
     world = {
         **_settings(document["schedulerFlags"]),
         "clusters": document["clusters"],
