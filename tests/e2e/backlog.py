@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
-from tests.controlplane import ControlPlane, Object
-from tests.e2e.workload import DYNAMIC, WORK
+from tests.controlplane import ControlPlane, Object, wait_for
+from tests.e2e.workload import DYNAMIC, WORK, is_settled
 
 _WRITERS = 16
+_LIST_SECONDS = 2.0  # a list of thousands is work for the API server, too
 
 
 class Backlog:
@@ -26,6 +29,14 @@ class Backlog:
         """Create bindings; each asks for 3 replicas, divided by free room."""
         with ThreadPoolExecutor(_WRITERS) as pool:
             list(pool.map(lambda number: self.plane.client.create(self._manifest(number, priority)), numbers))
+
+    @contextmanager
+    def creating(self, numbers: range) -> Iterator[None]:
+        """Create bindings while the block runs; at its end all of them exist."""
+        with ThreadPoolExecutor(1) as background:
+            done = background.submit(self.create, numbers)
+            yield
+            done.result()
 
     def _manifest(self, number: int, priority: int) -> Object:
         name = f"work-{number}"
@@ -70,10 +81,22 @@ class Backlog:
 
     def wait_placed(self, count: int, *, timeout: float) -> dict[str, list[tuple[str, int]]]:
         """Wait until at least so many are placed, and return their targets."""
-        found: dict[str, list[tuple[str, int]]] = self.plane.wait_for(
+        return wait_for(
             self.results,
             f"{count} placed bindings",
             until=lambda results: len(results) >= count,
             timeout=timeout,
+            check=self.plane.check,
+            interval=_LIST_SECONDS,
         )
-        return found
+
+    def wait_settled(self, *, timeout: float) -> None:
+        """Wait until the scheduler agrees with every binding as it is."""
+        wait_for(
+            lambda: [name for name, found in self.all().items() if not is_settled(found)],
+            "every binding to be settled",
+            until=lambda unsettled: not unsettled,
+            timeout=timeout,
+            check=self.plane.check,
+            interval=_LIST_SECONDS,
+        )

@@ -11,7 +11,6 @@ from tests.controlplane import ControlPlane
 from tests.controlplane.processes import free_port
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
-from tests.e2e.workload import is_settled
 
 OURS = re.compile(r"(karmada_|workqueue_|rest_client_|leader_election_)")
 SAMPLE = re.compile(r"^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? (\S+)$")
@@ -56,11 +55,7 @@ def test_both_programs_expose_the_same_families_with_the_same_labels_and_counts(
         backlog = Backlog(controlplane, f"{namespace}-{scheduler}", scheduler)
         backlog.create(range(COUNT))
         backlog.wait_placed(COUNT, timeout=60)
-        controlplane.wait_for(
-            lambda backlog=backlog: all(map(is_settled, backlog.all().values())),  # type: ignore[misc]
-            "every binding to be settled",
-            timeout=60,
-        )
+        backlog.wait_settled(timeout=60)
 
     with requests.Session() as session:
         session.trust_env = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.controlplane import ControlPlane
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
-from tests.e2e.workload import is_settled
 
 COUNT = 2000
 LEASE = "swap"
@@ -25,27 +24,22 @@ def test_2000_bindings_half_done_by_one_scheduler_are_finished_by_the_other_and_
     theirs = controlplane.start_karmada_scheduler(
         "swapped", *QUICK, "--kube-api-qps=1000", "--kube-api-burst=2000", leader_elect=True
     )
-    backlog.create(range(COUNT))
-    half = backlog.wait_placed(COUNT // 2, timeout=120)
-    theirs.kill()
-    controlplane.forget(theirs)
+    with backlog.creating(range(COUNT)):
+        backlog.wait_placed(COUNT // 2, timeout=180)
+        theirs.kill()
+        controlplane.forget(theirs)
     half = backlog.results()
     assert len(half) < COUNT, "it was too fast to be cut off"
 
     ours = start_scheduler(*QUICK, name="swapped", lease=LEASE)
-    whole = backlog.wait_placed(COUNT, timeout=120)
+    whole = backlog.wait_placed(COUNT, timeout=240)
     assert {name: whole[name] for name in half} == half
-    controlplane.wait_for(
-        lambda: [name for name, found in backlog.all().items() if not is_settled(found)],
-        "every binding to be settled",
-        until=lambda unsettled: not unsettled,
-        timeout=60,
-    )
+    backlog.wait_settled(timeout=180)
 
-    backlog.create(range(COUNT, 2 * COUNT))
-    half = backlog.wait_placed(COUNT + COUNT // 2, timeout=120)
-    ours.process.kill()
-    controlplane.forget(ours.process)
+    with backlog.creating(range(COUNT, 2 * COUNT)):
+        backlog.wait_placed(COUNT + COUNT // 4, timeout=180)
+        ours.process.kill()
+        controlplane.forget(ours.process)
     half = backlog.results()
     assert len(half) < 2 * COUNT, "it was too fast to be cut off"
     assert {name: half[name] for name in whole} == whole
@@ -54,7 +48,7 @@ def test_2000_bindings_half_done_by_one_scheduler_are_finished_by_the_other_and_
         "swapped", *QUICK, "--kube-api-qps=1000", "--kube-api-burst=2000", leader_elect=True
     )
     try:
-        final = backlog.wait_placed(2 * COUNT, timeout=240)
+        final = backlog.wait_placed(2 * COUNT, timeout=300)
         assert {name: final[name] for name in half} == half
     finally:
         theirs.kill()
