@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from karmada_scheduler import logs, triggers
@@ -68,6 +69,8 @@ class Intake:
         policies = PolicyCache()
         for kind in POLICY_KINDS:
             self._kinds[kind] = _Kind(policies, Policy.from_manifest, _policy_key, self._policy_changed)
+        for kind in self._kinds:
+            metrics.watch_cache(kind, partial(self._cached, kind))
         self._malformed: dict[tuple[str, object], str] = {}
 
     def saw(self, kind: str, event: str | None, manifest: Manifest) -> None:
@@ -107,6 +110,10 @@ class Intake:
                 repairs += 1
                 entry.on_change(change)
         return repairs
+
+    def _cached(self, kind: str) -> int:
+        store = self._kinds[kind].store
+        return len(store) if kind == CLUSTER else sum(found.key.kind == kind for found in store)
 
     def _put(self, kind: str, manifest: Manifest) -> bool:
         entry = self._kinds[kind]

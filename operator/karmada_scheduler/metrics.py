@@ -115,6 +115,7 @@ class Metrics:
         self.malformed = counter(
             "malformed_objects", "Objects that could not be parsed and were left alone", "kind"
         )
+        self._cached = gauge("cached_objects", "Objects in the cache", "kind")
         self.in_flight = gauge("writes_in_flight", "Bindings that are being written")
         self.queue_wait = histogram(
             "queue_wait_seconds", "Time between becoming due and being taken from the queue", seconds
@@ -133,6 +134,10 @@ class Metrics:
         ).set(1)
         self.workqueues = WorkqueueMetrics(self.registry)
         ProcessCollector(registry=self.registry)
+
+    def watch_cache(self, kind: str, count: Callable[[], int]) -> None:
+        """Report how many objects of a kind are cached by asking for it."""
+        self._cached.labels(kind).set_function(count)
 
     def watch_pending(self, sizes: Callable[[], dict[str, int]]) -> None:
         """Report the sizes of the priority queue's sets; upstream keeps this gauge and does not serve it."""

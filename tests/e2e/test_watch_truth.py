@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from tests.controlplane import ControlPlane
 from tests.controlplane.ours import Scheduler
 from tests.e2e.conftest import StartScheduler
-from tests.e2e.workload import DUPLICATED, Workload, labelled, placed
+from tests.e2e.workload import DUPLICATED, WORK, Workload, labelled, placed
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 ALONE = "--leader-elect=false"
@@ -61,13 +61,16 @@ def test_what_was_deleted_in_a_gap_that_ends_with_410_gone_is_noticed(
 
     web.create({**placement, "replicaScheduling": DUPLICATED}, replicas=1)
     web.wait_placed({"sim-a1": 1}, timeout=60)
-    for kind in ("Cluster", "ResourceBinding"):
-        name = f'karmada_scheduler_cache_repairs_total{{kind="{kind}",repair="gone"}}'
+    for kind, path in (("Cluster", CLUSTERS), ("ResourceBinding", f"{WORK}/resourcebindings")):
+        name = f'karmada_scheduler_cached_objects{{kind="{kind}"}}'
         controlplane.wait_for(
-            lambda name=name: sample(scheduler, name),  # type: ignore[misc]
-            f"the {kind} that is gone to be noticed",
-            until=lambda count: count >= 1,
-            timeout=30,
+            lambda name=name, path=path: (  # type: ignore[misc]
+                sample(scheduler, name),
+                len(controlplane.client.list(path)),
+            ),
+            f"the cache to hold every {kind} there is and no ghost",
+            until=lambda counts: counts[0] == counts[1],
+            timeout=60,
         )
     controlplane.client.patch(f"{CLUSTERS}/sim-a1", {"metadata": {"labels": {"haunted": None}}})
 

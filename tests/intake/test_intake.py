@@ -234,3 +234,11 @@ def test_a_cluster_that_cannot_be_read_stays_as_it_was_last_understood(world: Wo
     broken["spec"]["taints"] = "none"
     world.intake.saw("Cluster", "MODIFIED", broken)
     assert [cluster.labels for cluster in world.clusters.snapshot()] == [{"a": "b"}]
+
+
+def test_the_cached_objects_are_counted_by_kind(world: World) -> None:
+    world.intake.saw("Cluster", None, manifests.cluster("m1"))
+    world.intake.saw(RB, None, manifests.binding())
+    assert world.sample("cached_objects", kind="Cluster") == 1
+    assert world.sample("cached_objects", kind=RB) == 1
+    assert world.sample("cached_objects", kind="ClusterResourceBinding") == 0
