@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -206,23 +206,24 @@ class _App:
             tasks.create_task(self._watch.run(), name="watch")
             tasks.create_task(resync.run(), name="resync")
             tasks.create_task(recorder.run(), name="recorder")
-            tasks.create_task(self._lead(client, elector, recorder), name="lead")
+            tasks.create_task(self._lead(client, elector, recorder, may_write), name="lead")
 
-    async def _lead(self, client: KarmadaClient, elector: Elector, recorder: EventRecorder) -> None:
+    async def _lead(
+        self, client: KarmadaClient, elector: Elector, recorder: EventRecorder, may_write: Callable[[], bool]
+    ) -> None:
         """Schedule while this process may, and give back what it holds when it stops."""
-        elects = self._options.leader_election.enabled
         cycle = BindingCycle(
             client,
             recorder,
             self._bindings,
             seen=self._intake.saw,
-            may_write=elector.is_leader if elects else _always,
+            may_write=may_write,
             throttle=_throttle(self._options, self._clock),
             now=_now,
             metrics=self._metrics,
         )
         master = self._metrics.leader.labels("")
-        if not elects:
+        if not self._options.leader_election.enabled:
             await self._schedule(cycle, recorder)
             return
         master.set(0)
