@@ -124,7 +124,7 @@ class ControlPlane:
         probe: Callable[[], T],
         what: str,
         *,
-        timeout: float = 15.0,
+        timeout: float = 60.0,
         until: Callable[[T], object] = bool,
     ) -> T:
         """Wait as waiting.wait_for does, and complain at once when a program dies."""

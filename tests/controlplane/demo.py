@@ -111,7 +111,7 @@ def run(folder: Path, *, keep: bool) -> int:
                 karmada.client.apply(manifest)
         say("3 Deployments with 3 policies are applied")
         try:
-            karmada.wait_for(lambda: claims(karmada), "it all", until=_all_hold, timeout=30)
+            karmada.wait_for(lambda: claims(karmada), "it all", until=_all_hold, timeout=60)
             say("everything is placed, applied in the members and reported ready")
         except WaitTimeoutError:
             say("gave up waiting; this is how far it got")

@@ -22,7 +22,7 @@ def wait_for(
     probe: Callable[[], T],
     what: str,
     *,
-    timeout: float = 15.0,
+    timeout: float = 60.0,
     until: Callable[[T], object] = bool,
     check: Callable[[], None] | None = None,
     interval: float = 0.1,
@@ -34,7 +34,7 @@ def wait_for(
 
     Args:
         probe: Looks at the world.
-        what: What is waited for, for the complaint: "waited 15 s for <what>".
+        what: What is waited for, for the complaint: "waited 60 s for <what>".
         timeout: Seconds.
         until: Judges the answer; by default its truth.
         check: Called before each look; what it raises ends the wait (a dead process, say).

@@ -114,7 +114,7 @@ def test_the_control_plane_goes_on_after_its_api_server_was_killed(
     controlplane.wait_for(
         lambda: controlplane.client.get(binding)["spec"].get("clusters"),
         "karmada-scheduler to place it",
-        timeout=30,
+        timeout=60,
     )
 
 

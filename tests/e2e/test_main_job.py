@@ -169,7 +169,7 @@ def test_a_taint_that_is_not_tolerated_moves_a_binding(
         web.wait_placed({"real2": 9})
         assert 'schedule_class="Failover"}' in scheduler.scrape()
         controlplane.wait_for(
-            lambda: web.in_member("real1") is None, "the Deployment to leave real1", timeout=30
+            lambda: web.in_member("real1") is None, "the Deployment to leave real1", timeout=60
         )
     finally:
         controlplane.client.patch(cluster, {"spec": {"taints": None}})

@@ -41,7 +41,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
     leader.process.kill()
     controlplane.forget(leader.process)
     second = Workload(controlplane, web.namespace, "second").create(named("sim-a2"), replicas=1)
-    second.wait_placed({"sim-a2": 1}, timeout=30)
+    second.wait_placed({"sim-a2": 1}, timeout=60)
     assert holder(controlplane, "failover") not in ("", first)
     assert web.placed() == {"sim-a1": 1}
     assert 'leader_election_master_status{name=""} 1.0' in standby.scrape()
@@ -56,7 +56,7 @@ def test_a_leader_that_is_told_to_stop_gives_the_lease_back_and_exits_cleanly(
     assert leader.process.stop() == 0
     controlplane.forget(leader.process)
     web.create(named("sim-a1"), replicas=1)
-    web.wait_placed({"sim-a1": 1}, timeout=10)
+    web.wait_placed({"sim-a1": 1}, timeout=30)
     assert 'leader_election_master_status{name=""} 1.0' in standby.scrape()
 
 
@@ -91,7 +91,7 @@ def test_an_api_server_that_restarts_in_the_middle_costs_no_binding(
     controlplane.restart_apiserver()
     later = Workload(controlplane, web.namespace, "later")
     controlplane.wait_for(
-        lambda: later.create(named("sim-b1"), replicas=1) and True, "objects to be accepted again", timeout=30
+        lambda: later.create(named("sim-b1"), replicas=1) and True, "objects to be accepted again", timeout=60
     )
     later.wait_placed({"sim-b1": 1}, timeout=40)
     controlplane.wait_for(
