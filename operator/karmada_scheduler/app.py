@@ -42,7 +42,9 @@ log = logging.getLogger(__name__)
 STOP_SECONDS: Final = 10.0
 """How long a stop waits for writes under way; a Pod has 30 seconds."""
 
-_FLUSH_SECONDS: Final = 2.0
+_FLUSH_SECONDS: Final = 10.0
+"""How long it waits for Events after that; the next leader waits as long, for the Lease is kept meanwhile."""
+
 _HEARTBEAT_SECONDS: Final = 1.0
 _STALLED_SECONDS: Final = 30.0
 
@@ -205,7 +207,6 @@ class _App:
             _settle_memory()
             tasks.create_task(self._watch.run(), name="watch")
             tasks.create_task(resync.run(), name="resync")
-            tasks.create_task(recorder.run(), name="recorder")
             tasks.create_task(self._lead(client, elector, recorder, may_write), name="lead")
 
     async def _lead(
@@ -249,11 +250,11 @@ class _App:
 
     async def _schedule(self, cycle: BindingCycle, recorder: EventRecorder) -> None:
         log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
-        try:
-            await self._scheduler.run(cycle)
-        finally:
-            await self._scheduler.drain(timeout=STOP_SECONDS)
-            await recorder.flush(timeout=_FLUSH_SECONDS)
+        async with recorder.posting(flush_seconds=_FLUSH_SECONDS):
+            try:
+                await self._scheduler.run(cycle)
+            finally:
+                await self._scheduler.drain(timeout=STOP_SECONDS)
 
     async def _heartbeat(self) -> None:
         while True:

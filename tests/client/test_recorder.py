@@ -20,7 +20,7 @@ class World:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, Any]] = []
-        self.failures: list[ApiError] = []
+        self.failures: list[Exception] = []
         self.results: list[str] = []
         self.seconds = 0
         self.leads = True
@@ -45,10 +45,8 @@ class World:
         self.requests.append((method, path, body))
 
     async def post_all(self) -> None:
-        running = asyncio.create_task(self.recorder.run())
-        await self.recorder.flush(timeout=5)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        async with self.recorder.posting(flush_seconds=5):
+            pass
 
 
 @pytest.fixture
@@ -132,14 +130,12 @@ async def test_events_wait_until_there_is_a_spare_moment(binding: Binding) -> No
     world = World()
     world.turn.clear()
     world.recorder.record(binding, NORMAL, "Reason", "message")
-    running = asyncio.create_task(world.recorder.run())
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert world.requests == []
-    world.turn.set()
-    await world.recorder.flush(timeout=5)
+    async with world.recorder.posting(flush_seconds=5):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert world.requests == []
+        world.turn.set()
     assert len(world.requests) == 2
-    running.cancel()
 
 
 async def test_a_process_that_may_not_lead_any_more_posts_nothing(binding: Binding) -> None:
@@ -178,3 +174,46 @@ async def test_an_event_without_an_answer_is_sent_again(
     world.recorder.record(binding, NORMAL, "Reason", "message")
     await world.post_all()
     assert world.results == ["posted", "posted"]
+
+
+async def test_what_is_left_when_the_work_is_cancelled_is_posted_all_the_same(binding: Binding) -> None:
+    world = World()
+    world.turn.clear()
+
+    async def work() -> None:
+        async with world.recorder.posting(flush_seconds=5):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                world.recorder.record(binding, NORMAL, "Later", "recorded while it stops")
+                world.turn.set()
+
+    working = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    world.recorder.record(binding, NORMAL, "Reason", "message")
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert world.results == ["posted"] * 4
+
+
+async def test_events_that_nobody_takes_do_not_hold_up_a_stop(
+    binding: Binding, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.turn.clear()
+    async with world.recorder.posting(flush_seconds=0.01):
+        world.recorder.record(binding, NORMAL, "Reason", "message")
+    assert world.requests == []
+    assert "Events were not posted before the stop" in caplog.text
+
+
+async def test_an_answer_that_makes_no_sense_costs_one_event_and_no_other(
+    binding: Binding, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.failures = [TypeError("what is this?")]
+    world.recorder.record(binding, NORMAL, "Reason", "message")
+    await world.post_all()
+    assert world.results == ["failed", "posted"]
+    assert "what is this?" in caplog.text

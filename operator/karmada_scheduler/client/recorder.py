@@ -13,7 +13,8 @@ import asyncio
 import logging
 import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -108,23 +109,38 @@ class EventRecorder:
         except asyncio.QueueFull:
             self._on_result("dropped")
 
-    async def run(self) -> None:
-        """Post what is recorded, until cancelled."""
+    @asynccontextmanager
+    async def posting(self, *, flush_seconds: float) -> AsyncIterator[None]:
+        """Post what is recorded while the block runs; what is left at its end, however it ends, is posted then.
+
+        Args:
+            flush_seconds: How long the end may take.
+        """
+        poster = asyncio.create_task(self._post_forever(), name="recorder")
+        try:
+            yield
+        finally:
+            try:
+                async with asyncio.timeout(flush_seconds):
+                    await self._queue.join()
+            except TimeoutError:
+                log.warning("Events were not posted before the stop", extra={"count": self._queue.qsize()})
+            finally:
+                poster.cancel()
+                await asyncio.gather(poster, return_exceptions=True)
+
+    async def _post_forever(self) -> None:
         while True:
             event = await self._queue.get()
             await self._idle()
             try:
                 await self._post(event)
+            except Exception:
+                # Nobody waits for this task: it must not end because of one event.
+                log.exception("Cannot record an event")
+                self._on_result("failed")
             finally:
                 self._queue.task_done()
-
-    async def flush(self, *, timeout: float) -> None:
-        """Wait until everything recorded has been posted, at most ``timeout`` seconds."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._queue.join()
-        except TimeoutError:
-            log.warning("Events were not posted before the stop", extra={"count": self._queue.qsize()})
 
     async def _post(self, recorded: Event) -> None:
         if not self._may_post():
