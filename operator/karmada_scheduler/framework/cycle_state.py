@@ -5,6 +5,7 @@ Written once, early (a plugin computes what all clusters have in common), and re
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -38,6 +39,16 @@ class CycleState:
             known = ", ".join(sorted(self._notes)) or "none"
             raise KeyError(f"no plugin wrote {key.name!r} in this cycle; written: {known}")
         return cast("T", self._notes[key.name])
+
+    def delete(self, key: StateKey[Any]) -> None:
+        """Remove a note, if there is one."""
+        self._notes.pop(key.name, None)
+
+    def clone(self) -> CycleState:
+        """Return a copy for a what-if: what is changed in its notes does not show in these."""
+        twin = CycleState()
+        twin._notes = copy.deepcopy(self._notes)
+        return twin
 
     def __contains__(self, key: StateKey[Any]) -> bool:
         return key.name in self._notes

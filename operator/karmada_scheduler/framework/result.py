@@ -1,7 +1,8 @@
 """The outcome of one plugin at one extension point.
 
 A plugin returns a Result for what it decided and raises for what it did not expect. Karmada calls this
-type Result too, which keeps the word "status" free for the status of a Kubernetes object.
+type Result too, which keeps the word "status" free for the status of a Kubernetes object. The codes are
+kube-scheduler's; what each means depends on the point and is said there.
 """
 
 from __future__ import annotations
@@ -17,8 +18,19 @@ class Code(Enum):
     SUCCESS = "Success"
     UNSCHEDULABLE = "Unschedulable"
     """No, for a reason that lies in the binding or the cluster."""
+    UNSCHEDULABLE_AND_UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    """No, and nothing that others do to the clusters changes that: no further plugin is asked."""
     ERROR = "Error"
     """No, because the plugin could not find out. In Filter it rejects the cluster, as upstream's does."""
+    WAIT = "Wait"
+    """Not yet: Permit only."""
+    SKIP = "Skip"
+    """Not my business: the next plugin is asked, or this one is left out for the rest of the cycle."""
+    PENDING = "Pending"
+    """No, until something that the plugin waits for has happened; counts as a refusal."""
+
+
+_REFUSALS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +42,51 @@ class Result:
         reasons: Sentences for the user, without the cluster's name: equal reasons of many clusters are
             counted together.
         plugin: Set by the runtime, never by the plugin itself.
+        timeout: Of a WAIT: how long, in seconds.
+        retry_after: Of a refusal: after how many seconds it is worth asking again; 0 leaves that to the
+            queue, whose pauses grow with every failure.
     """
 
     code: Code
     reasons: tuple[str, ...] = ()
     plugin: str = ""
+    timeout: float = 0.0
+    retry_after: float = 0.0
 
     @classmethod
-    def unschedulable(cls, *reasons: str) -> Result:
+    def unschedulable(cls, *reasons: str, retry_after: float = 0.0) -> Result:
         """Say no."""
-        return cls(Code.UNSCHEDULABLE, reasons)
+        return cls(Code.UNSCHEDULABLE, reasons, retry_after=retry_after)
+
+    @classmethod
+    def unresolvable(cls, *reasons: str) -> Result:
+        """Say no, whatever others may do."""
+        return cls(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
     @classmethod
     def error(cls, *reasons: str) -> Result:
         """Say that it could not be found out."""
         return cls(Code.ERROR, reasons)
 
+    @classmethod
+    def wait(cls, timeout: float, *reasons: str) -> Result:
+        """Let the binding wait for at most ``timeout`` seconds until it is allowed."""
+        return cls(Code.WAIT, reasons, timeout=timeout)
+
     @property
     def is_success(self) -> bool:
         """Whether it says yes."""
         return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        """Whether it leaves the answer to others."""
+        return self.code is Code.SKIP
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it says no for a reason that lies in the binding or the clusters."""
+        return self.code in _REFUSALS
 
     @property
     def message(self) -> str:
@@ -58,3 +95,4 @@ class Result:
 
 
 SUCCESS: Final = Result(Code.SUCCESS)
+SKIP: Final = Result(Code.SKIP)

@@ -1,29 +1,17 @@
-"""The contract between the scheduler and a plugin, one extension point after the other.
-
-A plugin is an object with a ``name`` and one method for each point that it takes part in. Every point has
-one context object, so that a point can learn something new without a new signature. Plugins do not
-change what they are handed, and what they compute depends on nothing else.
-
-A plugin that raises fails the attempt with an error that names it; the binding keeps its placement and is
-tried again.
-"""
+"""One attempt to place a binding: what all extension points have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import ClusterAffinity, ClusterAffinityTerm, Placement
 from karmada_scheduler.framework.cycle_state import CycleState
-from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.snapshot import Snapshot
-
-MIN_CLUSTER_SCORE = 0
-MAX_CLUSTER_SCORE = 100
 
 
 class Peers(Protocol):
@@ -44,7 +32,7 @@ class Peers(Protocol):
 
 @dataclass(frozen=True)
 class Cycle:
-    """One attempt to place a binding, with one affinity term; what all points have in common.
+    """One attempt to place a binding, with one affinity term.
 
     Attributes:
         binding: The binding as it is, before this attempt.
@@ -93,71 +81,23 @@ class Cycle:
         return (self.term.affinity, *(each.affinity for each in overflow))
 
 
-class FilterContext(NamedTuple):
-    """Whether one cluster can take the binding."""
-
-    cycle: Cycle
-    cluster: Cluster
-
-
-class ScoreContext(NamedTuple):
-    """How good one cluster is, of those that can take the binding."""
-
-    cycle: Cycle
-    cluster: Cluster
-
-
-@dataclass(frozen=True, slots=True)
-class NormalizeScoreContext:
-    """What one plugin said of all clusters.
+class Candidate(NamedTuple):
+    """A cluster that passed the filters.
 
     Attributes:
-        clusters: Those that can take the binding, in the order of names.
-        scores: The plugin's own scores, one per cluster.
+        score: The sum over all score plugins, times their weights.
+        tier: 0 for the preferred affinity, then one per overflow affinity.
+        available: Replicas that it could hold, those that it already has included.
+        allocatable: Replicas that could be added.
     """
 
-    cycle: Cycle
-    clusters: Sequence[Cluster]
-    scores: Sequence[int]
+    cluster: Cluster
+    score: int = 0
+    tier: int = 0
+    available: int = 0
+    allocatable: int = 0
 
-
-@runtime_checkable
-class Plugin(Protocol):
-    """What every plugin has.
-
-    Attributes:
-        name: As in metrics and error texts; usually the name under which it is registered.
-    """
-
-    name: str
-
-
-@runtime_checkable
-class FilterPlugin(Plugin, Protocol):
-    """Says which clusters can take a binding."""
-
-    def filter(self, context: FilterContext, /) -> Result:
-        """Judge one cluster.
-
-        Called for every cluster that is not being deleted, until one plugin refuses it: that result is
-        kept as the reason and no further plugin is asked. Any code other than SUCCESS refuses the cluster.
-        """
-        ...
-
-
-@runtime_checkable
-class ScorePlugin(Plugin, Protocol):
-    """Says how good a cluster is."""
-
-    def score(self, context: ScoreContext, /) -> int:
-        """Rate one cluster, best in 0..100. The scores of all plugins are added up."""
-        ...
-
-
-@runtime_checkable
-class NormalizeScorePlugin(ScorePlugin, Protocol):
-    """A score plugin that wants to see all its scores at once before they count."""
-
-    def normalize_score(self, context: NormalizeScoreContext, /) -> Sequence[int]:
-        """Return the final scores, one per cluster, in the same order. Called for an empty list, too."""
-        ...
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.cluster.name

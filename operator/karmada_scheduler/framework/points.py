@@ -1,0 +1,69 @@
+"""The extension points by name: in a configuration file, in metrics, in error texts, in Python."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class Point(Enum):
+    """An extension point; the value is its field in a profile, as in kube-scheduler's configuration."""
+
+    PRE_ENQUEUE = "preEnqueue"
+    QUEUE_SORT = "queueSort"
+    PRE_FILTER = "preFilter"
+    FILTER = "filter"
+    POST_FILTER = "postFilter"
+    PRE_SCORE = "preScore"
+    SCORE = "score"
+    SELECT = "select"
+    ASSIGN = "assign"
+    RESERVE = "reserve"
+    PERMIT = "permit"
+    PRE_BIND = "preBind"
+    BIND = "bind"
+    POST_BIND = "postBind"
+
+    @property
+    def label(self) -> str:
+        """The name in metrics and texts: ``PreFilter``."""
+        return self.value[0].upper() + self.value[1:]
+
+    def is_served_by(self, plugin: object) -> bool:
+        """Tell whether a plugin (or its class) takes part in this point."""
+        return all(callable(getattr(plugin, method, None)) for method in _METHODS[self])
+
+
+PRE_FILTER_EXTENSIONS: Final = ("add_binding", "remove_binding")
+NORMALIZE_SCORE: Final = "ScoreExtensionNormalize"
+"""The label of NormalizeScore in metrics: upstream's."""
+
+_METHODS: Final = {
+    Point.PRE_ENQUEUE: ("pre_enqueue",),
+    Point.QUEUE_SORT: ("less",),
+    Point.PRE_FILTER: ("pre_filter",),
+    Point.FILTER: ("filter",),
+    Point.POST_FILTER: ("post_filter",),
+    Point.PRE_SCORE: ("pre_score",),
+    Point.SCORE: ("score",),
+    Point.SELECT: ("select",),
+    Point.ASSIGN: ("assign",),
+    Point.RESERVE: ("reserve", "unreserve"),
+    Point.PERMIT: ("permit",),
+    Point.PRE_BIND: ("pre_bind",),
+    Point.BIND: ("bind",),
+    Point.POST_BIND: ("post_bind",),
+}
+
+
+def points_of(plugin: object) -> tuple[Point, ...]:
+    """Return the points that a plugin (or its class) takes part in, in the order in which they run."""
+    return tuple(point for point in Point if point.is_served_by(plugin))
+
+
+def is_plugin(candidate: object) -> bool:
+    """Tell whether an object has a name and at least one extension point."""
+    return isinstance(getattr(candidate, "name", None), str) and bool(points_of(candidate))
+
+
+__all__ = ["NORMALIZE_SCORE", "PRE_FILTER_EXTENSIONS", "Point", "is_plugin", "points_of"]
