@@ -13,7 +13,8 @@ and is tried again. ``karmada_scheduler.framework.binding`` has the points befor
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -68,7 +69,7 @@ class PreFilterPlugin(Plugin, Protocol):
         ...
 
 
-PreFilterAnswer = Result | Set[str]
+PreFilterAnswer = Result | AbstractSet[str]
 
 
 @dataclass(frozen=True, slots=True)
