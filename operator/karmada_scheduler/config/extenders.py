@@ -1,0 +1,171 @@
+"""HTTP extenders as a configuration file describes them, with Kubernetes' fields and rules.
+
+Source: kubernetes v1.35 staging/src/k8s.io/kube-scheduler/config/v1/types.go Extender, ExtenderTLSConfig;
+pkg/scheduler/apis/config/validation/validation.go validateExtenders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from karmada_scheduler.config.mistakes import Mistake
+
+DEFAULT_HTTP_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtenderTLS:
+    """How to speak TLS to an extender; where both are given, data is used and the file is not read.
+
+    Attributes:
+        insecure: Do not verify the server's certificate.
+        server_name: The name to ask for and to verify, instead of the URL's host.
+        cert_data, key_data, ca_data: PEM.
+    """
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = field(default=b"", repr=False)
+    key_data: bytes = field(default=b"", repr=False)
+    ca_data: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedResource:
+    """A resource that an extender looks after.
+
+    Attributes:
+        name: An extended resource: ``example.com/gpu``.
+        ignored_by_scheduler: Do not count it when room is estimated; the extender does.
+    """
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtenderConfig:
+    """One entry of ``extenders``.
+
+    Attributes:
+        url_prefix: Where it listens; a verb is appended after a slash.
+        filter_verb, prioritize_verb, bind_verb: What it offers; "" is not offered.
+        preempt_verb: Read for the sake of Kubernetes' files; nothing is preempted, so it is never asked.
+        weight: What its scores are multiplied by, 1 or more where it prioritizes.
+        enable_https: Use ``tls_config`` even if the URL says http. Without a CA the server's certificate
+            is not verified, as in Kubernetes.
+        tls_config: None: TLS with the system's CAs, if the URL says https.
+        http_timeout: Seconds for one request; 0 in a file is read as the default.
+        node_cache_capable: It knows the clusters and is sent their names only; in files also
+            ``clusterCacheCapable``.
+        managed_resources: It is asked about bindings that request one of them; about all if there is none.
+        ignorable: Decisions go on without it when it fails.
+    """
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: int = 0
+    bind_verb: str = ""
+    enable_https: bool = field(default=False, metadata={"key": "enableHTTPS"})
+    tls_config: ExtenderTLS | None = None
+    http_timeout: float = DEFAULT_HTTP_SECONDS
+    node_cache_capable: bool = field(default=False, metadata={"aliases": ("clusterCacheCapable",)})
+    managed_resources: tuple[ManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+def mistakes_in(extenders: Sequence[ExtenderConfig]) -> Iterator[Mistake]:
+    """Check what the types do not say, files that must be readable included.
+
+    Yields:
+        Mistakes with paths from the list of extenders on: ``[0].weight``.
+    """
+    binders, resources = 0, set[str]()
+    for position, extender in enumerate(extenders):
+        for mistake in _mistakes_of(extender):
+            yield mistake.below(f"[{position}]")
+        binders += bool(extender.bind_verb)
+        if extender.bind_verb and binders > 1:
+            yield Mistake(f"[{position}].bindVerb", "only one extender can bind, and an earlier one does")
+        for index, resource in enumerate(extender.managed_resources):
+            path = f"[{position}].managedResources[{index}].name"
+            if problem := _problem_with_resource(resource.name):
+                yield Mistake(path, problem)
+            elif resource.name in resources:
+                yield Mistake(path, f'duplicate extender managed resource name "{resource.name}"')
+            resources.add(resource.name)
+
+
+def _mistakes_of(extender: ExtenderConfig) -> Iterator[Mistake]:
+    try:
+        url = urlsplit(extender.url_prefix)
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        yield Mistake(
+            "urlPrefix", f'"{extender.url_prefix}" is not an address such as https://host:port/path'
+        )
+    if extender.prioritize_verb and extender.weight <= 0:
+        yield Mistake("weight", "must be 1 or more where there is a prioritizeVerb")
+    if extender.http_timeout < 0:
+        yield Mistake("httpTimeout", "must not be negative")
+    if extender.tls_config is not None:
+        for mistake in _tls_mistakes(extender.tls_config):
+            yield mistake.below("tlsConfig")
+
+
+def _tls_mistakes(tls: ExtenderTLS) -> Iterator[Mistake]:
+    if tls.insecure and (tls.ca_file or tls.ca_data):
+        yield Mistake("insecure", "cannot be combined with a CA: either verify the server or do not")
+    has_certificate, has_key = bool(tls.cert_file or tls.cert_data), bool(tls.key_file or tls.key_data)
+    if has_certificate != has_key:
+        missing, given = (
+            ("keyFile or keyData", "a certificate")
+            if has_certificate
+            else (
+                "certFile or certData",
+                "a key",
+            )
+        )
+        yield Mistake("", f"needs {missing} for {given}")
+    for key, name, replaced in (
+        ("certFile", tls.cert_file, tls.cert_data),
+        ("keyFile", tls.key_file, tls.key_data),
+        ("caFile", tls.ca_file, tls.ca_data),
+    ):
+        if name and not replaced:
+            try:
+                with Path(name).open("rb"):
+                    pass
+            except OSError as problem:
+                yield Mistake(key, f"cannot read {name}: {problem.strerror}")
+
+
+_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+def _problem_with_resource(name: str) -> str:
+    """Kubernetes' rule for extended resources: a domain of one's own, a slash, a name."""
+    domain, slash, rest = name.partition("/")
+    if (
+        not slash
+        or not _DOMAIN.fullmatch(domain)
+        or not _NAME.fullmatch(rest)
+        or domain == "kubernetes.io"
+        or domain.endswith(".kubernetes.io")
+        or name.startswith("requests.")
+    ):
+        return f'"{name}" is an invalid extended resource name; valid is: example.com/gpu'
+    return ""

@@ -1,0 +1,46 @@
+"""What is wrong with a configuration: every mistake at once, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that cannot be used.
+
+    Attributes:
+        path: Where, from the root of what was read: ``profiles[0].plugins.score.enabled[2].name``.
+        text: What is wrong and what would be right.
+        cause: What was raised, where somebody else's code found it.
+    """
+
+    path: str
+    text: str
+    cause: BaseException | None = field(default=None, compare=False)
+
+    def below(self, path: str) -> Mistake:
+        """Return the same mistake as seen from further up."""
+        return Mistake(join(path, self.path), self.text, self.cause)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the text has one line per mistake."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        self.mistakes = tuple(mistakes)
+
+
+def join(path: str, rest: str) -> str:
+    """Put two parts of a path together; a part that is an index (``[2]``) needs no dot."""
+    return path + rest if not path or not rest or rest.startswith("[") else f"{path}.{rest}"
+
+
+def known(names: Iterable[str]) -> str:
+    """Return the end of a text about an unknown name: what would have been known."""
+    return f"known: {', '.join(names) or 'none'}"
