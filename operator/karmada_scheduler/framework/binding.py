@@ -42,7 +42,11 @@ class QueuedBinding:
 
 @runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
-    """Orders the queue; one for the whole process, and only under the gate PriorityBasedScheduling."""
+    """Orders the queue; one for the whole process.
+
+    PrioritySort is the default, and in force under the gate PriorityBasedScheduling; without the gate the queue
+    is first in, first out. Any other QueueSort plugin is in force with or without the gate.
+    """
 
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
         """Tell whether ``a`` goes before ``b``. Must be a strict order; what raises counts as False."""
@@ -64,8 +68,8 @@ class PreEnqueuePlugin(Plugin, Protocol):
         """Let a binding in (SUCCESS), or park it; must be cheap.
 
         A parked binding keeps its placement and nothing is written about it. It is asked about again at
-        its next event, after ``retry_after`` seconds, when ``handle.activate`` names it, and every five
-        minutes.
+        its next event, after ``retry_after`` seconds, and every five minutes; ``handle.activate`` lets it in
+        without asking.
         """
         ...
 

@@ -32,8 +32,10 @@ MAX_CLUSTER_SCORE = 100
 class Plugin(Protocol):
     """What every plugin has.
 
+    A plugin may also have ``timeout``, the seconds that one of its coroutines may take; None for no limit.
+
     Attributes:
-        name: As in metrics and error texts; usually the name under which it is registered.
+        name: As in metrics and error texts; the name under which it is registered.
     """
 
     name: str

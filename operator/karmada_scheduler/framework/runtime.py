@@ -1,175 +1,279 @@
-"""Runs the plugins of each extension point: in order, timed, and with the plugin's name on what it raises."""
+"""Runs the plugins of a decision: each point in order, timed, and with the plugin's name on what goes wrong.
+
+``binding_runtime`` does the same for the points before and after a decision.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar, cast
 
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.framework.interface import (
-    Cycle,
+from karmada_scheduler.framework import answers
+from karmada_scheduler.framework.binding_runtime import BindingPoints
+from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.deciding import (
+    AssignContext,
+    AssignPlugin,
     FilterContext,
     FilterPlugin,
-    NormalizeScoreContext,
-    NormalizeScorePlugin,
+    PeerContext,
     Plugin,
-    ScoreContext,
+    PostFilterContext,
+    PostFilterPlugin,
+    PreFilterContext,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreScoreContext,
+    PreScorePlugin,
     ScorePlugin,
+    SelectContext,
+    SelectPlugin,
 )
+from karmada_scheduler.framework.diagnosis import (
+    Diagnosis,
+    PluginError,
+    SchedulingError,
+    UnschedulableError,
+)
+from karmada_scheduler.framework.extender import Extender
+from karmada_scheduler.framework.guard import Guard, Observer, checked
+from karmada_scheduler.framework.judging import Judge
+from karmada_scheduler.framework.lineup import Lineup
+from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.registry import Registry
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
+from karmada_scheduler.framework.scoring import Scoring
 
-FILTER: Final = "Filter"
-SCORE: Final = "Score"
-NORMALIZE_SCORE: Final = "ScoreExtensionNormalize"
-
-
-class Observer(Protocol):
-    """Receives how long things took; upstream's histograms are fed from it."""
-
-    def extension_point(self, point: str, code: Code, seconds: float, /) -> None:
-        """All plugins of a point ran: Filter once per cluster, Score once per attempt."""
-        ...
-
-    def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None:
-        """One plugin ran: Filter and Score once per cluster."""
-        ...
-
-    def step(self, step: str, seconds: float, /) -> None:
-        """One step of the algorithm (Filter, Score, Select, AssignReplicas) ended, well or not."""
-        ...
+ADD_BINDING, REMOVE_BINDING = PRE_FILTER_EXTENSIONS
+Context = TypeVar("Context")
+Answer = TypeVar("Answer")
 
 
 class Framework:
-    """The plugins that are on, in running order.
+    """The plugins of one profile.
 
-    The order of a registry is the running order, so the reason under which a cluster is refused is the
-    same in every process (upstream's order is random).
+    The order of a lineup is the running order, so the reason under which a cluster is refused is the same
+    in every process (upstream's order is random).
     """
 
-    def __init__(self, plugins: Mapping[str, Plugin], *, observer: Observer | None = None) -> None:
-        self.plugins: Final = dict(plugins)
-        self.observer: Final = observer
-        self._filters: Final = [each for each in plugins.values() if isinstance(each, FilterPlugin)]
-        self._scorers: Final = [each for each in plugins.values() if isinstance(each, ScorePlugin)]
-        self._normalizers: Final = {
-            each.name: each for each in plugins.values() if isinstance(each, NormalizeScorePlugin)
-        }
+    def __init__(
+        self, lineup: Lineup, *, extenders: Sequence[Extender] = (), guard: Guard | None = None
+    ) -> None:
+        """Take the plugins of a profile, the extenders, and what stands between them and the loop."""
+        self.lineup: Final = lineup
+        self.extenders: Final = tuple(extenders)
+        self.guard: Final = guard or Guard()
+        self.binding: Final = BindingPoints(lineup, self.guard, self.extenders)
+        self._pre_filters = cast("Sequence[PreFilterPlugin]", lineup.at(Point.PRE_FILTER))
+        self._filters = cast("Sequence[FilterPlugin]", lineup.at(Point.FILTER))
+        self._post_filters = cast("Sequence[PostFilterPlugin]", lineup.at(Point.POST_FILTER))
+        self._pre_scores = cast("Sequence[PreScorePlugin]", lineup.at(Point.PRE_SCORE))
+        self._selectors = cast("Sequence[SelectPlugin]", lineup.at(Point.SELECT))
+        self._assigners = cast("Sequence[AssignPlugin]", lineup.at(Point.ASSIGN))
+        self._scoring = Scoring(
+            cast("Sequence[ScorePlugin]", lineup.at(Point.SCORE)), lineup.weights, self.guard
+        )
 
     @classmethod
     def build(cls, registry: Registry, *, observer: Observer | None = None) -> Framework:
-        """Make every registered plugin.
+        """Make every registered plugin, for all points that it has.
 
         Raises:
             PluginError: A factory failed; the text is upstream's and the cause is attached.
         """
-        plugins: dict[str, Plugin] = {}
-        for name, factory in registry.items():
-            try:
-                plugins[name] = factory()
-            except Exception as problem:
-                raise PluginError(f'failed to initialize plugin "{name}": {problem}') from problem
-        return cls(plugins, observer=observer)
+        return cls(Lineup.of(registry.make_all()), guard=Guard(observer=observer))
 
-    def run_filter(self, context: FilterContext, /) -> Result:
-        """Ask the filter plugins about one cluster; the first refusal is the answer."""
-        if self.observer is not None:
-            return self._run_filter_observed(context, self.observer)
-        for plugin in self._filters:
-            try:
-                result = plugin.filter(context)
-            except Exception as problem:
-                raise _raised(plugin, context, problem) from problem
-            if result is not SUCCESS:
-                result = _refusal(plugin, result)
-                if result is not SUCCESS:
-                    return result
-        return SUCCESS
+    @property
+    def observer(self) -> Observer | None:
+        """Who is told how long things take."""
+        return self.guard.observer
 
-    def _run_filter_observed(self, context: FilterContext, observer: Observer) -> Result:
-        result, start = SUCCESS, time.perf_counter()
-        for plugin in self._filters:
-            begin = time.perf_counter()
-            try:
-                result = _refusal(plugin, plugin.filter(context))
-            except PluginError:
-                raise
-            except Exception as problem:
-                raise _raised(plugin, context, problem) from problem
-            observer.plugin(plugin.name, FILTER, result.code, time.perf_counter() - begin)
-            if result is not SUCCESS:
-                break
-        observer.extension_point(FILTER, result.code, time.perf_counter() - start)
-        return result
-
-    def run_score(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
-        """Ask the score plugins about the clusters that can take the binding.
+    async def run_pre_filter(
+        self, cycle: Cycle, clusters: Sequence[Cluster], in_flight: Sequence[Binding]
+    ) -> tuple[Sequence[Cluster], dict[str, Result], frozenset[str]]:
+        """Ask the PreFilter plugins, then tell them of the bindings that are decided and not yet written.
 
         Returns:
-            Plugin name to final scores, one per cluster in the given order.
+            The clusters to judge; why the others are out; the names of the plugins that skip.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        if not self._pre_filters:
+            return clusters, {}, frozenset()
+        wanted: dict[str, frozenset[str]] = {}
+        skipped: set[str] = set()
+        refusal: Result | None = None
+        context = PreFilterContext(cycle, clusters)
+        for plugin in self._pre_filters:
+            answer = await self.guard.ask(plugin, Point.PRE_FILTER, plugin.pre_filter, context)
+            if isinstance(answer, (set, frozenset)):
+                wanted[plugin.name] = frozenset(answer)
+                continue
+            result = checked(plugin, Point.PRE_FILTER, answer)
+            if result.is_skip:
+                skipped.add(plugin.name)
+            elif result.is_refusal:
+                refusal = refusal or result
+                if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    break
+            elif not result.is_success:
+                raise PluginError(f'running PreFilter plugin "{plugin.name}": {result.message}')
+        if refusal is not None:
+            return (), {cluster.name: refusal for cluster in clusters}, frozenset(skipped)
+        self._count_in(cycle, in_flight, skipped)
+        return *_narrowed(clusters, wanted), frozenset(skipped)
+
+    def _count_in(self, cycle: Cycle, in_flight: Sequence[Binding], skipped: set[str]) -> None:
+        for peer in in_flight:
+            if peer.key == cycle.binding.key:
+                continue
+            for target in peer.spec.clusters:
+                cluster = cycle.snapshot.get(target.name)
+                if cluster is not None:
+                    self._extend(ADD_BINDING, PeerContext(cycle, peer, cluster), skipped)
+
+    def _extend(self, method: str, context: PeerContext, skipped: set[str] | frozenset[str]) -> None:
+        for plugin in self._pre_filters:
+            if plugin.name in skipped or not isinstance(plugin, PreFilterExtensions):
+                continue
+            result = checked(
+                plugin,
+                Point.PRE_FILTER,
+                self.guard.call(plugin, Point.PRE_FILTER, getattr(plugin, method), context),
+            )
+            if not result.is_success:
+                raise PluginError(f'running {method} on PreFilter plugin "{plugin.name}": {result.message}')
+
+    def run_filter(
+        self, cycle: Cycle, clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()
+    ) -> tuple[list[Cluster], dict[str, Result]]:
+        """Judge clusters; of each the first refusal counts.
+
+        Returns:
+            The clusters that pass, in the given order, and why the others do not.
+
+        Raises:
+            PluginError: A plugin failed; that it returned Code.ERROR only refuses the cluster.
+        """
+        filters = [plugin for plugin in self._filters if plugin.name not in skipped]
+        feasible: list[Cluster] = []
+        refused: dict[str, Result] = {}
+        judge = Judge(filters, self.guard)
+        with judge:
+            for cluster in clusters:
+                result = judge(FilterContext(cycle, cluster))
+                if result is SUCCESS:
+                    feasible.append(cluster)
+                else:
+                    refused[cluster.name] = result
+        return feasible, refused
+
+    async def run_post_filter(self, cycle: Cycle, diagnosis: Diagnosis) -> bool:
+        """Ask the PostFilter plugins, when no cluster passes; tell whether it may work next time."""
+        if not self._post_filters:
+            return False
+
+        def fits_without(cluster: Cluster, peers: Sequence[Binding]) -> Result:
+            twin = replace(cycle, state=cycle.state.clone())
+            for peer in peers:
+                self._extend(REMOVE_BINDING, PeerContext(twin, peer, cluster), frozenset())
+            _, refused = self.run_filter(twin, [cluster])
+            return refused.get(cluster.name, SUCCESS)
+
+        context = PostFilterContext(cycle, diagnosis, fits_without)
+        for plugin in self._post_filters:
+            answer = await self.guard.ask(plugin, Point.POST_FILTER, plugin.post_filter, context)
+            result = checked(plugin, Point.POST_FILTER, answer)
+            if result.is_success:
+                return True
+            if result.code is Code.ERROR:
+                raise PluginError(f'running PostFilter plugin "{plugin.name}": {result.message}')
+            if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return False
+        return False
+
+    async def run_score(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
+        """Ask the PreScore plugins, then the Score plugins, about the clusters that can take the binding.
+
+        Returns:
+            Plugin name to final scores times weight, one per cluster in the given order.
 
         Raises:
             PluginError: A plugin failed; the text is upstream's.
         """
-        scores: dict[str, list[int]] = {}
-        code, start = Code.ERROR, time.perf_counter()
+        skipped: set[str] = set()
+        for plugin in self._pre_scores:
+            context = PreScoreContext(cycle, clusters)
+            answer = await self.guard.ask(plugin, Point.PRE_SCORE, plugin.pre_score, context)
+            result = checked(plugin, Point.PRE_SCORE, answer)
+            if result.is_skip:
+                skipped.add(plugin.name)
+            elif not result.is_success:
+                raise PluginError(f'running PreScore plugin "{plugin.name}": {result.message}')
+        return self._scoring.run(cycle, clusters, skipped)
+
+    async def run_select(self, context: SelectContext) -> list[Candidate]:
+        """Let the first Select plugin that does not skip choose clusters.
+
+        Raises:
+            SchedulingError: It refused or failed, or none decided.
+        """
+        for plugin in self._selectors:
+            answer = await self._decided(plugin, Point.SELECT, plugin.select, context)
+            if not isinstance(answer, Result):
+                return answers.selected(plugin, answer, context)
+        raise SchedulingError("no Select plugin chose clusters")
+
+    async def run_assign(self, context: AssignContext) -> list[TargetCluster]:
+        """Let the first Assign plugin that does not skip divide the replicas.
+
+        Raises:
+            SchedulingError: It refused or failed, or none decided.
+        """
+        for plugin in self._assigners:
+            answer = await self._decided(plugin, Point.ASSIGN, plugin.assign, context)
+            if not isinstance(answer, Result):
+                return answers.targets(plugin, answer, context)
+        raise SchedulingError("no Assign plugin divided the replicas")
+
+    async def _decided(
+        self,
+        plugin: Plugin,
+        point: Point,
+        function: Callable[[Context], Answer | Awaitable[Answer]],
+        context: Context,
+    ) -> Answer:
+        """Return an answer: SKIP or what the point returns. What the core's own errors say goes through."""
         try:
-            for plugin in self._scorers:
-                scores[plugin.name] = self._scores_of(plugin, cycle, clusters)
-            code = Code.SUCCESS
-        finally:
-            if self.observer is not None:
-                self.observer.extension_point(SCORE, code, time.perf_counter() - start)
-        return scores
-
-    def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
-        scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
-        normalizer = self._normalizers.get(plugin.name)
-        if normalizer is None:
-            return scores
-        code, start = Code.ERROR, time.perf_counter()
-        try:
-            normalized = normalizer.normalize_score(NormalizeScoreContext(cycle, clusters, scores))
-            checked = _checked_scores(normalized, expected=len(scores))
-            code = Code.SUCCESS
-        except Exception as problem:
-            raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {problem}') from problem
-        finally:
-            if self.observer is not None:
-                self.observer.plugin(plugin.name, NORMALIZE_SCORE, code, time.perf_counter() - start)
-        return checked
-
-    def _score(self, plugin: ScorePlugin, context: ScoreContext) -> int:
-        start = time.perf_counter() if self.observer is not None else 0.0
-        code = Code.ERROR
-        try:
-            score = plugin.score(context)
-            if type(score) is not int:
-                (score,) = _checked_scores([score], expected=1)
-            code = Code.SUCCESS
-        except Exception as problem:
-            raise PluginError(f'plugin "{plugin.name}" failed with: {problem}') from problem
-        finally:
-            if self.observer is not None:
-                self.observer.plugin(plugin.name, SCORE, code, time.perf_counter() - start)
-        return score
+            answer = await self.guard.ask(plugin, point, function, context)
+        except PluginError as error:
+            if isinstance(error.__cause__, SchedulingError):
+                raise error.__cause__ from None
+            raise
+        if isinstance(answer, Result) and not answer.is_skip:
+            if answer.is_refusal:
+                raise UnschedulableError(answer.message)
+            raise PluginError(f'running {point.label} plugin "{plugin.name}": {answer.message}')
+        return answer
 
 
-def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
-    integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
-    if len(integers) != len(scores) or len(scores) != expected:
-        raise ValueError(f"expected {expected} integers, got {scores!r}")
-    return integers
-
-
-def _refusal(plugin: FilterPlugin, result: object) -> Result:
-    """Put the plugin's name on its refusal; an answer that is no Result is an error of the plugin."""
-    if not isinstance(result, Result):
-        raise PluginError(f'plugin "{plugin.name}" returned {result!r} from filter, expected a Result')
-    return SUCCESS if result.is_success else Result(result.code, result.reasons, plugin.name)
-
-
-def _raised(plugin: FilterPlugin, context: FilterContext, problem: Exception) -> PluginError:
-    return PluginError(f'plugin "{plugin.name}" raised for cluster {context.cluster.name}: {problem}')
+def _narrowed(
+    clusters: Sequence[Cluster], wanted: Mapping[str, frozenset[str]]
+) -> tuple[Sequence[Cluster], dict[str, Result]]:
+    """Keep the clusters that every plugin names which names any."""
+    if not wanted:
+        return clusters, {}
+    kept: list[Cluster] = []
+    refused: dict[str, Result] = {}
+    for cluster in clusters:
+        against = [name for name, names in wanted.items() if cluster.name not in names]
+        if against:
+            reason = f"cluster(s) didn't satisfy plugin(s) [{' '.join(against)}]"
+            refused[cluster.name] = Result(Code.UNSCHEDULABLE, (reason,), against[0])
+        else:
+            kept.append(cluster)
+    return kept, refused

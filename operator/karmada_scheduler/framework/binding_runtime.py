@@ -1,0 +1,202 @@
+"""Runs the plugins around a decision: PreEnqueue before it, Reserve to PostBind after it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework.binding import (
+    MAX_PERMIT_SECONDS,
+    BindContext,
+    BindPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreEnqueueContext,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+)
+from karmada_scheduler.framework.deciding import Plugin
+from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError, UnschedulableError
+from karmada_scheduler.framework.extender import Extender, ExtenderError
+from karmada_scheduler.framework.guard import Guard, checked
+from karmada_scheduler.framework.lineup import Lineup
+from karmada_scheduler.framework.points import Point
+from karmada_scheduler.framework.result import SUCCESS, Code, Result
+
+log = logging.getLogger(__name__)
+
+WaitFor = Callable[[dict[str, float]], Awaitable[Result]]
+"""Lets the binding wait; takes seconds by plugin name and returns how the wait ended."""
+
+
+class RefusedError(UnschedulableError):
+    """Reserve or Permit said no.
+
+    Attributes:
+        retry_after: After how many seconds it is worth asking again; 0 leaves that to the queue.
+    """
+
+    retry_after = 0.0
+
+
+class BindingPoints:
+    """The plugins of one profile at the points around a decision."""
+
+    def __init__(self, lineup: Lineup, guard: Guard, extenders: Sequence[Extender]) -> None:
+        """Take the plugins of a profile."""
+        self._guard = guard
+        self._pre_enqueues = cast("Sequence[PreEnqueuePlugin]", lineup.at(Point.PRE_ENQUEUE))
+        self._reserves = cast("Sequence[ReservePlugin]", lineup.at(Point.RESERVE))
+        self._permits = cast("Sequence[PermitPlugin]", lineup.at(Point.PERMIT))
+        self._pre_binds = cast("Sequence[PreBindPlugin]", lineup.at(Point.PRE_BIND))
+        self._binds = cast("Sequence[BindPlugin]", lineup.at(Point.BIND))
+        self._post_binds = cast("Sequence[PostBindPlugin]", lineup.at(Point.POST_BIND))
+        self._queue_sorts = cast("Sequence[QueueSortPlugin]", lineup.at(Point.QUEUE_SORT))
+        self._binders = tuple(extender for extender in extenders if extender.binds)
+
+    @property
+    def queue_sort(self) -> QueueSortPlugin | None:
+        """The plugin that orders the queue."""
+        return self._queue_sorts[0] if self._queue_sorts else None
+
+    def admit(self, binding: Binding) -> Result:
+        """Ask the PreEnqueue plugins; a plugin that fails keeps the binding out, and says so in the log."""
+        context = PreEnqueueContext(binding)
+        for plugin in self._pre_enqueues:
+            try:
+                answer = self._guard.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
+                result = checked(plugin, Point.PRE_ENQUEUE, answer)
+            except PluginError as error:
+                log.error("Cannot enqueue %s: %s", binding.key.display, error)  # noqa: TRY400
+                return Result(Code.ERROR, (str(error),), plugin.name)
+            if not result.is_success:
+                return result
+        return SUCCESS
+
+    def reserve(self, context: BindContext) -> None:
+        """Let plugins claim what a decision needs.
+
+        Raises:
+            SchedulingError: One refused or failed; nothing is claimed any more.
+        """
+        with self._timed(Point.RESERVE):
+            for plugin in self._reserves:
+                try:
+                    answer = self._guard.call(plugin, Point.RESERVE, plugin.reserve, context)
+                    _must(plugin, Point.RESERVE, checked(plugin, Point.RESERVE, answer))
+                except SchedulingError:
+                    self.unreserve(context)
+                    raise
+
+    def unreserve(self, context: BindContext) -> None:
+        """Let plugins give back what they claimed, the last one first. Never raises."""
+        for plugin in reversed(self._reserves):
+            try:
+                self._guard.call(plugin, Point.RESERVE, plugin.unreserve, context)
+            except PluginError as error:
+                log.error("Cannot unreserve %s: %s", context.cycle.binding.key.display, error)  # noqa: TRY400
+
+    async def permit(self, context: BindContext, wait: WaitFor) -> None:
+        """Ask for permission, and wait for it where plugins say so.
+
+        Raises:
+            SchedulingError: It was refused, by a plugin, by time, or because something changed meanwhile.
+        """
+        if not self._permits:
+            return
+        timeouts: dict[str, float] = {}
+        with self._timed(Point.PERMIT):
+            for plugin in self._permits:
+                answer = await self._guard.ask(plugin, Point.PERMIT, plugin.permit, context)
+                result = checked(plugin, Point.PERMIT, answer)
+                if result.code is Code.WAIT:
+                    timeouts[plugin.name] = min(max(result.timeout, 0.0), MAX_PERMIT_SECONDS)
+                else:
+                    _must(plugin, Point.PERMIT, result)
+        if timeouts:
+            result = await wait(timeouts)
+            if not result.is_success:
+                raise RefusedError(result.message)
+
+    async def bind(self, context: BindContext) -> None:
+        """Run PreBind, then the first binder that does not skip.
+
+        Raises:
+            SchedulingError: One refused or failed.
+        """
+        with self._timed(Point.PRE_BIND, when=bool(self._pre_binds)):
+            for plugin in self._pre_binds:
+                answer = await self._guard.ask(plugin, Point.PRE_BIND, plugin.pre_bind, context)
+                result = checked(plugin, Point.PRE_BIND, answer)
+                if not result.is_skip:
+                    _must(plugin, Point.PRE_BIND, result)
+        if await self._bound_by_extender(context):
+            return
+        with self._timed(Point.BIND):
+            for binder in self._binds:
+                answer = await self._guard.ask(binder, Point.BIND, binder.bind, context)
+                result = checked(binder, Point.BIND, answer)
+                if not result.is_skip:
+                    _must(binder, Point.BIND, result)
+                    return
+        raise PluginError("no Bind plugin wrote the decision")
+
+    async def _bound_by_extender(self, context: BindContext) -> bool:
+        for extender in self._binders:
+            if not extender.is_interested(context.cycle.binding):
+                continue
+            try:
+                await extender.bind(context.cycle, context.targets)
+            except ExtenderError as error:
+                if not extender.ignorable:
+                    raise PluginError(str(error)) from error
+                log.warning("An extender that may fail was left out: %s", error)
+            else:
+                return True
+        return False
+
+    async def post_bind(self, context: BindContext) -> None:
+        """Tell plugins what was written. Never raises."""
+        for plugin in self._post_binds:
+            try:
+                await self._guard.ask(plugin, Point.POST_BIND, plugin.post_bind, context)
+            except PluginError as error:
+                log.error("After binding %s: %s", context.cycle.binding.key.display, error)  # noqa: TRY400
+
+    def _timed(self, point: Point, *, when: bool = True) -> _Timed:
+        return _Timed(point, self._guard if when else None)
+
+
+class _Timed:
+    """Observes how long all plugins of a point took together."""
+
+    def __init__(self, point: Point, guard: Guard | None) -> None:
+        self._point = point
+        self._observer = guard.observer if guard is not None else None
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._observer is None:
+            return
+        code = Code.SUCCESS if error is None else Code.ERROR
+        if isinstance(error, UnschedulableError):
+            code = Code.UNSCHEDULABLE
+        self._observer.extension_point(self._point.label, code, time.perf_counter() - self._start)
+
+
+def _must(plugin: Plugin, point: Point, result: Result) -> None:
+    """Turn what is not SUCCESS into the error that ends the attempt."""
+    if result.is_success:
+        return
+    if result.is_refusal and point is not Point.PRE_BIND:
+        refused = RefusedError(result.message)
+        refused.retry_after = result.retry_after
+        raise refused
+    raise PluginError(f'running {point.label} plugin "{plugin.name}": {result.message}')

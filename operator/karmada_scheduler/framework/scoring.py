@@ -1,0 +1,114 @@
+"""Runs the Score plugins over the clusters that can take a binding."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.deciding import (
+    MAX_CLUSTER_SCORE,
+    MIN_CLUSTER_SCORE,
+    NormalizeScoreContext,
+    NormalizeScorePlugin,
+    ScoreContext,
+    ScorePlugin,
+)
+from karmada_scheduler.framework.diagnosis import PluginError
+from karmada_scheduler.framework.guard import Guard
+from karmada_scheduler.framework.isolation import PluginTimeoutError
+from karmada_scheduler.framework.points import NORMALIZE_SCORE, Point
+from karmada_scheduler.framework.result import Code
+
+SCORE: Final = "Score"
+
+
+class Scoring:
+    """The score plugins of a profile, with their weights."""
+
+    def __init__(self, plugins: Sequence[ScorePlugin], weights: Mapping[str, int], guard: Guard) -> None:
+        """Take plugins in running order; a plugin without a weight counts once."""
+        self._plugins = tuple(plugins)
+        self._weights = weights
+        self._guard = guard
+        self._observer = guard.observer
+
+    def run(
+        self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str]
+    ) -> dict[str, list[int]]:
+        """Return each plugin's normalized scores times its weight, one per cluster in the given order.
+
+        Raises:
+            PluginError: A plugin raised (the text is upstream's), took too long, or scored outside 0 to 100.
+        """
+        scores: dict[str, list[int]] = {}
+        code, start = Code.ERROR, time.perf_counter()
+        try:
+            for plugin in self._plugins:
+                if plugin.name in skipped:
+                    continue
+                try:
+                    with self._guard.watch:
+                        own = self._scores_of(plugin, cycle, clusters)
+                except PluginTimeoutError:
+                    raise self._guard.too_slow(plugin, Point.SCORE) from None
+                weight = self._weights.get(plugin.name, 1)
+                scores[plugin.name] = own if weight == 1 else [score * weight for score in own]
+            code = Code.SUCCESS
+        finally:
+            if self._observer is not None:
+                self._observer.extension_point(SCORE, code, time.perf_counter() - start)
+        return scores
+
+    def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
+        scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
+        if isinstance(plugin, NormalizeScorePlugin):
+            scores = self._normalized(plugin, NormalizeScoreContext(cycle, clusters, scores))
+        if scores and not MIN_CLUSTER_SCORE <= min(scores) <= max(scores) <= MAX_CLUSTER_SCORE:
+            wrong = next(
+                (cluster.name, score)
+                for cluster, score in zip(clusters, scores, strict=True)
+                if not MIN_CLUSTER_SCORE <= score <= MAX_CLUSTER_SCORE
+            )
+            raise PluginError(
+                f'plugin "{plugin.name}" returns an invalid score {wrong[1]} for cluster {wrong[0]}, '
+                f"it should in the range of [{MIN_CLUSTER_SCORE}, {MAX_CLUSTER_SCORE}] after normalizing"
+            )
+        return scores
+
+    def _normalized(self, plugin: NormalizeScorePlugin, context: NormalizeScoreContext) -> list[int]:
+        code, start = Code.ERROR, time.perf_counter()
+        try:
+            scores = _checked_scores(plugin.normalize_score(context), expected=len(context.scores))
+            code = Code.SUCCESS
+        except Exception as problem:
+            raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {problem}') from problem
+        finally:
+            if self._observer is not None:
+                self._observer.plugin(plugin.name, NORMALIZE_SCORE, code, time.perf_counter() - start)
+        return scores
+
+    def _score(self, plugin: ScorePlugin, context: ScoreContext) -> int:
+        start = time.perf_counter() if self._observer is not None else 0.0
+        code = Code.ERROR
+        try:
+            score = plugin.score(context)
+            if type(score) is not int:
+                (score,) = _checked_scores([score], expected=1)
+            code = Code.SUCCESS
+        except Exception as problem:
+            raise PluginError(f'plugin "{plugin.name}" failed with: {problem}') from problem
+        finally:
+            if self._observer is not None:
+                self._observer.plugin(plugin.name, SCORE, code, time.perf_counter() - start)
+        return score
+
+
+def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
+    integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
+    if len(integers) != len(scores) or len(scores) != expected:
+        raise ValueError(f"expected {expected} integers, got {scores!r}")
+    return integers

@@ -1,0 +1,103 @@
+"""Bindings that wait at Permit, until every plugin that made them wait has allowed them.
+
+A binding that waits holds nothing up: others are decided and written meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.framework.result import SUCCESS, Result
+
+
+class PermittedLater:
+    """One binding that waits; conforms to ``framework.handle.WaitingBinding``."""
+
+    def __init__(self, binding: Binding, targets: frozenset[str], timeouts: Mapping[str, float]) -> None:
+        """Begin to wait: ``timeouts`` are seconds by plugin name; the shortest ends it."""
+        self._binding = binding
+        self._timeouts = dict(timeouts)
+        self._pending = dict.fromkeys(timeouts)
+        self.targets = targets
+        self._answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+    @property
+    def binding(self) -> Binding:
+        """The binding as it was when it was decided."""
+        return self._binding
+
+    @property
+    def pending(self) -> Sequence[str]:
+        """The plugins that have not allowed it yet."""
+        return tuple(self._pending)
+
+    def allow(self, plugin: str) -> None:
+        """Let it go on as far as one plugin is concerned."""
+        self._pending.pop(plugin, None)
+        if not self._pending and not self._answer.done():
+            self._answer.set_result(SUCCESS)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """Refuse it, in the name of a plugin."""
+        if not self._answer.done():
+            self._answer.set_result(Result(Result.unschedulable().code, (reason,), plugin))
+
+    async def wait(self) -> Result:
+        """Wait for the answer: SUCCESS, or a refusal that names the plugin."""
+        plugin, seconds = min(self._timeouts.items(), key=lambda item: item[1])
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(self._answer)
+        except TimeoutError:
+            reason = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+            return Result(Result.unschedulable().code, (reason,), plugin)
+
+
+class WaitingBindings:
+    """All that wait, by key."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._waiting: dict[BindingKey, PermittedLater] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def all(self) -> tuple[PermittedLater, ...]:
+        """Return what waits now."""
+        return tuple(self._waiting.values())
+
+    async def wait(self, binding: Binding, targets: frozenset[str], timeouts: Mapping[str, float]) -> Result:
+        """Let a binding wait, and return how that ended."""
+        waiting = self._waiting[binding.key] = PermittedLater(binding, targets, timeouts)
+        try:
+            return await waiting.wait()
+        finally:
+            del self._waiting[binding.key]
+
+    def binding_changed(
+        self, key: BindingKey, new: Binding | None, *, still_ours: Callable[[Binding], bool]
+    ) -> None:
+        """Reject what was decided about a binding that has changed since, or is not ours any more."""
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return
+        if new is None or new.deleting:
+            waiting.reject("", "the binding was deleted while it waited")
+        elif not still_ours(new):
+            waiting.reject("", "the binding was suspended or handed over while it waited")
+        elif new.generation != waiting.binding.generation:
+            waiting.reject("", "the binding changed while it waited")
+
+    def cluster_leaves(self, name: str) -> None:
+        """Reject what was decided for a cluster that is being deleted or is gone."""
+        for waiting in self.all():
+            if name in waiting.targets:
+                waiting.reject("", f"cluster {name} was deleted while the binding waited")
+
+    def reject_all(self, reason: str) -> None:
+        """Reject everything, when the process must not write any more."""
+        for waiting in self.all():
+            waiting.reject("", reason)
