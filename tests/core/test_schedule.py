@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.core.available_replicas import with_footprint
+from karmada_scheduler.core.decision import Attempt, Decision
 from karmada_scheduler.framework import (
     SUCCESS,
     FilterContext,
@@ -289,11 +292,79 @@ class Alternates:
         return -1000 if context.cluster.name in context.cycle.targets else 0
 
 
-def test_a_decision_that_never_settles_ends_all_the_same() -> None:
+def test_a_decision_that_never_settles_ends_where_the_binding_is() -> None:
     builder = binding("w").replicas(1).duplicated().spread("cluster", 1, 1).on(m1=1)
     decision = decide(builder, cluster("m1"), cluster("m2"), plugins=framework(Alternates()))
-    assert decision.error is None
-    assert 2 < len(decision.attempts) < 20
+    assert placed(decision) == {"m1": 1}
+    assert 1 < len(decision.attempts) < 20
+    assert decision.attempts[-1].targets == decision.targets
+
+
+ROOM_ALONE = framework(select=())
+"""No plugins: all clusters have the same score, so room decides, whoever was placed before."""
+
+OVERCOMMIT = gates(SchedulingOvercommitProtection=True)
+
+
+def order(decision: Decision) -> list[str]:
+    return list(placed(decision))
+
+
+def order_of(attempt: Attempt) -> list[str]:
+    return [target.name for target in attempt.targets or ()]
+
+
+def test_a_binding_back_where_it_was_has_a_footprint_there_now() -> None:
+    # Without a footprint m2 has room for one more than m1 and comes first; with it, neither has any. So the
+    # order goes back to what it was, and this time it stays.
+    builder = binding("w").replicas(9).duplicated().on(m1=9, m2=9).applied()
+    decision = decide(builder, cluster("m1").without_summary(), cluster("m2").room(pods=1), gates=OVERCOMMIT)
+    assert [order_of(each) for each in decision.attempts] == [["m2", "m1"], ["m1", "m2"], ["m1", "m2"]]
+    assert decision.targets == decision.attempts[-1].targets
+
+
+@pytest.mark.parametrize("where", ["m1", "m2"])
+def test_a_binding_that_its_own_footprint_drives_off_stays_where_it_is(where: str) -> None:
+    # Its pods count four times against its cluster, and it adds nothing to the room there: the other cluster
+    # looks better at every pass.
+    builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on(where).applied()
+    clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110)]
+    assumed = with_footprint({}, builder.build(), builder.build().spec.clusters)
+    decision = decide(builder, *clusters, gates=OVERCOMMIT, assumed=assumed, plugins=ROOM_ALONE)
+    assert order(decision) == [where]
+    assert [order_of(each) for each in decision.attempts] == [["m2" if where == "m1" else "m1"], [where]]
+
+
+def test_a_circle_that_the_binding_was_not_on_ends_where_it_is_entered() -> None:
+    # m3 has least room and is left for good; m1 and m2 drive the binding to and fro.
+    builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on("m3").applied()
+    clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110), cluster("m3").room(pods=1)]
+    decision = decide(builder, *clusters, gates=OVERCOMMIT, plugins=ROOM_ALONE)
+    assert [order_of(each) for each in decision.attempts] == [["m1"], ["m2"], ["m1"]]
+    assert order(decision) == ["m1"]
+
+
+@pytest.mark.parametrize("spread", [1, 2, 3])
+def test_the_next_decision_knows_the_footprint_and_changes_nothing(spread: int) -> None:
+    for rooms in product((1, 4, 5, 9), repeat=3):
+        clusters = [cluster(f"m{number}").room(pods=pods) for number, pods in enumerate(rooms, 1)]
+        builder = binding("w").replicas(4).duplicated().spread("cluster", 1, spread).on(m3=1, m1=4).applied()
+        first = decide(builder, *clusters, gates=OVERCOMMIT, plugins=ROOM_ALONE)
+        if first.targets is None:
+            continue
+        assumed = with_footprint({}, builder.build(), first.targets)
+        again = builder.on(**placed(first))
+        second = decide(again, *clusters, gates=OVERCOMMIT, plugins=ROOM_ALONE, assumed=assumed)
+        assert second.targets == first.targets, rooms
+
+
+def test_what_is_assumed_of_a_cluster_that_is_left_is_not_named_any_more() -> None:
+    built = binding("w").replicas(2).on(m1=2).build()
+    once = with_footprint({}, built, built.spec.clusters)
+    away = with_footprint(once, built, (TargetCluster("m2", 2),))
+    assert list(away) == ["m2"]
+    moved = replace(built, spec=replace(built.spec, clusters=(TargetCluster("m2", 2),)))
+    assert with_footprint(away, moved, built.spec.clusters) == once
 
 
 def test_failures_of_terms_are_told_once_though_a_decision_is_repeated() -> None:

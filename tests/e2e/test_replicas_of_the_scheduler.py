@@ -11,7 +11,7 @@ import pytest
 from tests.controlplane import ControlPlane, wait_for
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
-from tests.e2e.workload import Workload, named
+from tests.e2e.workload import Workload, is_settled, named
 
 QUICK = (
     "--leader-elect-lease-duration=8s",
@@ -116,6 +116,42 @@ def test_a_scheduler_that_starts_before_the_api_server_waits_for_it(
         controlplane.restart_apiserver()
     web.create(named("sim-a1"), replicas=1)
     web.wait_placed({"sim-a1": 1}, timeout=40)
+
+
+@pytest.mark.parametrize("limits", [(), ("--kube-api-qps=40", "--kube-api-burst=1")], ids=["fast", "slow"])
+def test_a_leader_that_is_told_to_stop_in_the_middle_of_its_writes_leaves_nothing_half_done(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, limits: tuple[str, ...]
+) -> None:
+    """The slow one is sure to have writes under way; the fast one leaves more Events for the end."""
+    name = f"stopped-{len(limits)}"
+    backlog = Backlog(controlplane, namespace, name)
+    backlog.create(range(300))
+    scheduler = start_scheduler(*limits, name=name, lease=name, wait_ready=False)
+    wait_for(
+        backlog.results, "a few placements", until=lambda results: len(results) >= 5, check=controlplane.check
+    )
+    controlplane.forget(scheduler.process)
+    os.kill(scheduler.process.pid, signal.SIGTERM)
+    status = wait_for(
+        lambda: scheduler.process.exit_status,
+        "it to end",
+        until=lambda found: found is not None,
+        timeout=30,
+    )
+    assert status == 0
+    assert holder(controlplane, name) == ""
+    bindings = backlog.all()
+    placed = {name for name, found in bindings.items() if found["spec"].get("clusters")}
+    assert not limits or len(placed) < 300
+    assert {name for name, found in bindings.items() if is_settled(found)} == placed
+    assert all(not found.get("status") for name, found in bindings.items() if name not in placed)
+    told = [
+        (event["involvedObject"]["kind"], event["involvedObject"]["name"])
+        for event in controlplane.client.list(f"/api/v1/namespaces/{namespace}/events")
+        if event["reason"] == "ScheduleBindingSucceed"
+    ]
+    expected = [(kind, name) for kind in ("Deployment", "ResourceBinding") for name in placed]
+    assert sorted(told) == sorted(expected)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])

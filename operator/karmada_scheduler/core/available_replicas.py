@@ -62,9 +62,11 @@ def with_footprint(assumed: Assumed, binding: Binding, targets: Sequence[TargetC
         return assumed
     after = dict(assumed)
     for name in {target.name for target in (*binding.spec.clusters, *targets)}:
-        after[name] = [each for each in assumed.get(name, ()) if each.binding != binding.key]
+        others = [each for each in after.pop(name, ()) if each.binding != binding.key]
+        if others:  # a cluster without assumptions is not named, so that equal ones are equal
+            after[name] = others
     for target in targets:
-        after[target.name] = [*after[target.name], footprint(binding, target)]
+        after[target.name] = [*after.get(target.name, ()), footprint(binding, target)]
     return after
 
 

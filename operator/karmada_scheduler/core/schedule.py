@@ -83,23 +83,33 @@ def decide(
     """
     recipe = _Recipe(snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers)
     terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
-    decision = _decide_once(binding, recipe)
-    visited = [_standing(binding)]
+    decisions = [_decide_once(binding, recipe)]
+    standings = [_standing(binding, assumed)]
+    before = binding.spec.clusters
     for _ in range(_MAX_PASSES):
+        decision = decisions[-1]
         if decision.targets is None or decision.targets == binding.spec.clusters:
             break
         if gates.enabled("SchedulingOvercommitProtection"):
             recipe = replace(recipe, assumed=with_footprint(recipe.assumed, binding, decision.targets))
         binding = _as_written(binding, decision)
-        # Where the footprint of a binding drives it off its own cluster, upstream moves it to and fro for
-        # ever. Here it stays at the first place to which the circle comes back.
-        if (standing := _standing(binding)) in visited:
-            break
-        visited.append(standing)
+        if (standing := _standing(binding, recipe.assumed)) in standings:
+            return _at_rest(decisions[standings.index(standing) :], before)
+        standings.append(standing)
         if classify(binding, terminating=terminating, gates=gates).type is ScheduleType.AVOID:
             break
-        decision = _one_after_the_other(decision, _decide_once(binding, recipe))
-    return decision
+        decisions.append(_one_after_the_other(decision, _decide_once(binding, recipe)))
+    return decisions[-1]
+
+
+def _at_rest(circle: Sequence[Decision], before: tuple[TargetCluster, ...]) -> Decision:
+    """Return the decision to stay with where upstream would go round in a circle for ever.
+
+    The footprint of a binding can drive it off its own cluster, again and again. A binding that is already at
+    one of the places stays there, so that nothing moves and the next decision comes to the same; any other
+    stays at the first place to which the circle comes back.
+    """
+    return next((each for each in circle if each.targets == before), circle[-1])
 
 
 def _as_written(binding: Binding, decision: Decision) -> Binding:
@@ -119,8 +129,12 @@ def _as_written(binding: Binding, decision: Decision) -> Binding:
     )
 
 
-def _standing(binding: Binding) -> tuple[object, ...]:
-    """Return what of a binding changes from pass to pass."""
+def _standing(binding: Binding, assumed: Assumed) -> tuple[object, ...]:
+    """Return what changes from pass to pass, and so all that makes one pass differ from another.
+
+    What is assumed is a part of it: a binding that is back where it was has by now a footprint there, which it
+    may not have had before, and need not be driven off again.
+    """
     placement, status = binding.spec.placement, binding.status
     changed = placement is not None and placement_changed(binding, placement)
     return (
@@ -128,6 +142,7 @@ def _standing(binding: Binding) -> tuple[object, ...]:
         status.scheduler_observing_affinity_name,
         changed,
         binding.reschedule_triggered,
+        assumed,
     )
 
 

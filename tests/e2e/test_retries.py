@@ -1,0 +1,71 @@
+"""Retries: a key that failed is tried again later, whatever has become of the binding that it names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane import ControlPlane, Object
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.workload import DYNAMIC, WORK, condition, placed
+
+SLOW = "--rate-limiter-base-delay=4s"
+CLAIM = {"propagationpolicy.karmada.io/permanent-id": "claimed"}
+
+
+@pytest.mark.parametrize("which", ["karmada-scheduler", "ours"])
+def test_a_retry_that_a_deleted_binding_left_behind_decides_the_next_of_its_name_even_unclaimed(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, which: str
+) -> None:
+    """Nothing but the old retry can wake a new binding that no policy claims."""
+    path = f"{WORK}/namespaces/{namespace}/resourcebindings"
+    scheduler = f"retries-{which}"
+    if which == "ours":
+        start_scheduler(SLOW, name=scheduler)
+    else:
+        process = controlplane.start_karmada_scheduler(scheduler, SLOW)
+    create(controlplane, namespace, scheduler, "again", replicas=100_000, labels=CLAIM)
+    controlplane.wait_for(
+        lambda: condition(controlplane.client.get(f"{path}/again")),
+        "the failure",
+        until=lambda found: found.get("reason") == "Unschedulable",
+    )
+    controlplane.client.delete(f"{path}/again")
+    for name in ("again", "other"):
+        create(controlplane, namespace, scheduler, name, replicas=1)
+    controlplane.wait_for(
+        lambda: controlplane.client.get(f"{path}/again"), "the retry", until=placed, timeout=30
+    )
+    assert not placed(controlplane.client.get(f"{path}/other"))
+    if which != "ours":
+        process.kill()
+        controlplane.forget(process)
+
+
+def create(
+    plane: ControlPlane,
+    namespace: str,
+    scheduler: str,
+    name: str,
+    *,
+    replicas: int,
+    labels: Object | None = None,
+) -> None:
+    """Create a binding without a template, to be divided by free room among the simulated members."""
+    resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
+    plane.client.create(
+        {
+            "apiVersion": "work.karmada.io/v1alpha2",
+            "kind": "ResourceBinding",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+            "spec": {
+                "resource": {**resource, "uid": f"uid-{name}"},
+                "replicas": replicas,
+                "replicaRequirements": {"resourceRequest": {"cpu": "100m"}},
+                "schedulerName": scheduler,
+                "placement": {
+                    "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
+                    "replicaScheduling": DYNAMIC,
+                },
+            },
+        }
+    )
