@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from karmada_scheduler.config.mistakes import Mistake
+from karmada_scheduler.config.structure import ALIASES, KEY, READ, seconds
 
 DEFAULT_HTTP_SECONDS: Final = 5.0
 
@@ -51,6 +52,11 @@ class ManagedResource:
     ignored_by_scheduler: bool = False
 
 
+def _timeout(text: object) -> float:
+    """Read a time-out; 0 means the default, as in Kubernetes."""
+    return seconds(text) or DEFAULT_HTTP_SECONDS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderConfig:
     """One entry of ``extenders``.
@@ -76,10 +82,10 @@ class ExtenderConfig:
     prioritize_verb: str = ""
     weight: int = 0
     bind_verb: str = ""
-    enable_https: bool = field(default=False, metadata={"key": "enableHTTPS"})
+    enable_https: bool = field(default=False, metadata={KEY: "enableHTTPS"})
     tls_config: ExtenderTLS | None = None
-    http_timeout: float = DEFAULT_HTTP_SECONDS
-    node_cache_capable: bool = field(default=False, metadata={"aliases": ("clusterCacheCapable",)})
+    http_timeout: float = field(default=DEFAULT_HTTP_SECONDS, metadata={READ: _timeout})
+    node_cache_capable: bool = field(default=False, metadata={ALIASES: ("clusterCacheCapable",)})
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
 

@@ -35,6 +35,15 @@ class ConfigError(ValueError):
         super().__init__("\n".join(str(mistake) for mistake in mistakes))
         self.mistakes = tuple(mistakes)
 
+    def within(self, file: object) -> ConfigError:
+        """Return the same error with the file's name before each mistake."""
+        return ConfigError(
+            [
+                Mistake(f"{file}: {each.path}" if each.path else str(file), each.text, each.cause)
+                for each in self.mistakes
+            ]
+        )
+
 
 def join(path: str, rest: str) -> str:
     """Put two parts of a path together; a part that is an index (``[2]``) needs no dot."""

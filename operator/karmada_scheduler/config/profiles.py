@@ -1,0 +1,260 @@
+"""The configuration file: profiles, plugin args, extenders, in the words of KubeSchedulerConfiguration.
+
+Which plugins there are is not known here: names and args are checked when the profiles are built.
+
+Source: kubernetes v1.35 staging/src/k8s.io/kube-scheduler/config/v1/types.go, v1 defaults and
+pkg/scheduler/apis/config/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from karmada_scheduler.config import extenders as extender_rules
+from karmada_scheduler.config import yaml_file
+from karmada_scheduler.config.extenders import ExtenderConfig
+from karmada_scheduler.config.mistakes import ConfigError, Mistake, join
+from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.structure import camel, shown, structure
+
+KINDS: Final = {
+    "KarmadaSchedulerConfiguration": "pyscheduler.karmada.io/v1alpha1",
+    "KubeSchedulerConfiguration": "kubescheduler.config.k8s.io/v1",
+}
+"""The kinds of file that are understood, and their apiVersion; both have the same fields."""
+
+DEFAULT_PLUGIN_SECONDS: Final = 5.0
+ALL: Final = "*"
+"""In a list of disabled plugins: all that were not named as enabled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginEntry:
+    """A plugin in a list.
+
+    Attributes:
+        weight: Of its scores; 0 is read as 1, or as the weight under ``multiPoint``.
+    """
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSet:
+    """What a profile changes at one point."""
+
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugins:
+    """What a profile changes, by point."""
+
+    pre_enqueue: PluginSet = field(default_factory=PluginSet)
+    queue_sort: PluginSet = field(default_factory=PluginSet)
+    pre_filter: PluginSet = field(default_factory=PluginSet)
+    filter: PluginSet = field(default_factory=PluginSet)
+    post_filter: PluginSet = field(default_factory=PluginSet)
+    pre_score: PluginSet = field(default_factory=PluginSet)
+    score: PluginSet = field(default_factory=PluginSet)
+    select: PluginSet = field(default_factory=PluginSet)
+    assign: PluginSet = field(default_factory=PluginSet)
+    reserve: PluginSet = field(default_factory=PluginSet)
+    permit: PluginSet = field(default_factory=PluginSet)
+    pre_bind: PluginSet = field(default_factory=PluginSet)
+    bind: PluginSet = field(default_factory=PluginSet)
+    post_bind: PluginSet = field(default_factory=PluginSet)
+    multi_point: PluginSet = field(default_factory=PluginSet)
+
+    @property
+    def by_point(self) -> Mapping[str, PluginSet]:
+        """The sets by the name of the point in the file, ``multiPoint`` last."""
+        return {camel(name): getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginArgs:
+    """What a plugin is to be made with; the plugin says what that may be."""
+
+    name: str
+    args: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileConfig:
+    """One entry of ``profiles``: a scheduler name and the plugins that decide for its bindings."""
+
+    scheduler_name: str = ""
+    plugins: Plugins = field(default_factory=Plugins)
+    plugin_config: tuple[PluginArgs, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfiguration:
+    """What a configuration file comes down to.
+
+    Attributes:
+        profiles: Each with its own name; none of them: all plugins for ``--scheduler-name``.
+        extenders: Of all profiles, in the order in which they are asked.
+        plugin_timeout_seconds: How long one call of one plugin may take.
+        notices: What of the file has no effect here; for the log.
+    """
+
+    profiles: tuple[ProfileConfig, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
+    plugin_timeout_seconds: float = DEFAULT_PLUGIN_SECONDS
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    api_version: str = ""
+    kind: str = ""
+    profiles: tuple[ProfileConfig, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
+    plugin_timeout_seconds: float = DEFAULT_PLUGIN_SECONDS
+
+
+_WITHOUT_EFFECT: Final = {
+    "parallelism": "a decision is made in one thread, and --max-in-flight limits what is being written",
+    "leaderElection": "--leader-elect and its companions say it",
+    "clientConnection": "--kubeconfig, --kube-api-qps and --kube-api-burst say it",
+    "podInitialBackoffSeconds": "--rate-limiter-base-delay says it",
+    "podMaxBackoffSeconds": "--rate-limiter-max-delay says it",
+    "delayCacheUntilActive": "the caches of a standby are always kept warm",
+    "enableProfiling": "there is no profiling endpoint",
+    "enableContentionProfiling": "there is no profiling endpoint",
+}
+_PERCENTAGE: Final = "percentageOfNodesToScore"
+_MAX_INT32: Final = 2**31 - 1
+
+
+def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> SchedulerConfiguration:
+    """Read and check a file.
+
+    Args:
+        path: The file.
+        scheduler_name: The name of a single profile that has none.
+
+    Raises:
+        ConfigError: It cannot be used; all mistakes at once, each with the file's name and its path.
+    """
+    try:
+        return read(yaml_file.read(path), scheduler_name=scheduler_name)
+    except ConfigError as problem:
+        raise problem.within(path) from problem
+
+
+def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> SchedulerConfiguration:
+    """Check what a file says; see ``load``."""
+    if not isinstance(data, Mapping):
+        raise ConfigError([Mistake("", f"expected a mapping with apiVersion and kind, got {shown(data)}")])
+    mistakes = [*_wrong_kind(data), *_wrong_percentages(data)]
+    try:
+        file = structure(_understood(data), _File)
+    except ConfigError as problem:
+        raise ConfigError([*mistakes, *problem.mistakes]) from problem
+    mistakes.extend(_mistakes_in(file))
+    if mistakes:
+        raise ConfigError(mistakes)
+    return SchedulerConfiguration(
+        profiles=tuple(
+            replace(each, scheduler_name=each.scheduler_name or scheduler_name) for each in file.profiles
+        ),
+        extenders=file.extenders,
+        plugin_timeout_seconds=file.plugin_timeout_seconds,
+        notices=tuple(_notices(data, file)),
+    )
+
+
+def _wrong_kind(data: Mapping[Any, Any]) -> Iterator[Mistake]:
+    kind, version = data.get("kind"), data.get("apiVersion")
+    if kind not in KINDS:
+        yield Mistake("kind", f"expected {' or '.join(KINDS)}, got {shown(kind)}")
+    elif version != KINDS[kind]:
+        yield Mistake("apiVersion", f"expected {KINDS[kind]} for kind {kind}, got {shown(version)}")
+
+
+def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[Mistake]:
+    profiles = data.get("profiles")
+    places = [
+        ("", data),
+        *((f"profiles[{i}]", each) for i, each in enumerate(profiles if isinstance(profiles, list) else ())),
+    ]
+    for path, each in places:
+        if isinstance(each, Mapping) and each.get(_PERCENTAGE) not in (None, 0, 100):
+            yield Mistake(
+                join(path, _PERCENTAGE),
+                "can only be 0 or 100: replicas are divided over all clusters that fit, so all have to be found",
+            )
+
+
+def _understood(data: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Leave out what has no meaning here."""
+    kept = {key: value for key, value in data.items() if key not in _WITHOUT_EFFECT and key != _PERCENTAGE}
+    if isinstance(kept.get("profiles"), list):
+        kept["profiles"] = [
+            {key: value for key, value in each.items() if key != _PERCENTAGE}
+            if isinstance(each, Mapping)
+            else each
+            for each in kept["profiles"]
+        ]
+    return kept
+
+
+def _notices(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
+    for key, reason in _WITHOUT_EFFECT.items():
+        if key in data:
+            yield f"{key} has no effect: {reason}"
+    for position, each in enumerate(file.extenders):
+        if each.preempt_verb:
+            yield f"extenders[{position}].preemptVerb has no effect: nothing is preempted"
+
+
+def _mistakes_in(file: _File) -> Iterator[Mistake]:
+    if not 0 < file.plugin_timeout_seconds < math.inf:
+        yield Mistake("pluginTimeoutSeconds", "must be greater than 0")
+    for mistake in extender_rules.mistakes_in(file.extenders):
+        yield mistake.below("extenders")
+    names = set[str]()
+    for position, profile in enumerate(file.profiles):
+        path = f"profiles[{position}]"
+        if not profile.scheduler_name and len(file.profiles) > 1:
+            yield Mistake(f"{path}.schedulerName", "is required where there are several profiles")
+        elif profile.scheduler_name in names:
+            yield Mistake(f"{path}.schedulerName", f'duplicate value "{profile.scheduler_name}"')
+        names.add(profile.scheduler_name)
+        for mistake in _mistakes_in_profile(profile):
+            yield mistake.below(path)
+
+
+def _mistakes_in_profile(profile: ProfileConfig) -> Iterator[Mistake]:
+    for point, plugins in profile.plugins.by_point.items():
+        for listed, entries in (("enabled", plugins.enabled), ("disabled", plugins.disabled)):
+            met = set[str]()
+            for index, entry in enumerate(entries):
+                path = f"plugins.{point}.{listed}[{index}]"
+                if not entry.name or (listed == "enabled" and entry.name == ALL):
+                    yield Mistake(f"{path}.name", f"must be the name of a plugin, got {shown(entry.name)}")
+                elif entry.name in met:
+                    yield Mistake(
+                        f"{path}.name", f'plugin "{entry.name}" already registered as "{_label(point)}"'
+                    )
+                if not 0 <= entry.weight <= _MAX_INT32:
+                    yield Mistake(f"{path}.weight", f"must be 0 to {_MAX_INT32}, got {entry.weight}")
+                met.add(entry.name)
+    met = set()
+    for index, each in enumerate(profile.plugin_config):
+        if each.name in met:
+            yield Mistake(f"pluginConfig[{index}].name", f"repeated config for plugin {each.name}")
+        met.add(each.name)
+
+
+def _label(point: str) -> str:
+    return point[0].upper() + point[1:]

@@ -1,0 +1,300 @@
+"""From plain data, as a parser of YAML or JSON gives it, to typed values: strictly, and with every mistake.
+
+A value has the type that its field says or it is a mistake: ``"3"`` is no number and ``yes`` no text. Keys
+are the names of the fields in camelCase; unknown keys are mistakes that name the known ones. A duration is
+``1m30s``, as everywhere in Kubernetes, in a field of type ``timedelta``; ``bytes`` are base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import dataclasses
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import timedelta
+from enum import Enum
+from functools import cache
+from typing import Any, Final, Literal, TypeVar
+
+import cattrs
+import durationpy
+from cattrs.strategies import configure_union_passthrough
+
+from karmada_scheduler.config.mistakes import ConfigError, Mistake, known
+
+T = TypeVar("T")
+
+KEY: Final = "key"
+"""Metadata of a field: its key where that is not its name in camelCase."""
+
+ALIASES: Final = "aliases"
+"""Metadata of a field: other keys for it."""
+
+READ: Final = "read"
+"""Metadata of a field: a function that reads its value, instead of the type."""
+
+
+def structure(data: object, type_: type[T], *, python_names: bool = False) -> T:
+    """Read a value of a type.
+
+    Args:
+        data: What the parser gave.
+        type_: Usually a dataclass; its ``__post_init__`` may refuse values by raising.
+        python_names: Take the fields' own names as keys too, for what Python people write.
+
+    Raises:
+        ConfigError: It cannot be read; the paths begin at ``data``.
+    """
+    try:
+        return _converter(python_names).structure(data, type_)
+    except Exception as problem:
+        raise ConfigError(list(_mistakes_in(problem))) from problem
+
+
+def seconds(text: object) -> float:
+    """Read a duration in Go's syntax, as ``5s``, into seconds.
+
+    Raises:
+        ValueError: It is none.
+    """
+    return _duration(text).total_seconds()
+
+
+def _duration(text: object) -> timedelta:
+    if isinstance(text, str):
+        try:
+            return durationpy.from_str(text)
+        except (durationpy.DurationError, ValueError):
+            pass
+    raise ValueError(f"expected a duration such as 5s or 1m30s, got {shown(text)}")
+
+
+def camel(name: str) -> str:
+    """Turn ``pre_filter`` into ``preFilter``."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def shown(value: object) -> str:
+    """Show what was found in place of what was expected, shortly."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"' if len(value) <= 60 else f'"{value[:60]}…"'
+        case Mapping():
+            return "a mapping"
+        case list():
+            return "a list"
+    return str(value)
+
+
+class Mistakes(list[Mistake]):
+    """Mistakes found so far."""
+
+    @contextlib.contextmanager
+    def below(self, path: str) -> Iterator[None]:
+        """Catch what is raised about a part, and go on."""
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001 (all are told together)
+            self.extend(mistake.below(path) for mistake in _mistakes_in(problem))
+
+    def stop_if_any(self) -> None:
+        """Raise them all as one ConfigError."""
+        if self:
+            raise ConfigError(self)
+
+
+def _mistakes_in(problem: BaseException) -> Iterator[Mistake]:
+    match problem:
+        case ConfigError():
+            yield from problem.mistakes
+        case BaseExceptionGroup():
+            for each in problem.exceptions:
+                yield from _mistakes_in(each)
+        case cattrs.StructureHandlerNotFoundError():
+            yield Mistake("", f"the type {problem.type_} cannot be read from a file", problem)
+        case _:
+            yield Mistake("", str(problem) or type(problem).__name__, problem)
+
+
+@cache
+def _converter(python_names: bool) -> cattrs.Converter:  # noqa: FBT001 (the key of a cache)
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    configure_union_passthrough(bool | int | float | str | None, converter)
+    for type_, read in _SCALARS.items():
+        converter.register_structure_hook(type_, read)
+    for accepts, factory in (
+        (_is_dataclass, lambda type_: _dataclass_reader(type_, converter, python_names=python_names)),
+        (_is_list, lambda type_: _list_reader(type_, converter)),
+        (_is_mapping, lambda type_: _mapping_reader(type_, converter)),
+        (_is_choice, _choice_reader),
+    ):
+        converter.register_structure_hook_factory(accepts, factory)
+    return converter
+
+
+def _expect(type_: Any, text: str, data: object) -> Any:
+    if not isinstance(data, type_):
+        raise ValueError(f"expected {text}, got {shown(data)}")  # noqa: TRY004 (it is the file's mistake)
+    return data
+
+
+def _exactly(type_: type, text: str) -> Callable[[object, object], Any]:
+    def read(value: object, _: object) -> object:
+        if type(value) is not type_:
+            raise ValueError(f"expected {text}, got {shown(value)}")
+        return value
+
+    return read
+
+
+def _float(value: object, _: object) -> float:
+    if type(value) not in (int, float):
+        raise ValueError(f"expected a number, got {shown(value)}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _bytes(value: object, _: object) -> bytes:
+    try:
+        return base64.b64decode("".join(value.split()) if isinstance(value, str) else b"?", validate=True)
+    except binascii.Error:
+        raise ValueError("expected base64") from None
+
+
+_SCALARS: Final[dict[type, Callable[[Any, Any], Any]]] = {
+    bool: _exactly(bool, "true or false"),
+    int: _exactly(int, "an integer"),
+    str: _exactly(str, "text"),
+    float: _float,
+    bytes: _bytes,
+    timedelta: lambda value, _: _duration(value),
+}
+
+
+def _is_dataclass(type_: object) -> bool:
+    return isinstance(type_, type) and dataclasses.is_dataclass(type_)
+
+
+def _keys_of(each: dataclasses.Field[Any], *, python_names: bool) -> list[str]:
+    """Return the keys of a field, the one to show first."""
+    keys = [each.metadata.get(KEY, camel(each.name)), *each.metadata.get(ALIASES, ())]
+    return [*keys, each.name] if python_names else keys
+
+
+def _dataclass_reader(
+    type_: Any, converter: cattrs.Converter, *, python_names: bool
+) -> Callable[[object, object], object]:
+    hints = typing.get_type_hints(type_)
+    fields = {each.name: each for each in dataclasses.fields(type_) if each.init}
+    keys_of = {name: _keys_of(each, python_names=python_names) for name, each in fields.items()}
+    field_of = {key: name for name, keys in keys_of.items() for key in keys}
+
+    def read(data: object, _: object) -> object:
+        if isinstance(data, type_):
+            return data
+        values: dict[str, object] = {}
+        met: dict[str, str] = {}
+        mistakes = Mistakes()
+        for key, value in _expect(Mapping, "a mapping", data).items():
+            name = field_of.get(key)
+            if name is None:
+                names = known(keys[0] for keys in keys_of.values())
+                mistakes.append(Mistake(str(key), f"unknown field; {names}"))
+            elif name in met:
+                mistakes.append(Mistake(key, f"is the same field as {met[name]}"))
+            elif value is not None or _takes_none(
+                hints[name]
+            ):  # as in Kubernetes, an empty key is as good as none
+                met[name] = key
+                with mistakes.below(key):
+                    own = fields[name].metadata.get(READ)
+                    values[name] = own(value) if own else converter.structure(value, hints[name])
+        mistakes.extend(
+            Mistake(keys_of[name][0], "is required")
+            for name, each in fields.items()
+            if name not in met
+            and each.default is dataclasses.MISSING
+            and each.default_factory is dataclasses.MISSING
+        )
+        mistakes.stop_if_any()
+        return type_(**values)
+
+    return read
+
+
+def _takes_none(hint: object) -> bool:
+    return hint in (Any, object, None, type(None)) or type(None) in typing.get_args(hint)
+
+
+_LISTS: Final[dict[object, Callable[[list[Any]], object]]] = {
+    list: list,
+    tuple: tuple,
+    Sequence: tuple,
+    set: set,
+    frozenset: frozenset,
+    AbstractSet: frozenset,
+}
+
+
+def _is_list(type_: object) -> bool:
+    origin, arguments = typing.get_origin(type_), typing.get_args(type_)
+    return origin in _LISTS and (origin is not tuple or (len(arguments) == 2 and arguments[1] is ...))
+
+
+def _list_reader(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], object]:
+    make, item = _LISTS[typing.get_origin(type_)], typing.get_args(type_)[0]
+
+    def read(data: object, _: object) -> object:
+        items, mistakes = [], Mistakes()
+        for index, value in enumerate(_expect(list, "a list", data)):
+            with mistakes.below(f"[{index}]"):
+                items.append(converter.structure(value, item))
+        mistakes.stop_if_any()
+        return make(items)
+
+    return read
+
+
+def _is_mapping(type_: object) -> bool:
+    return typing.get_origin(type_) in (dict, Mapping) and typing.get_args(type_)[0] is str
+
+
+def _mapping_reader(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], object]:
+    item = typing.get_args(type_)[1]
+
+    def read(data: object, _: object) -> object:
+        items, mistakes = {}, Mistakes()
+        for key, value in _expect(Mapping, "a mapping", data).items():
+            with mistakes.below(f"[{key}]"):
+                items[converter.structure(key, str)] = converter.structure(value, item)
+        mistakes.stop_if_any()
+        return items
+
+    return read
+
+
+def _is_choice(type_: object) -> bool:
+    return typing.get_origin(type_) is Literal or (isinstance(type_, type) and issubclass(type_, Enum))
+
+
+def _choice_reader(type_: Any) -> Callable[[object, object], object]:
+    choices = (
+        {each.value: each for each in typing.cast("type[Enum]", type_)}
+        if isinstance(type_, type)
+        else {each: each for each in typing.get_args(type_)}
+    )
+
+    def read(value: object, _: object) -> object:
+        for choice, meaning in choices.items():
+            if type(value) is type(choice) and value == choice:
+                return meaning
+        raise ValueError(f"expected one of {', '.join(shown(each) for each in choices)}, got {shown(value)}")
+
+    return read

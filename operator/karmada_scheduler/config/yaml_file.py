@@ -1,0 +1,57 @@
+"""A YAML file as plain data; a key that stands twice in one mapping is a mistake, not the last one's luck."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from karmada_scheduler.config.mistakes import ConfigError, Mistake
+
+
+def read(path: Path) -> object:
+    """Read a file with one document.
+
+    Raises:
+        ConfigError: It cannot be read or parsed, or a key stands twice; lines are named.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise ConfigError([Mistake("", f"cannot read it: {problem.strerror}")]) from problem
+    except UnicodeDecodeError as problem:
+        raise ConfigError([Mistake("", f"is no text in UTF-8: {problem}")]) from problem
+
+
+def parse(text: str) -> object:
+    """Read one document; raises as ``read`` does."""
+    loader = _Loader(text)
+    try:
+        data: object = loader.get_single_data()
+    except yaml.YAMLError as problem:
+        raise ConfigError([Mistake("", f"is no YAML: {' '.join(str(problem).split())}")]) from problem
+    finally:
+        loader.dispose()
+    if loader.repeated:
+        raise ConfigError(loader.repeated)
+    return data
+
+
+class _Loader(yaml.SafeLoader):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: list[Mistake] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 (PyYAML's)
+        met: dict[object, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                line = key.start_mark.line + 1
+                if key.value in met:
+                    self.repeated.append(
+                        Mistake("", f'line {line}: "{key.value}" stands already in line {met[key.value]}')
+                    )
+                met[key.value] = line
+        return super().construct_mapping(node, deep=deep)
