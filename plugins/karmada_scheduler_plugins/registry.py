@@ -1,4 +1,4 @@
-"""The in-tree plugins, in running order: sorted by name."""
+"""The in-tree plugins, in running order: those of upstream sorted by name, then the scheduler's own stages."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from karmada_scheduler_plugins.api_enablement import APIEnablement
 from karmada_scheduler_plugins.cluster_affinity import ClusterAffinity
 from karmada_scheduler_plugins.cluster_eviction import ClusterEviction
 from karmada_scheduler_plugins.cluster_locality import ClusterLocality
+from karmada_scheduler_plugins.default_assigner import DefaultAssigner
+from karmada_scheduler_plugins.default_binder import DefaultBinder
+from karmada_scheduler_plugins.default_selector import DefaultSelector
+from karmada_scheduler_plugins.priority_sort import PrioritySort
 from karmada_scheduler_plugins.spread_constraint import SpreadConstraint
 from karmada_scheduler_plugins.taint_toleration import TaintToleration
 from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity
@@ -24,6 +28,15 @@ IN_TREE: Final[dict[str, Factory]] = {
     "WorkloadAffinity": WorkloadAffinity,
     "WorkloadAntiAffinity": WorkloadAntiAffinity,
 }
+ESSENTIAL: Final[dict[str, Factory]] = {
+    "PrioritySort": PrioritySort,
+    "DefaultSelector": DefaultSelector,
+    "DefaultAssigner": DefaultAssigner,
+    "DefaultBinder": DefaultBinder,
+}
+"""What upstream has as plain code; ``--plugins`` does not know them, a profile does."""
+
+ORIGIN: Final = "in-tree"
 _GATED: Final = {"WorkloadAffinity": "WorkloadAffinity", "WorkloadAntiAffinity": "WorkloadAffinity"}
 
 
@@ -37,10 +50,10 @@ class Gates(Protocol):
 
 def in_tree(gates: Gates) -> Registry:
     """Return the in-tree plugins that the feature gates allow."""
-    return Registry(
-        {
-            name: factory
-            for name, factory in IN_TREE.items()
-            if name not in _GATED or gates.enabled(_GATED[name])
-        }
-    )
+    registry = Registry()
+    for name, factory in IN_TREE.items():
+        if name not in _GATED or gates.enabled(_GATED[name]):
+            registry.register(name, factory, origin=ORIGIN)
+    for name, factory in ESSENTIAL.items():
+        registry.register(name, factory, origin=ORIGIN, essential=True)
+    return registry

@@ -37,7 +37,7 @@ class PluginEntry:
     """A plugin in a list.
 
     Attributes:
-        weight: Of its scores; 0 is read as 1, or as the weight under ``multiPoint``.
+        weight: Of its scores; 0 is read as 1.
     """
 
     name: str

@@ -29,9 +29,14 @@ class Point(Enum):
         """The name in metrics and texts: ``PreFilter``."""
         return self.value[0].upper() + self.value[1:]
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that a plugin has to have."""
+        return _METHODS[self]
+
     def is_served_by(self, plugin: object) -> bool:
         """Tell whether a plugin (or its class) takes part in this point."""
-        return all(callable(getattr(plugin, method, None)) for method in _METHODS[self])
+        return all(callable(getattr(plugin, method, None)) for method in self.methods)
 
 
 PRE_FILTER_EXTENSIONS: Final = ("add_binding", "remove_binding")
