@@ -12,6 +12,9 @@ from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.api.meta import Condition, Manifest
 from karmada_scheduler.api.quantity import Quantity
 
+API_VERSION: Final = "cluster.karmada.io/v1alpha1"
+KIND: Final = "Cluster"
+
 READY: Final = "Ready"
 COMPLETE_API_ENABLEMENTS: Final = "CompleteAPIEnablements"
 

@@ -1,0 +1,92 @@
+"""The objects as they were sent, for extenders: our own objects hold only what decisions need.
+
+Kept as JSON documents that go into requests as they are. Fed by the intake, and only where an extender is
+configured. Bindings are many and alike, so each is compressed against the first one that was seen: of
+1,700 bytes some 200 remain. Clusters go into requests together and stay plain. ``metadata.managedFields``
+is left out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from karmada_scheduler.api import binding as binding_api
+from karmada_scheduler.api import cluster as cluster_api
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+
+_LEVEL: Final = 1
+_DICTIONARY: Final = 32 * 1024  # of a longer one zlib uses the end
+
+
+class ManifestCache:
+    """The newest manifest of every object that an extender may be sent.
+
+    Conforms to ``extenders.http_extender.Manifests``.
+    """
+
+    def __init__(self, *, wants: Callable[[Binding], bool], clusters: bool) -> None:
+        """Start empty.
+
+        Args:
+            wants: Whether a binding can become part of a request.
+            clusters: Whether Clusters can; not if all extenders keep their own.
+        """
+        self._wants = wants
+        self._wants_clusters = clusters
+        self._bindings: dict[BindingKey, bytes] = {}
+        self._clusters: dict[str, bytes] = {}
+        self._dictionary = b""
+
+    def __len__(self) -> int:
+        return len(self._bindings) + len(self._clusters)
+
+    def stored(self, parsed: object, manifest: Mapping[str, Any]) -> None:
+        """Take in what was put into its cache; other kinds than bindings and Clusters are not kept."""
+        if isinstance(parsed, Binding):
+            if self._wants(parsed):
+                document = _document(manifest, binding_api.API_VERSION, parsed.key.kind)
+                self._bindings[parsed.key] = self._compressed(document)
+            else:
+                self._bindings.pop(parsed.key, None)
+        elif isinstance(parsed, Cluster) and self._wants_clusters:
+            self._clusters[parsed.name] = _document(manifest, cluster_api.API_VERSION, cluster_api.KIND)
+
+    def forgotten(self, key: object) -> None:
+        """Forget what was taken out of its cache; a key that is not kept is none."""
+        if isinstance(key, BindingKey):
+            self._bindings.pop(key, None)
+        elif isinstance(key, str):
+            self._clusters.pop(key, None)
+
+    def binding(self, key: BindingKey) -> bytes | None:
+        """Return a binding as a JSON document."""
+        compressed = self._bindings.get(key)
+        if compressed is None:
+            return None
+        return zlib.decompressobj(zdict=self._dictionary).decompress(compressed)
+
+    def cluster(self, name: str) -> bytes | None:
+        """Return a Cluster as a JSON document."""
+        return self._clusters.get(name)
+
+    def _compressed(self, document: bytes) -> bytes:
+        if not self._dictionary:
+            self._dictionary = document[-_DICTIONARY:]
+        packer = zlib.compressobj(_LEVEL, zdict=self._dictionary)
+        return packer.compress(document) + packer.flush()
+
+
+def _document(manifest: Mapping[str, Any], api_version: str, kind: str) -> bytes:
+    """Write an object out; items of a list come without apiVersion and kind."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
+    return orjson.dumps({
+        "apiVersion": api_version,
+        "kind": kind,
+        **{name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")},
+        "metadata": metadata,
+    })  # fmt: skip

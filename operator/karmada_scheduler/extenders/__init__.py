@@ -1,0 +1,1 @@
+"""Programs elsewhere that take part in decisions, asked over HTTP."""

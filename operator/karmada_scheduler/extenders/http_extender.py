@@ -1,0 +1,298 @@
+"""One extender, asked over HTTP: one call for all clusters, over connections that stay open.
+
+A request that fails is not repeated: the decision fails or goes on without the extender, and is tried again
+as a whole. Redirects are answers like any other but 200: errors. Proxies of the environment are ignored.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from karmada_scheduler import __version__
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.extenders import ExtenderConfig
+from karmada_scheduler.extenders import interest, tls, wire
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.deciding import MAX_CLUSTER_SCORE
+from karmada_scheduler.framework.extender import ExtenderError, ExtenderVerdict
+from karmada_scheduler.framework.result import Result
+
+log = logging.getLogger(__name__)
+
+FILTER: Final = "filter"
+PRIORITIZE: Final = "prioritize"
+BIND: Final = "bind"
+
+SUCCEEDED: Final = "success"
+CANCELLED: Final = "cancelled"
+
+_SCALE: Final = MAX_CLUSTER_SCORE // wire.MAX_EXTENDER_SCORE
+_IDLE_SECONDS: Final = 90.0
+"""How long an unused connection is kept, as in Go: longer, and something on the way may have dropped it."""
+
+_ANSWER_BYTES: Final = 16 * 1024 * 1024
+_CHUNK: Final = 256 * 1024
+_LOG_AGAIN_SECONDS: Final = 300.0
+
+Answer = TypeVar("Answer")
+
+
+class Manifests(Protocol):
+    """The objects as the API server sent them, as JSON documents with kind and apiVersion."""
+
+    def binding(self, key: BindingKey) -> bytes | None:
+        """Return a binding; None if it is not known (any more)."""
+        ...
+
+    def cluster(self, name: str) -> bytes | None:
+        """Return a Cluster; None if it is not known (any more)."""
+        ...
+
+
+Observe = Callable[[str, str, str, float], None]
+"""Takes the extender's name, the verb, ``success`` or what went wrong in one word, and the seconds."""
+
+
+class _CallError(ExtenderError):
+    """An error with its cause in one word, for metrics and for what was logged before."""
+
+    def __init__(self, text: str, *, cause: str) -> None:
+        super().__init__(text)
+        self.cause = cause
+
+
+class HttpExtender:
+    """One extender of the configuration; conforms to ``framework.extender.Extender``. Close it when done."""
+
+    def __init__(
+        self,
+        config: ExtenderConfig,
+        manifests: Manifests,
+        *,
+        clock: Callable[[], float],
+        observe: Observe = lambda *_: None,
+        answer_bytes: int = _ANSWER_BYTES,
+    ) -> None:
+        """Read the certificates; nothing is sent yet.
+
+        Args:
+            config: What it offers, and how it is reached.
+            manifests: The objects that go into requests.
+            clock: Seconds that only grow.
+            observe: Told of every request.
+            answer_bytes: An answer may be as large as this, or twice the request if that is more.
+
+        Raises:
+            ExtenderTLSError: A certificate, key or CA cannot be used.
+        """
+        self.name = _without_password(config.url_prefix)
+        self.ignorable = config.ignorable
+        self.filters = bool(config.filter_verb)
+        self.prioritizes = bool(config.prioritize_verb)
+        self.binds = bool(config.bind_verb)
+        self._config = config
+        self._manifests = manifests
+        self._verbs = {
+            FILTER: config.filter_verb.lstrip("/"),
+            PRIORITIZE: config.prioritize_verb.lstrip("/"),
+            BIND: config.bind_verb.lstrip("/"),
+        }
+        self._tls = tls.context_for(config)
+        self._server_name = (config.tls_config.server_name if config.tls_config else "") or None
+        self._answer_bytes = answer_bytes
+        self._clock = clock
+        self._observe = observe
+        self._session: aiohttp.ClientSession | None = None
+        self._logged: dict[tuple[str, str], float] = {}
+
+    def is_interested(self, binding: Binding) -> bool:
+        """Tell whether the binding requests a resource that it manages, if it manages any."""
+        return interest.is_interested(self._config, binding)
+
+    async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderVerdict:
+        """Ask which clusters may take the binding, all in one call; ExtenderError if it does not say.
+
+        A cluster that is both kept and refused is kept, a refusal of one that was not asked about is
+        ignored, and what ``FailedAndUnresolvableClusters`` says wins over ``FailedClusters``, as upstream.
+        """
+        known = frozenset(cluster.name for cluster in clusters)
+
+        def read(body: bytes) -> ExtenderVerdict:
+            answer = wire.read_filter(body)
+            if answer.error:
+                raise self._failure(FILTER, f"it says: {answer.error}", cause="error")
+            kept = self._kept(answer)
+            stranger = wire.unknown(kept, known)
+            if stranger is not None:
+                raise self._claims("a filtered", stranger)
+            return ExtenderVerdict(
+                frozenset(kept),
+                {each.name: self._refusal(answer, each.name) for each in clusters if each.name not in kept},
+            )
+
+        return await self._call(FILTER, lambda: self._question(FILTER, cycle, clusters), read)
+
+    def _kept(self, answer: wire.FilterAnswer) -> frozenset[str]:
+        """Take the list that fits what was sent, else the other one, else nothing."""
+        lists = (answer.names, answer.objects)
+        if not self._config.node_cache_capable:
+            lists = lists[::-1]
+        return frozenset(next((each for each in lists if each is not None), ()))
+
+    def _refusal(self, answer: wire.FilterAnswer, name: str) -> Result:
+        silence = f"cluster(s) were rejected by extender {self.name}"
+        if name in answer.unresolvable:
+            return Result.unresolvable(answer.unresolvable[name] or silence)
+        return Result.unschedulable(answer.failed.get(name) or silence)
+
+    async def prioritize(self, cycle: Cycle, clusters: Sequence[Cluster]) -> Mapping[str, int]:
+        """Ask for scores by cluster name; a cluster that is left out gets none.
+
+        Returns:
+            0 to 10 from the extender, times 10, times its weight.
+
+        Raises:
+            ExtenderError: It does not say; already logged, because the decision goes on without it.
+        """
+        known = frozenset(cluster.name for cluster in clusters)
+
+        def read(body: bytes) -> dict[str, int]:
+            scores = wire.read_prioritize(body)
+            stranger = wire.unknown(scores, known)
+            if stranger is not None:
+                raise self._claims("a prioritized", stranger)
+            factor = self._config.weight * _SCALE
+            return {name: score * factor for name, score in scores.items()}
+
+        return await self._call(PRIORITIZE, lambda: self._question(PRIORITIZE, cycle, clusters), read)
+
+    async def bind(self, cycle: Cycle, targets: Sequence[TargetCluster]) -> None:
+        """Let it write ``spec.clusters`` and the annotation; ExtenderError if it did not, or may not have."""
+
+        def read(body: bytes) -> None:
+            error = wire.read_bind(body)
+            if error:
+                raise self._failure(BIND, f"it says: {error}", cause="error")
+
+        await self._call(BIND, lambda: wire.ask_to_bind(cycle.binding, targets), read)
+
+    async def close(self) -> None:
+        """Close the connections; what is under way fails."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    # --- one request ---
+
+    def _question(self, verb: str, cycle: Cycle, clusters: Sequence[Cluster]) -> bytes:
+        key = cycle.binding.key
+        binding = self._manifests.binding(key)
+        if binding is None:
+            raise self._failure(verb, f"{key.display} is not known any more", cause="gone")
+        names = [cluster.name for cluster in clusters]
+        if self._config.node_cache_capable:
+            return wire.ask_by_name(binding, cycle.affinity_name, names)
+        documents = []
+        for name in names:
+            document = self._manifests.cluster(name)
+            if document is None:
+                raise self._failure(verb, f"cluster {name} is not known any more", cause="gone")
+            documents.append(document)
+        return wire.ask_by_object(binding, cycle.affinity_name, documents)
+
+    async def _call(self, verb: str, write: Callable[[], bytes], read: Callable[[bytes], Answer]) -> Answer:
+        """Send one request and read its answer; time it, count it, and log a failure that nobody sees."""
+        started, outcome = self._clock(), CANCELLED
+        try:
+            answer = read(await self._post(verb, write()))
+            outcome = SUCCEEDED
+        except wire.AnswerError as problem:
+            outcome = "answer"
+            failure = self._failure(verb, f"the answer cannot be used: {problem}", cause=outcome)
+            self._log_once(verb, failure)
+            raise failure from problem
+        except _CallError as failure:
+            outcome = failure.cause
+            self._log_once(verb, failure)
+            raise
+        finally:
+            self._observe(self.name, verb, outcome, self._clock() - started)
+        return answer
+
+    async def _post(self, verb: str, body: bytes) -> bytes:
+        url, seconds = f"{self._config.url_prefix.rstrip('/')}/{self._verbs[verb]}", self._config.http_timeout
+        limit = max(self._answer_bytes, 2 * len(body))
+        try:
+            async with self._connected().post(
+                url, data=io.BytesIO(body), server_hostname=self._server_name, allow_redirects=False
+            ) as response:
+                if response.status != 200:
+                    found = wire.excerpt(await response.content.read(_CHUNK))
+                    text = f"code {response.status}" + (f": {found}" if found else "")
+                    raise self._failure(verb, text, cause="status")
+                received = bytearray()
+                async for chunk in response.content.iter_chunked(_CHUNK):
+                    received += chunk
+                    if len(received) > limit:
+                        text = f"the answer is larger than {limit} bytes"
+                        raise self._failure(verb, text, cause="answer")
+                return bytes(received)
+        except TimeoutError as problem:
+            text = f"no answer within {seconds:g} s"
+            raise self._failure(verb, text, cause="timeout") from problem
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
+            text = str(problem) or type(problem).__name__
+            raise self._failure(verb, text, cause="connection") from problem
+
+    def _connected(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    ssl=True if self._tls is None else self._tls, keepalive_timeout=_IDLE_SECONDS
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=self._config.http_timeout),
+                headers={
+                    "Content-Type": "application/json",
+                    "Accept": "application/json",
+                    "Accept-Encoding": "identity",
+                    "User-Agent": f"karmada-pyscheduler/{__version__}",
+                },
+            )
+        return self._session
+
+    # --- what went wrong ---
+
+    def _failure(self, verb: str, what: str, *, cause: str) -> _CallError:
+        url = f"{self.name.rstrip('/')}/{self._verbs[verb]}"
+        return _CallError(f"failed {self._verbs[verb]} with extender at URL {url}, {what}", cause=cause)
+
+    def _claims(self, what: str, name: str) -> _CallError:
+        text = f'claims {what} cluster "{name}" which is not found in the input cluster list'
+        return _CallError(f'extender "{self.name}" {text}', cause="answer")
+
+    def _log_once(self, verb: str, failure: _CallError) -> None:
+        """Log what the decision goes on in spite of, each cause once in five minutes; the rest is raised."""
+        if verb != PRIORITIZE and not self.ignorable:
+            return
+        now, key = self._clock(), (verb, failure.cause)
+        if now - self._logged.get(key, -_LOG_AGAIN_SECONDS) < _LOG_AGAIN_SECONDS:
+            return
+        self._logged[key] = now
+        log.warning(
+            "An extender failed, decisions go on without it",
+            extra={"extender": self.name, "verb": verb, "error": str(failure)},
+        )
+
+
+def _without_password(url: str) -> str:
+    """Return an address as it may stand in a condition that everybody reads."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else url

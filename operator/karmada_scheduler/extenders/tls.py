@@ -1,0 +1,75 @@
+"""How an extender is recognised, and how it recognises us.
+
+Source: kubernetes v1.35 pkg/scheduler/extender.go makeTransport, k8s.io/client-go transport.TLSConfigFor.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from pathlib import Path
+
+from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
+
+
+class ExtenderTLSError(ValueError):
+    """Certificates that cannot be used; the text names the extender and the field."""
+
+
+def context_for(config: ExtenderConfig) -> ssl.SSLContext | None:
+    """Build what the extender of a configuration needs; reads its files.
+
+    Data is used rather than a file. With ``enableHTTPS`` and no CA the server's certificate is not
+    verified; without ``enableHTTPS`` and without a CA the system's CAs verify it.
+
+    Returns:
+        None where the URL says http: then nothing is encrypted, whatever else is configured.
+
+    Raises:
+        ExtenderTLSError: A file is missing, or it or the data holds no certificate or key.
+    """
+    if not config.url_prefix.lower().startswith("https:"):
+        return None
+    tls = config.tls_config or ExtenderTLS()
+    try:
+        has_ca = bool(tls.ca_data or tls.ca_file)
+        # What is not ASCII in a bundle can only stand in comments between the certificates.
+        context = ssl.create_default_context(
+            cadata=tls.ca_data.decode("ascii", "backslashreplace") or None,
+            cafile=None if tls.ca_data else tls.ca_file or None,
+        )
+    except OSError as problem:  # an SSLError is an OSError
+        raise _unusable(config, "caData" if tls.ca_data else f"caFile {tls.ca_file}", problem) from problem
+    if tls.insecure or (config.enable_https and not has_ca):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if (tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file):
+        _identify(context, config, tls)
+    return context
+
+
+def _identify(context: ssl.SSLContext, config: ExtenderConfig, tls: ExtenderTLS) -> None:
+    """Load our certificate. OpenSSL reads it from files only, so data goes through a private folder."""
+    certificate = "certData" if tls.cert_data else f"certFile {tls.cert_file}"
+    key = "keyData" if tls.key_data else f"keyFile {tls.key_file}"
+    try:
+        with tempfile.TemporaryDirectory(prefix="extender-") as folder:  # nobody else may look into it
+            context.load_cert_chain(
+                _as_file(Path(folder, "crt"), tls.cert_data) or tls.cert_file,
+                _as_file(Path(folder, "key"), tls.key_data) or tls.key_file,
+                password=lambda: "",  # an encrypted key is an error instead of a question at the terminal
+            )
+    except OSError as problem:
+        raise _unusable(config, f"{certificate} with {key}", problem) from problem
+
+
+def _as_file(path: Path, content: bytes) -> Path | None:
+    if not content:
+        return None
+    path.write_bytes(content)
+    return path
+
+
+def _unusable(config: ExtenderConfig, what: str, problem: Exception) -> ExtenderTLSError:
+    text = getattr(problem, "strerror", None) or str(problem)
+    return ExtenderTLSError(f"extender {config.url_prefix}: tlsConfig: cannot use {what}: {text}")

@@ -1,0 +1,203 @@
+"""The messages between the scheduler and an extender: kube-scheduler's, with clusters in place of nodes.
+
+The types have no JSON tags upstream, so keys go out as the capitalised Go names and are accepted in any
+case, as Go's decoder does; a missing key and an explicit null are the zero value, unknown keys are ignored.
+What is a name or a text of the user's (the keys of ``FailedClusters``) keeps its case.
+
+=================  ==================================================================================
+filter request     ``{"Binding":{},"AffinityName":"","Clusters":{ClusterList}|null,"ClusterNames":[]|null}``
+filter answer      ``{"Clusters":{}|null,"ClusterNames":[]|null,"FailedClusters":{},
+                   "FailedAndUnresolvableClusters":{},"Error":""}``
+prioritize request as filter
+prioritize answer  ``[{"Host":"m1","Score":7}]``; ``Cluster`` is accepted for ``Host``
+bind request       ``{"BindingKind":"","BindingNamespace":"","BindingName":"","BindingUID":"",
+                   "Clusters":[{"name":"m1","replicas":3}]}``
+bind answer        ``{"Error":""}``
+=================  ==================================================================================
+
+Source: k8s.io/kube-scheduler v0.35.3 extender/v1/types.go, kubernetes pkg/scheduler/extender.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from karmada_scheduler.api import meta
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.cluster import API_VERSION as CLUSTER_API_VERSION
+from karmada_scheduler.api.meta import Manifest, ManifestError
+
+MAX_EXTENDER_SCORE: Final = 10
+
+
+class AnswerError(ValueError):
+    """An answer that is not what the verb asks for; the text says what was found where."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAnswer:
+    """What an extender answered to filter, before it is held against what it was asked.
+
+    Attributes:
+        names: The clusters that pass, by ``ClusterNames``; None when that is missing.
+        objects: The same, by the objects in ``Clusters``.
+        error: What the extender says went wrong; "" when nothing did.
+    """
+
+    names: Sequence[str] | None = None
+    objects: Sequence[str] | None = None
+    failed: Mapping[str, str] = field(default_factory=dict)
+    unresolvable: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+
+
+# --- what goes out ---
+
+
+def ask_by_object(binding: bytes, affinity_name: str, clusters: Iterable[bytes]) -> bytes:
+    """Write a filter or prioritize request with whole Clusters; documents are JSON already."""
+    items = [orjson.Fragment(cluster) for cluster in clusters]
+    listed = {"kind": "ClusterList", "apiVersion": CLUSTER_API_VERSION, "metadata": {}, "items": items}
+    return _ask(binding, affinity_name, listed, None)
+
+
+def ask_by_name(binding: bytes, affinity_name: str, names: Sequence[str]) -> bytes:
+    """Write a filter or prioritize request for an extender that keeps its own cache of Clusters."""
+    return _ask(binding, affinity_name, None, names)
+
+
+def _ask(
+    binding: bytes, affinity_name: str, clusters: Mapping[str, Any] | None, names: Sequence[str] | None
+) -> bytes:
+    return orjson.dumps({
+        "Binding": orjson.Fragment(binding),
+        "AffinityName": affinity_name,
+        "Clusters": clusters,
+        "ClusterNames": names,
+    })  # fmt: skip
+
+
+def ask_to_bind(binding: Binding, targets: Iterable[TargetCluster]) -> bytes:
+    """Write a bind request."""
+    return orjson.dumps({
+        "BindingKind": binding.key.kind,
+        "BindingNamespace": binding.key.namespace,
+        "BindingName": binding.key.name,
+        "BindingUID": binding.uid,
+        "Clusters": [{"name": target.name, "replicas": target.replicas} for target in targets],
+    })  # fmt: skip
+
+
+# --- what comes back ---
+
+
+def read_filter(body: bytes) -> FilterAnswer:
+    """Read the answer to filter.
+
+    Raises:
+        AnswerError: It is not JSON, or a field has the wrong type.
+    """
+    answer = _fields(_object(body), "ClusterNames", "Clusters", "FailedClusters",
+                     "FailedAndUnresolvableClusters", "Error")  # fmt: skip
+    try:
+        return FilterAnswer(
+            names=None if answer.get("ClusterNames") is None else meta.texts(answer, "ClusterNames", ""),
+            objects=None if answer.get("Clusters") is None else _names_of_objects(answer),
+            failed=meta.text_map(answer, "FailedClusters", ""),
+            unresolvable=meta.text_map(answer, "FailedAndUnresolvableClusters", ""),
+            error=meta.text(answer, "Error", ""),
+        )
+    except ManifestError as problem:
+        raise AnswerError(str(problem)) from None
+
+
+def _names_of_objects(answer: Manifest) -> list[str]:
+    listed = _fields(meta.mapping(answer, "Clusters", ""), "items")
+    names = []
+    for index, each in enumerate(meta.mappings(listed, "items", "Clusters")):
+        path = f"Clusters.items[{index}]"
+        metadata = _fields(meta.mapping(_fields(each, "metadata"), "metadata", path), "name")
+        names.append(meta.required_text(metadata, "name", f"{path}.metadata"))
+    return names
+
+
+def read_prioritize(body: bytes) -> dict[str, int]:
+    """Read the answer to prioritize: scores 0 to 10 by cluster name.
+
+    Raises:
+        AnswerError: It is not JSON, a field has the wrong type, a score is out of range, or a cluster has
+            two.
+    """
+    answer = _json(body)
+    if answer is None:
+        return {}
+    if not isinstance(answer, list):
+        raise AnswerError(f"expected a list, got {_shown(answer)}")
+    scores: dict[str, int] = {}
+    try:
+        for index, each in enumerate(meta.mappings({"": answer}, "", "")):
+            path = f"[{index}]"
+            entry = _fields(each, "Host", "Cluster", "Score")
+            name = meta.text(entry, "Host", path) or meta.required_text(entry, "Cluster", path)
+            score = meta.integer(entry, "Score", path)
+            if not 0 <= score <= MAX_EXTENDER_SCORE:
+                raise AnswerError(f"{path}.Score: {score} for {name} is not within 0 to {MAX_EXTENDER_SCORE}")
+            if name in scores:
+                raise AnswerError(f"{path}: {name} has been scored before")
+            scores[name] = score
+    except ManifestError as problem:
+        raise AnswerError(str(problem)) from None
+    return scores
+
+
+def read_bind(body: bytes) -> str:
+    """Read the answer to bind: what went wrong, or "".
+
+    Raises:
+        AnswerError: It is not JSON, or a field has the wrong type.
+    """
+    try:
+        return meta.text(_fields(_object(body), "Error"), "Error", "")
+    except ManifestError as problem:
+        raise AnswerError(str(problem)) from None
+
+
+def unknown(names: Iterable[str], known: Collection[str]) -> str | None:
+    """Return the first name that nobody asked about."""
+    return next((name for name in names if name not in known), None)
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as problem:
+        raise AnswerError(f"not JSON: {problem}, got {excerpt(body)!r}") from None
+
+
+def _object(body: bytes) -> Manifest:
+    answer = _json(body)
+    if answer is None:
+        return {}
+    if not isinstance(answer, dict):
+        raise AnswerError(f"expected an object, got {_shown(answer)}")
+    return answer
+
+
+def _fields(found: Manifest, *names: str) -> dict[str, Any]:
+    """Return the fields of a message by their proper names, however they were written."""
+    proper = {name.lower(): name for name in names}
+    return {proper[key.lower()]: value for key, value in found.items() if key.lower() in proper}
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__} {excerpt(orjson.dumps(value))}"
+
+
+def excerpt(body: bytes, *, limit: int = 200) -> str:
+    """Return the beginning of an answer as one line, for an error text."""
+    text = " ".join(body[: 4 * limit].decode(errors="replace").split())
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -1,0 +1,106 @@
+"""The manifests that are kept for extenders: whole, newest, small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.policy import Policy
+from karmada_scheduler.cache.manifests import ManifestCache
+from tests import manifests
+
+WEB = BindingKey("ResourceBinding", "demo", "web-deployment")
+
+
+@pytest.fixture
+def cache() -> ManifestCache:
+    return ManifestCache(wants=lambda _: True, clusters=True)
+
+
+def put(cache: ManifestCache, manifest: dict[str, Any]) -> None:
+    parse = Cluster.from_manifest if manifest["kind"] == "Cluster" else Binding.from_manifest
+    cache.stored(parse(manifest), manifest)
+
+
+def read(document: bytes | None) -> Any:
+    assert document is not None
+    return orjson.loads(document)
+
+
+def test_what_was_stored_comes_back_whole(cache: ManifestCache) -> None:
+    web, m1 = manifests.binding(unknown={"field": [1, 2.5, None, "ü"]}), manifests.cluster("m1")
+    put(cache, web)
+    put(cache, m1)
+    assert read(cache.binding(WEB)) == web
+    assert read(cache.cluster("m1")) == m1
+
+
+def test_a_newer_version_takes_the_place_of_an_older_one(cache: ManifestCache) -> None:
+    put(cache, manifests.binding(version=1))
+    put(cache, manifests.binding(version=2, replicas=7))
+    assert read(cache.binding(WEB))["spec"]["replicas"] == 7
+    assert len(cache) == 1
+
+
+def test_managed_fields_are_left_out_and_the_manifest_is_not_changed(cache: ManifestCache) -> None:
+    web = manifests.binding()
+    web["metadata"]["managedFields"] = [{"manager": "karmada-controller-manager"}]
+    put(cache, web)
+    assert "managedFields" in web["metadata"]
+    assert "managedFields" not in read(cache.binding(WEB))["metadata"]
+
+
+def test_items_of_a_list_get_their_kind_and_version(cache: ManifestCache) -> None:
+    web, m1 = manifests.binding(), manifests.cluster("m1")
+    parsed = Binding.from_manifest(web)
+    cache.stored(parsed, {name: web[name] for name in ("metadata", "spec")})
+    cache.stored(Cluster.from_manifest(m1), {"metadata": m1["metadata"]})
+    assert read(cache.binding(WEB)) == web
+    found = read(cache.cluster("m1"))
+    assert (found["apiVersion"], found["kind"]) == (m1["apiVersion"], "Cluster")
+
+
+def test_what_is_gone_is_forgotten(cache: ManifestCache) -> None:
+    put(cache, manifests.binding())
+    put(cache, manifests.cluster("m1"))
+    for key in (WEB, "m1", "m1", BindingKey("ResourceBinding", "demo", "other")):
+        cache.forgotten(key)
+    assert (cache.binding(WEB), cache.cluster("m1"), len(cache)) == (None, None, 0)
+
+
+def test_only_what_can_become_part_of_a_request_is_kept() -> None:
+    cache = ManifestCache(wants=lambda binding: binding.spec.scheduler_name == "ours", clusters=False)
+    put(cache, manifests.binding())
+    put(cache, manifests.binding("other", schedulerName="theirs"))
+    put(cache, manifests.cluster("m1"))
+    policy = manifests.policy()
+    cache.stored(Policy.from_manifest(policy), policy)
+    assert len(cache) == 1
+    put(cache, manifests.binding(version=2, schedulerName="theirs"))
+    assert len(cache) == 0
+
+
+def test_bindings_of_both_kinds_are_told_apart(cache: ManifestCache) -> None:
+    everywhere = manifests.binding() | {"kind": "ClusterResourceBinding"}
+    put(cache, manifests.binding())
+    put(cache, everywhere)
+    key = BindingKey("ClusterResourceBinding", "", "web-deployment")
+    assert read(cache.binding(key))["kind"] == "ClusterResourceBinding"
+    assert read(cache.binding(WEB))["kind"] == "ResourceBinding"
+
+
+def test_many_alike_take_little_room(cache: ManifestCache) -> None:
+    plain = 0
+    for number in range(100):
+        web = manifests.binding(f"web-{number}", version=number)
+        plain += len(orjson.dumps(web))
+        put(cache, web)
+    kept = sum(len(compressed) for compressed in cache._bindings.values())
+    assert kept < plain / 4
+    assert read(cache.binding(BindingKey("ResourceBinding", "demo", "web-42")))["metadata"]["uid"] == (
+        "uid-web-42"
+    )
