@@ -27,9 +27,12 @@ from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.recorder import EventRecorder
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework.runtime import Framework, Observer
+from karmada_scheduler.framework.runtime import Framework
+from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.intake import Intake
+from karmada_scheduler.plugin_handle import Switchboard
 from karmada_scheduler.priority_queue import PrioritySchedulingQueue
+from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.resync import Resync
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
@@ -81,20 +84,27 @@ class _App:
         self._queue = WaitingQueue(self._make_queue())
         self._bindings = BindingCache()
         self._clusters = ClusterCache()
+        self._waiting = WaitingBindings()
+        self._switchboard = Switchboard(
+            bindings=self._bindings, clusters=self._clusters, waiting=self._waiting, now=time.time
+        )
+        self._profiles = Profiles(self._frameworks())
         self._intake = Intake(
             bindings=self._bindings,
             clusters=self._clusters,
             queue=self._queue,
-            scheduler_names=[options.scheduler_name],
+            scheduler_names=self._profiles.names,
             metrics=self._metrics,
             clock=self._clock,
+            waiting=self._waiting,
         )
         self._scheduler = Scheduler(
             options=options,
             queue=self._queue,
             bindings=self._bindings,
             clusters=self._clusters,
-            framework=_framework(options, metrics.AlgorithmObserver(self._metrics)),
+            profiles=self._profiles,
+            waiting=self._waiting,
             estimators=[GeneralEstimator(options.feature_gates)],
             metrics=self._metrics,
             clock=self._clock,
@@ -103,6 +113,14 @@ class _App:
         self._filled = False
         self._watch: KopfWatch | None = None
         self._beat = self._clock()
+
+    def _frameworks(self) -> dict[str, Framework]:
+        options = self._options
+        selection = in_tree(options.feature_gates).select(options.plugins)
+        for message in selection.messages:
+            log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
+        observer = metrics.AlgorithmObserver(self._metrics)
+        return {options.scheduler_name: Framework.build(selection.registry, observer=observer)}
 
     def _make_queue(self) -> Queue[BindingKey]:
         options = self._options
@@ -192,7 +210,6 @@ class _App:
         may_write = elector.is_leader if self._options.leader_election.enabled else _always
         recorder = EventRecorder(
             connection,
-            component=self._options.scheduler_name,
             now=_now,
             clock=self._clock,
             idle=self._scheduler.spare_moment,
@@ -275,13 +292,6 @@ class _App:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
-
-
-def _framework(options: Options, observer: Observer) -> Framework:
-    selection = in_tree(options.feature_gates).select(options.plugins)
-    for message in selection.messages:
-        log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
-    return Framework.build(selection.registry, observer=observer)
 
 
 def _throttle(options: Options, clock: Any) -> Any:

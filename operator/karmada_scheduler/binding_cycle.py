@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from karmada_scheduler import logs
@@ -39,8 +40,11 @@ from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import outcome
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.framework.binding_runtime import BindingPoints, WaitFor
+from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+from karmada_scheduler.framework.waiting import AbandonedError
 from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.passage import Passage
 
 log = logging.getLogger(__name__)
 
@@ -63,13 +67,15 @@ class Outcome:
         error: What went wrong, None when nothing did.
         retry: Whether to try again after a pause.
         again: Whether to decide again at once, because the binding changed under the decision.
-        pause: The least seconds to wait before a retry, when the API server asked for it.
+        pause: The seconds to wait before a retry, when the API server or a plugin asked for it.
+        later: After how many seconds to ask again whether the binding may be decided; 0 for not at all.
     """
 
     error: Exception | None = None
     retry: bool = False
     again: bool = False
     pause: float = 0.0
+    later: float = 0.0
 
 
 DONE: Final = Outcome()
@@ -124,8 +130,25 @@ class BindingCycle:
             self._status_fields(binding, success(decision), keep_time_if_settled=True)
         )
 
-    async def bind(self, binding: Binding, decision: Decision) -> Outcome:
-        """Write a decision. Never raises but on cancellation."""
+    def passage(
+        self, binding: Binding, decision: Decision, points: BindingPoints, wait: WaitFor
+    ) -> Passage | None:
+        """Return the way of a decision through the plugins, None if it passes them by."""
+        if decision.error is not None or decision.targets is None or decision.cycle is None:
+            return None
+        if self._result(binding, decision) == ({}, None):
+            return None
+        return Passage(
+            points,
+            binding,
+            decision.targets,
+            decision.cycle,
+            write=partial(self._write_result, binding, decision),
+            wait=wait,
+        )
+
+    async def bind(self, binding: Binding, decision: Decision, passage: Passage | None = None) -> Outcome:
+        """Write a decision, through the plugins if it goes that way. Never raises but on cancellation."""
         for term in decision.failed_terms:
             text = f"failed to schedule {binding.key.display} with clusterAffiliates index({term.index}): {term.error}"
             log.error("%s", text)
@@ -133,12 +156,23 @@ class BindingCycle:
         try:
             patch_error: ApiError | None = None
             try:
-                written = await self._write_result(binding, decision)
+                if passage is None:
+                    written = await self._write_result(binding, decision)
+                else:
+                    await passage.go()
+                    # A plugin may have written in a way of its own, so that only a read can tell what is there.
+                    written = passage.written or await self._fresh(binding)
+                    await passage.arrived()
             except ApiError as error:
                 if (verdict := await self._verdict(binding, error)) is not None:
                     return verdict
                 patch_error, written = error, binding
+            except SchedulingError as refusal:
+                decision, written = refused(decision, refusal), binding
             return await self._report(binding, written, decision, patch_error)
+        except AbandonedError as stale:
+            log.log(logs.V3, "%s is not bound: %s", binding.key.display, stale)
+            return Outcome(again=stale.again)
         except NotLeadingError as error:
             return Outcome(error)
 
@@ -245,7 +279,9 @@ class BindingCycle:
                 self._owed[binding.key] = report
             return replace(result, error=error or result.error)
         self._owed.pop(binding.key, None)
-        return Outcome(error, retry=outcome.retryable(error))
+        pause = getattr(error, "retry_after", 0.0) or decision.retry_after
+        retry = outcome.retryable(error) or decision.may_work_next_time or pause > 0
+        return Outcome(error, retry=retry, pause=pause)
 
     def _status_fields(self, base: Binding, report: Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
         """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
@@ -324,6 +360,19 @@ class BindingCycle:
         self._metrics.api_writes.labels(target, "200").inc()
         self._bindings.put_written(answer)
         return answer
+
+
+def refused(decision: Decision, error: SchedulingError) -> Decision:
+    """Return a decision that a plugin did not let through: nothing is written of it but why."""
+    return replace(
+        decision,
+        targets=None,
+        applied_placement=None,
+        affinity_name=None,
+        failed_terms=(),
+        error=error,
+        attempts=(),
+    )
 
 
 def _is_untold(binding: Binding) -> bool:

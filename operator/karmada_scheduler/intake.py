@@ -19,7 +19,9 @@ from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.cache.store import Change, Store
+from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.scheduling_queue import WaitingQueue
 
@@ -52,8 +54,16 @@ class Intake:
         scheduler_names: Collection[str],
         metrics: Metrics,
         clock: Callable[[], float],
+        waiting: WaitingBindings | None = None,
+        keep: ManifestCache | None = None,
     ) -> None:
-        """Feed the caches and the queue that are given; policies are only kept here."""
+        """Feed the caches and the queue that are given; policies are only kept here.
+
+        What waits at Permit (``waiting``) is given up when it, or a cluster that it is to go to, changes.
+        Extenders are sent manifests as they came (``keep``); None where there are no extenders.
+        """
+        self._waiting = waiting
+        self._keep = keep
         self._bindings = bindings
         self._clusters = clusters
         self._queue = queue
@@ -106,6 +116,7 @@ class Intake:
                 continue
             change = entry.store.remove(key, version)
             if change is not None:
+                self._forget(key)
                 self._metrics.repaired.labels(kind, "gone").inc()
                 repairs += 1
                 entry.on_change(change)
@@ -120,12 +131,16 @@ class Intake:
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}
         try:
-            change = entry.store.put(entry.parse(manifest))
+            parsed = entry.parse(manifest)
+            change = entry.store.put(parsed)
         except ValueError as problem:
             self._refused(kind, manifest, problem)
             return False
         if self._malformed:
             self._malformed.pop((kind, entry.key_of(kind, manifest)), None)
+        if self._keep is not None and entry.store.is_newest(parsed):
+            # Also what is no change: the answer to a write of ours is in the cache before its event comes.
+            self._keep.stored(parsed, manifest)
         if change is None:
             return False
         entry.on_change(change)
@@ -138,7 +153,12 @@ class Intake:
         self._malformed.pop((kind, key), None)
         change = entry.store.remove(key, int(metadata.get("resourceVersion") or 0))
         if change is not None:
+            self._forget(key)
             entry.on_change(change)
+
+    def _forget(self, key: object) -> None:
+        if self._keep is not None:
+            self._keep.forgotten(key)
 
     def _refused(self, kind: str, manifest: Manifest, problem: ValueError) -> None:
         """Say once what is wrong with an object, and leave it and what it concerns alone.
@@ -149,6 +169,7 @@ class Intake:
         key = self._kinds[kind].key_of(kind, manifest)
         if kind in BINDING_KINDS:
             self._bindings.discard(key)
+            self._forget(key)
         self._metrics.malformed.labels(kind).inc()
         text = str(problem)
         if self._malformed.get((kind, key)) != text:
@@ -158,6 +179,10 @@ class Intake:
             )
 
     def _binding_changed(self, change: Change[Binding]) -> None:
+        if self._waiting:
+            present = change.new or change.old
+            assert present is not None  # a change has at least one side
+            self._waiting.binding_changed(present.key, change.new, still_ours=self._is_ours)
         event = triggers.on_binding(change.old, change.new, self._scheduler_names)
         if event is not None and change.new is not None:
             self._wake(change.new, event)
@@ -175,6 +200,8 @@ class Intake:
         name = (new or old).name  # type: ignore[union-attr]
         verb = "Add" if old is None else "Delete" if new is None else "Update"
         log.log(logs.V3, "%s event for cluster %s", verb, name)
+        if self._waiting and (new is None or new.deleting):
+            self._waiting.cluster_leaves(name)
         versions = triggers.on_cluster(old, new)
         if not versions:
             return
@@ -199,6 +226,9 @@ class Intake:
             binding = self._bindings.get(key)
             if binding is not None and triggers.is_responsible(binding, self._scheduler_names):
                 self._wake(binding, triggers.POLICY_CHANGED)
+
+    def _is_ours(self, binding: Binding) -> bool:
+        return triggers.is_ours(binding, self._scheduler_names)
 
     def _wake(self, binding: Binding, event: str) -> None:
         self._metrics.queue_incoming.labels(event).inc()

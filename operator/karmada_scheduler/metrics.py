@@ -120,6 +120,9 @@ class Metrics:
         self.queue_wait = histogram(
             "queue_wait_seconds", "Time between becoming due and being taken from the queue", seconds
         )
+        self.permit_wait = histogram(
+            "permit_wait_duration_seconds", "Time that bindings wait at Permit", seconds, "result"
+        )
         self.leader = gauge(
             "master_status", "1 while this process holds the lease", "name", subsystem="leader_election"
         )

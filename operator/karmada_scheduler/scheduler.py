@@ -10,30 +10,53 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, cast
 
 from karmada_scheduler import logs, narration, triggers
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.binding_cycle import BindingCycle, Outcome
+from karmada_scheduler.binding_cycle import DONE, BindingCycle, Outcome, refused
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
-from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import FitError, SchedulingError, UnschedulableError
+from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime import Framework
+from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.passage import Passage
+from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.scheduling_queue import WaitingQueue
 
 log = logging.getLogger(__name__)
+
+Work = Coroutine[Any, Any, Outcome]
+
+PARKED_SECONDS: Final = 300.0
+"""How long a PreEnqueue plugin is not asked again when nothing happens; kube-scheduler's time."""
 
 _SLICE_SECONDS: Final = 0.005
 """How long the loop thinks before it lets watches, answers and the lease have a turn."""
 
 _EVENT_PATIENCE_SECONDS: Final = 5.0
 """How long one Event waits for the queue to run dry."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What belongs together while one binding is decided and written; ``started`` is in seconds."""
+
+    binding: Binding
+    framework: Framework
+    cycle: BindingCycle
+    verdict: Classification
+    started: float
 
 
 class Scheduler:
@@ -46,25 +69,30 @@ class Scheduler:
         queue: WaitingQueue[BindingKey],
         bindings: BindingCache,
         clusters: ClusterCache,
-        framework: Framework,
+        profiles: Profiles,
+        waiting: WaitingBindings,
         estimators: Sequence[ReplicaEstimator],
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
-        """Take what deciding needs; ``clock`` is in seconds. ``use`` gives it the way to write."""
+        """Take what deciding needs; ``clock`` is in seconds."""
         self._options = options
         self._queue = queue
         self._bindings = bindings
         self._clusters = clusters
-        self._framework = framework
+        self._profiles = profiles
+        self._waiting = waiting
         self._estimators = tuple(estimators)
+        self._asks_estimators = any(getattr(each, "talks", False) for each in self._estimators)
         self._metrics = metrics
         self._clock = clock
         self._slots = asyncio.Semaphore(options.max_in_flight)
         self._cycles: set[asyncio.Task[None]] = set()
+        self._writing: set[asyncio.Task[None]] = set()
+        self._in_flight: dict[BindingKey, Binding] = {}
+        self._activated: set[BindingKey] = set()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._names = frozenset({options.scheduler_name})
         self._peers_count = options.feature_gates.enabled("WorkloadAffinity")
         self._complained: set[BindingKey] = set()
 
@@ -78,9 +106,9 @@ class Scheduler:
             if self._queue:
                 self._idle.clear()
             self._metrics.queue_wait.observe(waited)
-            if self._peers_count and self._cycles and self._has_peers(key):
+            if self._peers_count and self._writing and self._has_peers(key):
                 # Where peers go decides where this one may go, so what is under way must have arrived.
-                await asyncio.wait(self._cycles)
+                await asyncio.wait(self._writing)
             try:
                 await self._slots.acquire()
             except asyncio.CancelledError:
@@ -95,6 +123,7 @@ class Scheduler:
     async def drain(self, *, timeout: float) -> None:
         """Wait for the cycles under way; cancel what is left after ``timeout`` seconds."""
         self._idle.set()
+        self._waiting.abandon_all("the scheduler stops")
         if not self._cycles:
             return
         _, left = await asyncio.wait(self._cycles, timeout=timeout)
@@ -115,8 +144,15 @@ class Scheduler:
         binding = self._bindings.get(key)
         return binding is not None and binding.spec.workload_affinity_groups is not None
 
+    def activate(self, key: BindingKey) -> None:
+        """Make a binding due at once, past the PreEnqueue plugins."""
+        binding = self._bindings.get(key)
+        if binding is not None:
+            self._activated.add(key)
+            self._queue.add(key, binding.spec.priority)
+
     def _take(self, key: BindingKey, cycle: BindingCycle) -> None:
-        """Do what a key needs; whatever has to be written goes on as a task that owns the key."""
+        """Do what a key needs; whatever has to be waited for goes on as a task that owns the key."""
         started = self._clock()
         try:
             work = self._work_for(key, cycle, started)
@@ -124,74 +160,135 @@ class Scheduler:
             log.exception("Cannot decide about %s", key.display)
             self._finish(key, Outcome(error, retry=True))
             return
-        if work is None:
-            self._finish(key, Outcome())
+        if isinstance(work, Outcome):
+            self._finish(key, work)
             return
         self._metrics.in_flight.inc()
         task = asyncio.create_task(self._write(key, work), name=f"bind {key}")
-        self._cycles.add(task)
-        task.add_done_callback(self._cycles.discard)
+        for tasks in (self._cycles, self._writing):
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
 
-    def _work_for(
-        self, key: BindingKey, cycle: BindingCycle, started: float
-    ) -> Coroutine[Any, Any, Outcome] | None:
+    def _work_for(self, key: BindingKey, cycle: BindingCycle, started: float) -> Outcome | Work:
         binding = self._bindings.get(key)
-        if binding is None or not triggers.is_ours(binding, self._names):
-            return None
+        if binding is None or not triggers.is_ours(binding, self._profiles.names):
+            return DONE
+        framework = self._profiles.of(binding)
+        assert framework is not None  # is_ours has looked at the same names
         if binding.deleting:
             cycle.warn_deleting(binding)
-            return None
+            return DONE
         if binding.spec.placement is None:
             self._complain(key)
-            return None
+            return DONE
         verdict = classify(binding, terminating=self._clusters.terminating, gates=self._options.feature_gates)
         self._metrics.classified.labels(verdict.type.value).inc()
         if verdict.type is ScheduleType.AVOID:
             log.log(logs.V3, "%s", verdict.reason, extra={"type": verdict.type.value})
-            return None if cycle.is_observed(binding) else cycle.observe(binding)
+            return DONE if cycle.is_observed(binding) else cycle.observe(binding)
+        if (later := self._parked_for(binding, framework)) > 0:
+            return Outcome(later=later)
         # Upstream tells of what is always recomputed at V(3) only, and so do we.
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
-        decision = self._decide(binding)
-        if log.isEnabledFor(logs.V4):
-            for line in narration.lines(decision):
-                log.log(logs.V4, "%s", line, extra={"binding": str(key)})
-        if not cycle.has_work(binding, decision):
-            self._count(verdict, started, None)
-            return None
-        return self._bind(cycle, binding, decision, verdict, started)
+        attempt = _Attempt(binding, framework, cycle, verdict, started)
+        if framework.talks or self._asks_estimators:
+            return self._decide_and_follow(attempt)
+        return self._follow(attempt, at_once(self._decide(attempt)))
 
-    def _decide(self, binding: Binding) -> Decision:
+    def _parked_for(self, binding: Binding, framework: Framework) -> float:
+        """Return for how many seconds PreEnqueue plugins keep a binding out, 0 if they let it in."""
+        if binding.key in self._activated:
+            self._activated.discard(binding.key)
+            return 0.0
+        result = framework.binding.admit(binding)
+        if result.is_success:
+            return 0.0
+        log.info(
+            "%s is parked by %s: %s",
+            binding.key.display,
+            result.plugin,
+            result.message,
+            extra={"binding": str(binding.key), "plugin": result.plugin},
+        )
+        return result.retry_after or PARKED_SECONDS
+
+    def _decide(self, attempt: _Attempt) -> Coroutine[Any, Any, Decision]:
         return decide(
-            binding,
+            attempt.binding,
             self._clusters.snapshot(),
-            framework=self._framework,
+            framework=attempt.framework,
             estimators=self._estimators,
             gates=self._options.feature_gates,
             empty_workload_propagation=self._options.enable_empty_workload_propagation,
             peers=self._bindings if self._peers_count else None,
+            in_flight=tuple(self._in_flight.values()),
         )
 
-    async def _bind(
-        self,
-        cycle: BindingCycle,
-        binding: Binding,
-        decision: Decision,
-        verdict: Classification,
-        started: float,
-    ) -> Outcome:
-        outcome = await cycle.bind(binding, decision)
+    async def _decide_and_follow(self, attempt: _Attempt) -> Outcome:
+        work = self._follow(attempt, await self._decide(attempt))
+        return work if isinstance(work, Outcome) else await work
+
+    def _follow(self, attempt: _Attempt, decision: Decision) -> Outcome | Work:
+        """Return what follows from a decision: nothing, or a write. What it needs is reserved at once."""
+        binding, cycle = attempt.binding, attempt.cycle
+        if log.isEnabledFor(logs.V4):
+            for line in narration.lines(decision):
+                log.log(logs.V4, "%s", line, extra={"binding": str(binding.key)})
+        if not cycle.has_work(binding, decision):
+            self._count(attempt, None)
+            return DONE
+        framework = attempt.framework
+        wait = partial(self._wait_for_permit, binding, decision)
+        passage = cycle.passage(binding, decision, framework.binding, wait)
+        if passage is not None:
+            try:
+                passage.reserve()
+            except SchedulingError as refusal:
+                decision, passage = refused(decision, refusal), None
+        if passage is not None and framework.counts_peers_in:
+            spec = replace(binding.spec, clusters=decision.targets or ())
+            self._in_flight[binding.key] = replace(binding, spec=spec)
+        return self._bind(attempt, decision, passage)
+
+    async def _wait_for_permit(
+        self, binding: Binding, decision: Decision, timeouts: dict[str, float]
+    ) -> Result:
+        """Let a binding wait at Permit; it holds up neither writes nor its peers meanwhile."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        targets = frozenset(target.name for target in decision.targets or ())
+        log.info(
+            "%s waits for %s", binding.key.display, ", ".join(timeouts), extra={"binding": str(binding.key)}
+        )
+        self._writing.discard(task)
+        self._slots.release()
+        began, result = self._clock(), "abandoned"
+        try:
+            answer = await self._waiting.wait(binding, targets, timeouts)
+            result = "allowed" if answer.is_success else "rejected"
+        finally:
+            self._metrics.permit_wait.labels(result).observe(self._clock() - began)
+            await self._slots.acquire()
+            self._writing.add(task)
+        return answer
+
+    async def _bind(self, attempt: _Attempt, decision: Decision, passage: Passage | None) -> Outcome:
+        try:
+            outcome = await attempt.cycle.bind(attempt.binding, decision, passage)
+        finally:
+            self._in_flight.pop(attempt.binding.key, None)
         if not outcome.again:
-            self._count(verdict, started, outcome.error)
+            self._count(attempt, outcome.error)
         return outcome
 
-    def _count(self, verdict: Classification, started: float, error: Exception | None) -> None:
+    def _count(self, attempt: _Attempt, error: Exception | None) -> None:
         """Count an attempt as upstream does, where finding no cluster is not an error."""
         result = "scheduled" if error is None or isinstance(error, FitError) else "error"
-        self._metrics.schedule_attempts.labels(result, verdict.metric_type).inc()
-        self._metrics.e2e_duration.labels(result, verdict.metric_type).observe(self._clock() - started)
+        labels = (result, attempt.verdict.metric_type)
+        self._metrics.schedule_attempts.labels(*labels).inc()
+        self._metrics.e2e_duration.labels(*labels).observe(self._clock() - attempt.started)
 
-    async def _write(self, key: BindingKey, work: Coroutine[Any, Any, Outcome]) -> None:
+    async def _write(self, key: BindingKey, work: Work) -> None:
         outcome = Outcome(retry=True)
         try:
             outcome = await work
@@ -216,6 +313,8 @@ class Scheduler:
                 self._queue.retry(key, unschedulable=isinstance(outcome.error, UnschedulableError))
         else:
             self._queue.forget(key)
+            if outcome.later:
+                self._queue.add_after(key, outcome.later)
         self._queue.done(key)
 
     def _complain(self, key: BindingKey) -> None:

@@ -28,7 +28,6 @@ class World:
         self.turn.set()
         self.recorder = EventRecorder(
             self,  # type: ignore[arg-type]
-            component="ours",
             now=lambda: START + timedelta(seconds=self.seconds),
             clock=lambda: float(self.seconds),
             idle=self._idle,

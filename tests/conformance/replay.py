@@ -16,6 +16,7 @@ from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, ManifestErr
 from karmada_scheduler.api.placement import AGGREGATED, Placement
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.outcome import NO_CLUSTER_FIT, condition_for
@@ -99,13 +100,15 @@ class World:
             read = as_upstream_reads(binding)
             decision = None
             if responsible and classify(read, terminating=terminating, gates=self.gates).type is not AVOID:
-                decision = decide(
-                    binding,
-                    snapshot,
-                    framework=framework,
-                    estimators=estimators,
-                    gates=self.gates,
-                    empty_workload_propagation=self.empty_workload_propagation,
+                decision = at_once(
+                    decide(
+                        binding,
+                        snapshot,
+                        framework=framework,
+                        estimators=estimators,
+                        gates=self.gates,
+                        empty_workload_propagation=self.empty_workload_propagation,
+                    )
                 )
             ordered = not _is_aggregated(binding)
             ours = _comparable(settled_state(binding, decision, responsible=responsible), ordered=ordered)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karmada_scheduler.api.binding import TargetCluster
-from karmada_scheduler.core.cluster_groups import Candidate
 from karmada_scheduler.framework import Cycle
+from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.testing import BindingBuilder, cluster
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from karmada_scheduler.core.assign_replicas import assign_replicas, attach_empty, strategy_of
-from karmada_scheduler.core.cluster_groups import Candidate
 from karmada_scheduler.framework import SchedulingError, UnschedulableError
+from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.core.helpers import candidate, cycle, shown
 

@@ -9,6 +9,7 @@ import pytest
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import (
     Assumed,
     EstimationError,
@@ -54,12 +55,14 @@ def available(
     on: FeatureGates | None = None,
     assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
 ) -> list[int]:
-    return available_replicas(
-        builder.build().spec,
-        CLUSTERS,
-        estimators=estimators,
-        gates=on or FeatureGates(),
-        assumed=assumed or {},
+    return at_once(
+        available_replicas(
+            builder.build().spec,
+            CLUSTERS,
+            estimators=estimators,
+            gates=on or FeatureGates(),
+            assumed=assumed or {},
+        )
     )
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from karmada_scheduler.api.placement import Placement, SpreadConstraint
 from karmada_scheduler.core.cluster_groups import (
-    Candidate,
     divided_score,
     duplicated_score,
     group_by_region,
@@ -14,6 +13,7 @@ from karmada_scheduler.core.cluster_groups import (
     preferred_first,
     tier_of,
 )
+from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.testing import binding, cluster
 from tests.core.helpers import candidate, cycle, names
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from karmada_scheduler.api.placement import Placement, SpreadConstraint
-from karmada_scheduler.core.cluster_groups import Candidate, Region
+from karmada_scheduler.core.cluster_groups import Region
 from karmada_scheduler.core.select_clusters import (
     ignores_spread,
     select_by_cluster,
@@ -15,6 +15,7 @@ from karmada_scheduler.core.select_clusters import (
     select_clusters,
 )
 from karmada_scheduler.framework import SchedulingError
+from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.core.helpers import candidate, names
 

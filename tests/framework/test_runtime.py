@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.framework import (
     SUCCESS,
     Code,
     Cycle,
     FilterContext,
     Framework,
+    Guard,
+    Lineup,
     NormalizeScoreContext,
     PluginError,
     Registry,
@@ -24,9 +28,7 @@ from karmada_scheduler.testing import (
     binding,
     cluster,
     decide,
-    filter_context,
     framework,
-    placed,
     score_context,
 )
 
@@ -68,10 +70,19 @@ def raises(_: object) -> None:
 
 
 def run(*plugins: Any) -> Framework:
-    return Framework({plugin.name: plugin for plugin in plugins})
+    return Framework(Lineup.of({plugin.name: plugin for plugin in plugins}))
 
 
-CONTEXT = filter_context(binding("web"), cluster("m1"))
+def verdict(*plugins: Any) -> Result:
+    """Judge M1."""
+    _, refused = run(*plugins).run_filter(CYCLE, [M1])
+    return refused.get("m1", SUCCESS)
+
+
+def scores(plugins: Framework, *clusters: Cluster) -> dict[str, list[int]]:
+    return at_once(plugins.run_score(CYCLE, clusters))
+
+
 CYCLE: Cycle = score_context(binding("web"), cluster("m1")).cycle
 M1 = cluster("m1").build()
 
@@ -88,25 +99,25 @@ M1 = cluster("m1").build()
 )
 def test_a_cluster_passes_if_no_filter_refuses_it(answers: list[Result], passes: bool) -> None:
     plugins = [Filter(f"p{i}", lambda _, answer=answer: answer) for i, answer in enumerate(answers)]  # type: ignore[misc]
-    assert run(*plugins).run_filter(CONTEXT).is_success is passes
+    assert verdict(*plugins).is_success is passes
 
 
 def test_the_first_refusal_is_the_answer_and_names_its_plugin() -> None:
     first, second = Filter("first", lambda _: NO), Filter("second", lambda _: FAILED)
-    assert run(first, second).run_filter(CONTEXT) == Result(Code.UNSCHEDULABLE, ("no",), "first")
+    assert verdict(first, second) == Result(Code.UNSCHEDULABLE, ("no",), "first")
     assert second.calls == 0
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (raises, 'plugin "X" raised for cluster m1: foo'),
-        (lambda _: None, 'plugin "X" returned None from filter, expected a Result'),
+        (raises, 'plugin "X" failed at Filter for cluster m1: foo'),
+        (lambda _: None, 'plugin "X" returned None at Filter, expected a Result'),
     ],
 )
 def test_a_broken_filter_is_an_error_and_refuses_nothing(answer: Callable[..., Any], message: str) -> None:
     with pytest.raises(PluginError) as caught:
-        run(Filter("X", answer)).run_filter(CONTEXT)
+        verdict(Filter("X", answer))
     assert str(caught.value) == message
 
 
@@ -115,7 +126,9 @@ def test_a_broken_filter_keeps_the_placement() -> None:
         binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=framework(Filter("X", raises))
     )
     assert decision.targets is None
-    assert str(decision.error) == 'failed to find fit clusters: plugin "X" raised for cluster m1: foo'
+    assert (
+        str(decision.error) == 'failed to find fit clusters: plugin "X" failed at Filter for cluster m1: foo'
+    )
 
 
 def test_a_filter_that_reports_an_error_refuses_the_cluster_as_upstreams_does() -> None:
@@ -127,8 +140,8 @@ def test_a_filter_that_reports_an_error_refuses_the_cluster_as_upstreams_does() 
 
 
 def test_scores_are_kept_by_plugin() -> None:
-    plugins = run(Score("a", lambda _: 60), Normalizing("b", lambda scores: [each // 2 for each in scores]))
-    assert plugins.run_score(CYCLE, [M1, M1]) == {"a": [60, 60], "b": [30, 30]}
+    plugins = run(Score("a", lambda _: 60), Normalizing("b", lambda given: [each // 2 for each in given]))
+    assert scores(plugins, M1, M1) == {"a": [60, 60], "b": [30, 30]}
 
 
 def test_normalization_runs_for_no_clusters_too() -> None:
@@ -138,7 +151,7 @@ def test_normalization_runs_for_no_clusters_too() -> None:
         seen.append(scores)
         return scores
 
-    run(Normalizing("b", remember)).run_score(CYCLE, [])
+    scores(run(Normalizing("b", remember)))
     assert seen == [[]]
 
 
@@ -157,22 +170,34 @@ def test_normalization_runs_for_no_clusters_too() -> None:
 )
 def test_a_broken_score_plugin_stops_the_attempt(plugin: Score, message: str) -> None:
     with pytest.raises(PluginError) as caught:
-        run(plugin).run_score(CYCLE, [M1])
+        scores(run(plugin), M1)
     assert str(caught.value) == message
     decision = decide(binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=framework(plugin))
     assert decision.targets is None
     assert str(decision.error) == f"failed to prioritize clusters: {message}"
 
 
-def test_scores_beyond_the_range_are_taken_and_summed() -> None:
-    def prefer(name: str) -> Callable[[ScoreContext], int]:
-        return lambda context: 250 if context.cluster.name == name else 0
+@pytest.mark.parametrize("score", [101, -1])
+def test_a_score_out_of_range_is_an_error_that_names_plugin_and_cluster(score: int) -> None:
+    plugins = framework(Score("a", lambda _: score))
+    decision = decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
+    assert str(decision.error) == (
+        f'failed to prioritize clusters: plugin "a" returns an invalid score {score} for cluster m1, '
+        "it should in the range of [0, 100] after normalizing"
+    )
 
-    plugins = framework(Score("a", prefer("m2")))
-    one = binding("web").replicas(1).spread("cluster", 1, 1)
-    assert list(placed(decide(one, cluster("m1"), cluster("m2"), plugins=plugins))) == ["m2"]
-    # The cluster it is on scores 100, which is less.
-    assert list(placed(decide(one.on(m1=1), cluster("m1"), cluster("m2"), plugins=plugins))) == ["m2"]
+
+def test_a_score_out_of_range_may_be_normalized_into_it() -> None:
+    class Wild(Normalizing):
+        def score(self, context: ScoreContext, /) -> int:
+            return 4000
+
+    assert scores(run(Wild("w", lambda given: [each // 100 for each in given])), M1) == {"w": [40]}
+
+
+def test_weights_multiply_what_normalization_leaves() -> None:
+    plugin = Normalizing("a", lambda given: [each // 2 for each in given])
+    assert scores(Framework(Lineup.of({"a": plugin}, weights={"a": 3})), M1) == {"a": [90]}
 
 
 def test_a_factory_that_fails_is_named() -> None:
@@ -204,9 +229,8 @@ class Counts:
 
 def observed(*plugins: Any) -> tuple[Framework, Counts]:
     counts = Counts()
-    return Framework(
-        {**framework().plugins, **{each.name: each for each in plugins}}, observer=counts
-    ), counts
+    everything = {each.name: each for each in (*framework().lineup.plugins, *plugins)}
+    return Framework(Lineup.of(everything), guard=Guard(observer=counts)), counts
 
 
 def test_every_cluster_plugin_and_step_is_observed() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import Assumed, EstimationError, ReplicaEstimator
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
 from karmada_scheduler.core.decision import Decision
@@ -63,15 +64,17 @@ class World:
         rules = self._rules(binding)
         decision = None
         if not binding.deleting and (rules or binding.spec.placement is None):
-            decision = decide(
-                binding,
-                self.snapshot,
-                framework=self.framework,
-                estimators=self.estimators,
-                gates=self.gates,
-                empty_workload_propagation=self.empty_workload_propagation,
-                assumed=self.assumed,
-                peers=self._peers_of(binding),
+            decision = at_once(
+                decide(
+                    binding,
+                    self.snapshot,
+                    framework=self.framework,
+                    estimators=self.estimators,
+                    gates=self.gates,
+                    empty_workload_propagation=self.empty_workload_propagation,
+                    assumed=self.assumed,
+                    peers=self._peers_of(binding),
+                )
             )
         return Judgement(binding, rules, decision)
 

@@ -11,8 +11,12 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+from karmada_scheduler.framework import Plugin
+from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError
+from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.passage import Passage
+from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
 from karmada_scheduler.testing import cluster, framework
@@ -38,7 +42,10 @@ class Cycle:
     def is_observed(self, binding: Binding) -> bool:
         return False
 
-    async def bind(self, binding: Binding, decision: Decision) -> Outcome:
+    def passage(self, *_: object) -> None:
+        return None
+
+    async def bind(self, binding: Binding, decision: Decision, passage: Passage | None) -> Outcome:
         self.bound.append(decision)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -60,8 +67,9 @@ class Cycle:
 class World:
     """A running loop over caches that a test fills."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *plugins: Plugin, **options: Any) -> None:
         self.now = 0.0
+        self.waiting = WaitingBindings()
         self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(
             limits=RetryLimits(), clock=lambda: self.now
         )
@@ -77,7 +85,8 @@ class World:
             queue=WaitingQueue(self.queue),
             bindings=self.bindings,
             clusters=self.clusters,
-            framework=framework(select=["ClusterAffinity"]),
+            profiles=Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])}),
+            waiting=self.waiting,
             estimators=[],
             metrics=self.metrics,
             clock=lambda: self.now,
@@ -175,16 +184,11 @@ async def test_finding_no_cluster_counts_as_scheduled_as_upstream() -> None:
     world.clusters.discard("m1")
     world.clusters.discard("m2")
     world.put()
-    world.cycle.outcomes = [Outcome(world.scheduler._decide(_only(world)).error)]
+    world.cycle.outcomes = [Outcome(FitError(0, Diagnosis()))]
     await world.run()
     assert isinstance(world.cycle.bound[0].error, FitError)
     assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
     assert world.queue.delayed == 0
-
-
-def _only(world: World) -> Binding:
-    [binding] = world.bindings
-    return binding
 
 
 async def test_a_pause_that_the_server_asked_for_is_kept() -> None:

@@ -75,6 +75,10 @@ class Store(Generic[Key, Object]):
         self._stored(old, new)
         return Change(old, new)
 
+    def is_newest(self, found: Object) -> bool:
+        """Tell whether this very version of an object is the one that is stored."""
+        return self._versions.get(self._key_of(found)) == int(found.resource_version)
+
     def put_written(self, new: Object) -> None:
         """Store the answer to a write of ours, unless the object has been deleted or replaced meanwhile."""
         old = self._objects.get(self._key_of(new))

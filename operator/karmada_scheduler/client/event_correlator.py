@@ -54,6 +54,7 @@ class Event:
     reason: str
     message: str
     at: datetime
+    component: str = "default-scheduler"
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ QUEUE_SIZE: Final = 1000
 _MESSAGE_LIMIT: Final = 1024
 _TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0
+_DEFAULT_COMPONENT: Final = "default-scheduler"
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
@@ -60,7 +61,6 @@ class EventRecorder:
         self,
         connection: Connection,
         *,
-        component: str,
         now: Callable[[], datetime],
         clock: Callable[[], float],
         idle: Callable[[], Awaitable[None]],
@@ -71,7 +71,6 @@ class EventRecorder:
 
         Args:
             connection: Where to post.
-            component: The source of the events: the scheduler's name.
             now: The time of day.
             clock: Seconds that never run backwards.
             idle: Returns when placements can spare the API server for one event.
@@ -79,7 +78,6 @@ class EventRecorder:
             on_result: Told ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
         """
         self._connection = connection
-        self._component = component
         self._now = now
         self._idle = idle
         self._may_post = may_post
@@ -88,9 +86,10 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock)
 
     def record(self, binding: Binding, event_type: str, reason: str, message: str) -> None:
-        """Record one event on the binding and the same on its resource template."""
+        """Record one event on the binding and the same on its resource template, in its scheduler's name."""
+        component = binding.spec.scheduler_name or _DEFAULT_COMPONENT
         for involved in involved_objects(binding):
-            self._enqueue(Event(involved, event_type, reason, message, self._now()))
+            self._enqueue(Event(involved, event_type, reason, message, self._now(), component))
 
     def _enqueue(self, event: Event) -> None:
         about = event.involved
@@ -202,8 +201,8 @@ class EventRecorder:
             "reason": event.reason,
             "message": message,
             "type": event.type,
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
+            "source": {"component": event.component},
+            "reportingComponent": event.component,
             "reportingInstance": "",
             "firstTimestamp": _timestamp(posted.first or event.at),
             "lastTimestamp": _timestamp(event.at),

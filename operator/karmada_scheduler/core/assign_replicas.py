@@ -17,10 +17,9 @@ from karmada_scheduler.api.binding import BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Placement
 from karmada_scheduler.api.quantity import wrap32, wrap64
 from karmada_scheduler.core import webster
-from karmada_scheduler.core.cluster_groups import Candidate
 from karmada_scheduler.core.go_sort import sort_descending
+from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
-from karmada_scheduler.framework.interface import Cycle
 
 DUPLICATED: Final = "Duplicated"
 STATIC_WEIGHT: Final = "StaticWeight"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final, Protocol
 
 from karmada_scheduler.api.binding import (
@@ -30,7 +31,7 @@ class EstimationError(Exception):
 
 
 class ReplicaEstimator(Protocol):
-    """Says how much a cluster can take.
+    """Says how much a cluster can take, at once or after asking elsewhere.
 
     Every answer has one number per cluster, in the given order; NO_OPINION where it has none.
 
@@ -42,13 +43,13 @@ class ReplicaEstimator(Protocol):
 
     def max_available_replicas(
         self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
-    ) -> Sequence[int]:
+    ) -> Sequence[int] | Awaitable[Sequence[int]]:
         """Count the replicas that each cluster can take; EstimationError voids the answer."""
         ...
 
     def max_available_component_sets(
         self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
-    ) -> Sequence[int]:
+    ) -> Sequence[int] | Awaitable[Sequence[int]]:
         """Count the sets of all components that each cluster can take; EstimationError voids the answer."""
         ...
 
@@ -80,7 +81,7 @@ def counts_component_sets(spec: BindingSpec, gates: FeatureGates) -> bool:
     )
 
 
-def available_replicas(
+async def available_replicas(
     spec: BindingSpec,
     clusters: Sequence[Cluster],
     *,
@@ -100,11 +101,12 @@ def available_replicas(
     for estimator in estimators:
         try:
             if counts_component_sets(spec, gates):
-                answers = estimator.max_available_component_sets(
+                asked = estimator.max_available_component_sets(
                     clusters, spec.components, spec.resource.namespace, assumed
                 )
             else:
-                answers = estimator.max_available_replicas(clusters, spec.replica_requirements, assumed)
+                asked = estimator.max_available_replicas(clusters, spec.replica_requirements, assumed)
+            answers = await asked if inspect.isawaitable(asked) else asked
         except EstimationError:
             continue
         least = [

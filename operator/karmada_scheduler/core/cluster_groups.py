@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import (
@@ -18,32 +18,10 @@ from karmada_scheduler.api.placement import (
     SpreadConstraint,
 )
 from karmada_scheduler.api.quantity import wrap64
-from karmada_scheduler.framework.interface import Cycle
+from karmada_scheduler.framework.cycle import Candidate, Cycle
 
 _WEIGHT_UNIT: Final = 1000
 _NO_TIER: Final = 1000
-
-
-class Candidate(NamedTuple):
-    """A cluster that passed the filters.
-
-    Attributes:
-        score: The sum over all score plugins.
-        tier: 0 for the preferred affinity, then one per overflow affinity.
-        available: Replicas that it could hold, those that it already has included.
-        allocatable: Replicas that could be added.
-    """
-
-    cluster: Cluster
-    score: int = 0
-    tier: int = 0
-    available: int = 0
-    allocatable: int = 0
-
-    @property
-    def name(self) -> str:
-        """The cluster's name."""
-        return self.cluster.name
 
 
 @dataclass(frozen=True, slots=True)

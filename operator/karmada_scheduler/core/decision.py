@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
-from karmada_scheduler.core.cluster_groups import Candidate
+from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
 
 
@@ -16,21 +16,25 @@ class Attempt:
 
     Attributes:
         affinity_name: The term; empty with a single affinity.
+        cycle: What the plugins saw, with the notes that they left.
         targets: The result, in the order in which it is written; None if it failed.
         error: What stopped it.
         diagnosis: What kept clusters out.
         scores: Plugin name to scores, one per cluster that passed the filters, in the order of names.
         candidates: The clusters that passed, in the order of preference, with score and room.
-        selected: Those that the spread constraints left.
+        selected: Those that Select chose.
+        may_work_next_time: Whether a PostFilter plugin has done something about it.
     """
 
     affinity_name: str = ""
+    cycle: Cycle | None = field(default=None, compare=False, repr=False)
     targets: tuple[TargetCluster, ...] | None = None
     error: SchedulingError | None = None
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
     scores: Mapping[str, Sequence[int]] = field(default_factory=dict)
     candidates: Sequence[Candidate] = ()
     selected: Sequence[Candidate] = ()
+    may_work_next_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +76,26 @@ class Decision:
     def was_placed(self) -> bool:
         """Whether some pass found a place; a pass on top of it may have failed (see ``core.schedule``)."""
         return any(attempt.error is None for attempt in self.attempts)
+
+    @property
+    def cycle(self) -> Cycle | None:
+        """The attempt that counts, as the plugins saw it; None if it did not come to one."""
+        return self.attempts[-1].cycle if self.attempts else None
+
+    @property
+    def may_work_next_time(self) -> bool:
+        """Whether to try again after a pause although no cluster fits: a PostFilter plugin said so."""
+        return self.error is not None and any(attempt.may_work_next_time for attempt in self.attempts)
+
+    @property
+    def retry_after(self) -> float:
+        """After how many seconds a plugin that kept clusters out wants to be asked again; 0 if none does."""
+        if self.error is None:
+            return 0.0
+        waits = [
+            result.retry_after
+            for attempt in self.attempts
+            for result in attempt.diagnosis.result_by_cluster.values()
+            if result.retry_after > 0
+        ]
+        return min(waits, default=0.0)

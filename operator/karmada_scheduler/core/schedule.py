@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.assign_replicas import assign_replicas, attach_empty
+from karmada_scheduler.core.assign_replicas import attach_empty
 from karmada_scheduler.core.available_replicas import (
     Assumed,
     ReplicaEstimator,
@@ -31,12 +31,12 @@ from karmada_scheduler.core.available_replicas import (
     with_footprint,
 )
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed, placement_of
-from karmada_scheduler.core.cluster_groups import Candidate, preferred_first, tier_of
+from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
-from karmada_scheduler.core.select_clusters import select_clusters
+from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
+from karmada_scheduler.framework.deciding import AssignContext, SelectContext
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, PluginError, SchedulingError
-from karmada_scheduler.framework.interface import Cycle, FilterContext, Peers
-from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -56,9 +56,10 @@ class _Recipe:
     empty_workload_propagation: bool
     assumed: Assumed
     peers: Peers | None
+    in_flight: Sequence[Binding]
 
 
-def decide(
+async def decide(
     binding: Binding,
     snapshot: Snapshot,
     *,
@@ -68,8 +69,12 @@ def decide(
     empty_workload_propagation: bool = False,
     assumed: Assumed = _NOTHING_ASSUMED,
     peers: Peers | None = None,
+    in_flight: Sequence[Binding] = (),
 ) -> Decision:
     """Decide where a binding goes; whether there is a reason to ask is ``classify``'s business.
+
+    A coroutine because extenders, estimators and plugins may have to be asked over the network; where none
+    has to be, it never waits (see ``at_once``).
 
     Args:
         binding: As it is now.
@@ -80,10 +85,13 @@ def decide(
         empty_workload_propagation: Whether selected clusters without replicas become targets, too.
         assumed: Recent placements that count as taken (gate SchedulingOvercommitProtection).
         peers: The bindings of the same groups (gate WorkloadAffinity).
+        in_flight: Bindings that are decided and may not be written yet, with the clusters they will have.
     """
-    recipe = _Recipe(snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers)
+    recipe = _Recipe(
+        snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers, in_flight
+    )
     terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
-    decisions = [_decide_once(binding, recipe)]
+    decisions = [await _decide_once(binding, recipe)]
     standings = [_standing(binding, assumed)]
     before = binding.spec.clusters
     for _ in range(_MAX_PASSES):
@@ -98,7 +106,7 @@ def decide(
         standings.append(standing)
         if classify(binding, terminating=terminating, gates=gates).type is ScheduleType.AVOID:
             break
-        decisions.append(_one_after_the_other(decision, _decide_once(binding, recipe)))
+        decisions.append(_one_after_the_other(decision, await _decide_once(binding, recipe)))
     return decisions[-1]
 
 
@@ -163,21 +171,21 @@ def _one_after_the_other(first: Decision, second: Decision) -> Decision:
     )
 
 
-def _decide_once(binding: Binding, recipe: _Recipe) -> Decision:
+async def _decide_once(binding: Binding, recipe: _Recipe) -> Decision:
     try:
         placement = placement_of(binding)
     except SchedulingError as error:
         return Decision(binding.key, error=error)
     # An explicit empty list of affinity terms is none: upstream would schedule nothing and report success.
     if placement.cluster_affinities:
-        return _try_terms(binding, placement, recipe)
-    attempt = _run(
+        return await _try_terms(binding, placement, recipe)
+    attempt = await _run(
         _cycle(binding, placement, recipe, binding.status.scheduler_observing_affinity_name), recipe
     )
     return _concluded(binding, placement, attempt.error, attempt.targets, (attempt,))
 
 
-def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) -> Decision:
+async def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) -> Decision:
     """Try one affinity term after the other, from the one in force on; the first that works is taken.
 
     If none does, the error of the first decides. Earlier terms are not tried again: a binding does not go
@@ -187,7 +195,7 @@ def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) -> Decis
     attempts: list[Attempt] = []
     for index in range(_term_in_force(binding, placement), len(placement.cluster_affinities)):
         name = placement.cluster_affinities[index].affinity_name
-        attempt = _run(_cycle(binding, placement, recipe, name), recipe)
+        attempt = await _run(_cycle(binding, placement, recipe, name), recipe)
         attempts.append(attempt)
         if attempt.error is None:
             decision = _concluded(binding, placement, None, attempt.targets, attempts)
@@ -223,24 +231,29 @@ def _concluded(
     return Decision(binding.key, targets, written, error=error, attempts=tuple(attempts))
 
 
-def _run(cycle: Cycle, recipe: _Recipe) -> Attempt:
+async def _run(cycle: Cycle, recipe: _Recipe) -> Attempt:
     """Filter, score, select, assign."""
-    framework, attempt = recipe.framework, Attempt(cycle.affinity_name)
+    framework, attempt = recipe.framework, Attempt(cycle.affinity_name, cycle)
     try:
         with _step("Filter", framework):
-            feasible, diagnosis = _filter(cycle, framework)
-        attempt = replace(attempt, diagnosis=diagnosis)
-        if not feasible:
-            return replace(attempt, error=FitError(len(cycle.snapshot), diagnosis))
+            feasible, diagnosis = await _find(cycle, recipe)
+            attempt = replace(attempt, diagnosis=diagnosis)
+            if not feasible:
+                may_work_next_time = await framework.run_post_filter(cycle, diagnosis)
+                nowhere = FitError(len(cycle.snapshot), diagnosis)
+                return replace(attempt, error=nowhere, may_work_next_time=may_work_next_time)
         with _step("Score", framework, on_error="failed to prioritize clusters"):
-            scores = framework.run_score(cycle, feasible)
+            scores = await framework.run_score(cycle, feasible)
+            if framework.extenders:
+                scores |= await scores_of_extenders(framework.extenders, cycle, feasible)
         with _step("Select", framework, on_error="failed to select clusters"):
-            candidates = _candidates(cycle, feasible, scores, recipe)
+            candidates = await _candidates(cycle, feasible, scores, recipe)
             attempt = replace(attempt, scores=scores, candidates=candidates)
-            selected = _select(cycle, candidates, recipe.gates)
+            needed = _needed(cycle.binding.spec, recipe.gates)
+            selected = await framework.run_select(SelectContext(cycle, candidates, needed))
         attempt = replace(attempt, selected=selected)
         with _step("AssignReplicas", framework, on_error="failed to assign replicas"):
-            targets = assign_replicas(cycle, selected)
+            targets = await framework.run_assign(AssignContext(cycle, selected))
     except SchedulingError as error:
         return replace(attempt, error=error)
     if recipe.empty_workload_propagation:
@@ -262,27 +275,26 @@ def _step(
             framework.observer.step(name, time.perf_counter() - start)
 
 
-def _filter(cycle: Cycle, framework: Framework) -> tuple[list[Cluster], Diagnosis]:
-    feasible: list[Cluster] = []
-    refused: dict[str, Result] = {}
-    for cluster in cycle.snapshot:
-        if cluster.deleting:
-            continue
-        result = framework.run_filter(FilterContext(cycle, cluster))
-        if result.is_success:
-            feasible.append(cluster)
-        else:
-            refused[cluster.name] = result
+async def _find(cycle: Cycle, recipe: _Recipe) -> tuple[list[Cluster], Diagnosis]:
+    """Return the clusters that can take the binding, and what keeps the others out."""
+    framework = recipe.framework
+    clusters: Sequence[Cluster] = [cluster for cluster in cycle.snapshot if not cluster.deleting]
+    clusters, refused, skipped = await framework.run_pre_filter(cycle, clusters, recipe.in_flight)
+    feasible, judged = framework.run_filter(cycle, clusters, skipped)
+    refused.update(judged)
+    if framework.extenders:
+        feasible, rejected = await filter_by_extenders(framework.extenders, cycle, feasible)
+        refused.update(rejected)
     return feasible, Diagnosis(refused)
 
 
-def _candidates(
+async def _candidates(
     cycle: Cycle, feasible: Sequence[Cluster], scores: dict[str, list[int]], recipe: _Recipe
 ) -> list[Candidate]:
     """Join score, tier and room of the clusters that passed, in the order of preference."""
     spec = cycle.binding.spec
     totals = [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * len(feasible)
-    allocatable = available_replicas(
+    allocatable = await available_replicas(
         spec, feasible, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
     )
     assigned: dict[str, int] = {}
@@ -294,7 +306,5 @@ def _candidates(
     )
 
 
-def _select(cycle: Cycle, candidates: Sequence[Candidate], gates: FeatureGates) -> list[Candidate]:
-    spec = cycle.binding.spec
-    needed = 1 if counts_component_sets(spec, gates) else spec.replicas
-    return select_clusters(cycle.placement, candidates, replicas=spec.replicas, needed=needed)
+def _needed(spec: BindingSpec, gates: FeatureGates) -> int:
+    return 1 if counts_component_sets(spec, gates) else spec.replicas

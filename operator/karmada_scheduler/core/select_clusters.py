@@ -17,13 +17,13 @@ from karmada_scheduler.api.placement import (
     SpreadConstraint,
 )
 from karmada_scheduler.core.cluster_groups import (
-    Candidate,
     Region,
     group_by_region,
     last_constraint,
     preferred_first,
 )
 from karmada_scheduler.core.region_paths import Group, Limits, select_groups
+from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
 
 _ANY: Final = SpreadConstraint()

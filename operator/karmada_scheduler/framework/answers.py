@@ -7,12 +7,12 @@ upstream even where that is odd.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.placement import DIVIDED
 from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.framework.deciding import AssignAnswer, AssignContext, Plugin, SelectContext
+from karmada_scheduler.framework.deciding import AssignContext, Plugin, SelectContext
 from karmada_scheduler.framework.guard import nonsense
 from karmada_scheduler.framework.points import Point
 
@@ -36,17 +36,18 @@ def selected(plugin: Plugin, answer: object, context: SelectContext) -> list[Can
     return list(answer)
 
 
-def targets(plugin: Plugin, answer: AssignAnswer, context: AssignContext) -> list[TargetCluster]:
+def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[TargetCluster]:
     """Return the targets that an Assign plugin answered.
 
     Raises:
         PluginError: It names other clusters than the selected, numbers below 0 or above int32, or does not
             add up to the binding's replicas where the placement divides them.
     """
+    divided: list[Any]
     if isinstance(answer, Mapping):
         divided = [TargetCluster(name, replicas) for name, replicas in answer.items()]
     else:
-        divided = list(cast("Sequence[TargetCluster]", answer))
+        divided = list(answer) if isinstance(answer, Sequence) else [answer]
     if getattr(plugin, "unchecked", False):
         return divided
     if not all(isinstance(each, TargetCluster) and type(each.replicas) is int for each in divided):

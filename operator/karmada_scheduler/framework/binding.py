@@ -79,14 +79,17 @@ class BindContext:
     """A decision on its way to the API server; the same object for Reserve to PostBind.
 
     Attributes:
-        cycle: The attempt that succeeded, with its notes; ``cycle.binding.spec.clusters`` is what is there now.
-        targets: What is to be there.
+        binding: The binding as it is now; ``binding.spec.clusters`` is where it is.
+        targets: Where it is to be.
+        cycle: The attempt that succeeded, with its notes. A decision is repeated on its own result until it
+            settles, so ``cycle.binding`` may be the binding as an earlier pass left it in thought.
         patch: Writes the targets and the applied placement as one patch, at Bind only. Returns the binding
             as stored and raises what the API server answers.
     """
 
-    cycle: Cycle
+    binding: Binding
     targets: Sequence[TargetCluster]
+    cycle: Cycle
     patch: Callable[[], Awaitable[Binding]] = field(repr=False)
 
 

@@ -99,7 +99,7 @@ class BindingPoints:
             try:
                 self._guard.call(plugin, Point.RESERVE, plugin.unreserve, context)
             except PluginError as error:
-                log.error("Cannot unreserve %s: %s", context.cycle.binding.key.display, error)  # noqa: TRY400
+                log.error("Cannot unreserve %s: %s", context.binding.key.display, error)  # noqa: TRY400
 
     async def permit(self, context: BindContext, wait: WaitFor) -> None:
         """Ask for permission, and wait for it where plugins say so.
@@ -148,16 +148,15 @@ class BindingPoints:
 
     async def _bound_by_extender(self, context: BindContext) -> bool:
         for extender in self._binders:
-            if not extender.is_interested(context.cycle.binding):
+            if not extender.is_interested(context.binding):
                 continue
             try:
                 await extender.bind(context.cycle, context.targets)
             except ExtenderError as error:
                 if not extender.ignorable:
                     raise PluginError(str(error)) from error
-                log.warning("An extender that may fail was left out: %s", error)
-            else:
-                return True
+                continue  # the extender has logged and counted it
+            return True
         return False
 
     async def post_bind(self, context: BindContext) -> None:
@@ -166,7 +165,7 @@ class BindingPoints:
             try:
                 await self._guard.ask(plugin, Point.POST_BIND, plugin.post_bind, context)
             except PluginError as error:
-                log.error("After binding %s: %s", context.cycle.binding.key.display, error)  # noqa: TRY400
+                log.error("After binding %s: %s", context.binding.key.display, error)  # noqa: TRY400
 
     def _timed(self, point: Point, *, when: bool = True) -> _Timed:
         return _Timed(point, self._guard if when else None)

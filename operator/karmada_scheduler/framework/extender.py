@@ -1,6 +1,6 @@
 """What the framework asks of an extender: a program elsewhere that takes part in a decision.
 
-``karmada_scheduler.http_extender`` speaks kube-scheduler's protocol to one.
+``karmada_scheduler.extenders`` speaks kube-scheduler's protocol to one.
 """
 
 from __future__ import annotations

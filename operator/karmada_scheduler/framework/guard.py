@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from karmada_scheduler.framework import isolation
@@ -74,9 +74,9 @@ class Guard:
         self,
         plugin: Plugin,
         point: Point,
-        function: Callable[[Context], Answer | Awaitable[Answer]],
+        function: Callable[[Context], object],
         context: Context,
-    ) -> Answer:
+    ) -> object:
         """Call a function that may be a coroutine, and wait for it; PluginError as from ``call``."""
         begin = time.perf_counter()
         code = Code.ERROR
@@ -93,7 +93,7 @@ class Guard:
             raise failed(plugin, point, problem) from problem
         finally:
             self._observe(plugin, point, code, begin)
-        return answer  # type: ignore[return-value]  # isawaitable does not narrow a type variable
+        return answer
 
     def too_slow(self, plugin: Plugin, point: Point) -> PluginError:
         """Return the error of a plugin that was stopped."""

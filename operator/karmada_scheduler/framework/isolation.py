@@ -105,9 +105,9 @@ class Watched(Generic[T]):
             try:
                 answer = yield waits_for
             except BaseException as error:  # noqa: BLE001 (handed on to where it belongs)
-                step = partial(steps.throw, error)  # type: ignore[attr-defined]
+                step = partial(steps.throw, error)
             else:
-                step = partial(steps.send, answer)  # type: ignore[attr-defined]
+                step = partial(steps.send, answer)
 
 
 async def in_time(awaitable: Awaitable[T], *, watch: Watch, seconds: float | None) -> T:

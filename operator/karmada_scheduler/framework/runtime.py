@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, TypeVar, cast
 
@@ -49,7 +51,6 @@ from karmada_scheduler.framework.scoring import Scoring
 
 ADD_BINDING, REMOVE_BINDING = PRE_FILTER_EXTENSIONS
 Context = TypeVar("Context")
-Answer = TypeVar("Answer")
 
 
 class Framework:
@@ -73,6 +74,7 @@ class Framework:
         self._pre_scores = cast("Sequence[PreScorePlugin]", lineup.at(Point.PRE_SCORE))
         self._selectors = cast("Sequence[SelectPlugin]", lineup.at(Point.SELECT))
         self._assigners = cast("Sequence[AssignPlugin]", lineup.at(Point.ASSIGN))
+        self._talks = _has_coroutines(lineup) or any(each.filters or each.prioritizes for each in extenders)
         self._scoring = Scoring(
             cast("Sequence[ScorePlugin]", lineup.at(Point.SCORE)), lineup.weights, self.guard
         )
@@ -84,7 +86,23 @@ class Framework:
         Raises:
             PluginError: A factory failed; the text is upstream's and the cause is attached.
         """
-        return cls(Lineup.of(registry.make_all()), guard=Guard(observer=observer))
+        plugins: dict[str, Plugin] = {}
+        for name, registration in registry.items():
+            try:
+                plugins[name] = registration.factory()
+            except Exception as problem:
+                raise PluginError(f'failed to initialize plugin "{name}": {problem}') from problem
+        return cls(Lineup.of(plugins), guard=Guard(observer=observer))
+
+    @property
+    def talks(self) -> bool:
+        """Whether a decision may have to wait for an answer from elsewhere."""
+        return self._talks
+
+    @property
+    def counts_peers_in(self) -> bool:
+        """Whether a PreFilter plugin wants to know what is decided and not yet written."""
+        return any(isinstance(plugin, PreFilterExtensions) for plugin in self._pre_filters)
 
     @property
     def observer(self) -> Observer | None:
@@ -110,7 +128,7 @@ class Framework:
         context = PreFilterContext(cycle, clusters)
         for plugin in self._pre_filters:
             answer = await self.guard.ask(plugin, Point.PRE_FILTER, plugin.pre_filter, context)
-            if isinstance(answer, (set, frozenset)):
+            if isinstance(answer, AbstractSet):
                 wanted[plugin.name] = frozenset(answer)
                 continue
             result = checked(plugin, Point.PRE_FILTER, answer)
@@ -244,9 +262,9 @@ class Framework:
         self,
         plugin: Plugin,
         point: Point,
-        function: Callable[[Context], Answer | Awaitable[Answer]],
+        function: Callable[[Context], object],
         context: Context,
-    ) -> Answer:
+    ) -> object:
         """Return an answer: SKIP or what the point returns. What the core's own errors say goes through."""
         try:
             answer = await self.guard.ask(plugin, point, function, context)
@@ -259,6 +277,21 @@ class Framework:
                 raise UnschedulableError(answer.message)
             raise PluginError(f'running {point.label} plugin "{plugin.name}": {answer.message}')
         return answer
+
+
+def _has_coroutines(lineup: Lineup) -> bool:
+    methods = (
+        (Point.PRE_FILTER, "pre_filter"),
+        (Point.POST_FILTER, "post_filter"),
+        (Point.PRE_SCORE, "pre_score"),
+        (Point.SELECT, "select"),
+        (Point.ASSIGN, "assign"),
+    )
+    return any(
+        inspect.iscoroutinefunction(getattr(plugin, method))
+        for point, method in methods
+        for plugin in lineup.at(point)
+    )
 
 
 def _narrowed(

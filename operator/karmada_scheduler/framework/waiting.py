@@ -9,7 +9,19 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.framework.result import SUCCESS, Result
+from karmada_scheduler.framework.result import SUCCESS, Code, Result
+
+
+class AbandonedError(Exception):
+    """A wait has no point any more.
+
+    Attributes:
+        again: Whether the binding is to be decided anew.
+    """
+
+    def __init__(self, reason: str, *, again: bool) -> None:
+        super().__init__(reason)
+        self.again = again
 
 
 class PermittedLater:
@@ -42,17 +54,28 @@ class PermittedLater:
     def reject(self, plugin: str, reason: str) -> None:
         """Refuse it, in the name of a plugin."""
         if not self._answer.done():
-            self._answer.set_result(Result(Result.unschedulable().code, (reason,), plugin))
+            self._answer.set_result(Result(Code.UNSCHEDULABLE, (reason,), plugin))
+
+    def abandon(self, reason: str, *, again: bool) -> None:
+        """End the wait without an answer."""
+        if not self._answer.done():
+            self._answer.set_exception(AbandonedError(reason, again=again))
 
     async def wait(self) -> Result:
-        """Wait for the answer: SUCCESS, or a refusal that names the plugin."""
+        """Wait for the answer: SUCCESS, or a refusal that names the plugin.
+
+        Raises:
+            AbandonedError: What was decided is out of date, or the process stops.
+        """
         plugin, seconds = min(self._timeouts.items(), key=lambda item: item[1])
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(self._answer)
         except TimeoutError:
             reason = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
-            return Result(Result.unschedulable().code, (reason,), plugin)
+            return Result(Code.UNSCHEDULABLE, (reason,), plugin)
+        finally:
+            self._answer.cancel()
 
 
 class WaitingBindings:
@@ -80,24 +103,24 @@ class WaitingBindings:
     def binding_changed(
         self, key: BindingKey, new: Binding | None, *, still_ours: Callable[[Binding], bool]
     ) -> None:
-        """Reject what was decided about a binding that has changed since, or is not ours any more."""
+        """Give up what was decided about a binding that has changed since, or is not ours any more."""
         waiting = self._waiting.get(key)
         if waiting is None:
             return
         if new is None or new.deleting:
-            waiting.reject("", "the binding was deleted while it waited")
+            waiting.abandon("the binding was deleted while it waited", again=False)
         elif not still_ours(new):
-            waiting.reject("", "the binding was suspended or handed over while it waited")
+            waiting.abandon("the binding was suspended or handed over while it waited", again=False)
         elif new.generation != waiting.binding.generation:
-            waiting.reject("", "the binding changed while it waited")
+            waiting.abandon("the binding changed while it waited", again=True)
 
     def cluster_leaves(self, name: str) -> None:
-        """Reject what was decided for a cluster that is being deleted or is gone."""
+        """Give up what was decided for a cluster that is being deleted or is gone."""
         for waiting in self.all():
             if name in waiting.targets:
-                waiting.reject("", f"cluster {name} was deleted while the binding waited")
+                waiting.abandon(f"cluster {name} was deleted while the binding waited", again=True)
 
-    def reject_all(self, reason: str) -> None:
-        """Reject everything, when the process must not write any more."""
+    def abandon_all(self, reason: str) -> None:
+        """Give up everything, when the process must not write any more."""
         for waiting in self.all():
-            waiting.reject("", reason)
+            waiting.abandon(reason, again=True)

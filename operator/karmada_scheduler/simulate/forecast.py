@@ -10,6 +10,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.meta import SCHEDULED_CONDITION, Condition
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import Assumed, with_footprint
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
@@ -88,15 +89,17 @@ def simulate(
         if verdict is ScheduleType.AVOID:
             yield _left_alone(binding)
             continue
-        decision = decide(
-            binding,
-            snapshot,
-            framework=framework,
-            estimators=estimators,
-            gates=gates,
-            empty_workload_propagation=empty_workload_propagation,
-            assumed=assumed,
-            peers=peers if gates.enabled("WorkloadAffinity") else None,
+        decision = at_once(
+            decide(
+                binding,
+                snapshot,
+                framework=framework,
+                estimators=estimators,
+                gates=gates,
+                empty_workload_propagation=empty_workload_propagation,
+                assumed=assumed,
+                peers=peers if gates.enabled("WorkloadAffinity") else None,
+            )
         )
         if decision.targets is not None:
             if decision.targets and gates.enabled("SchedulingOvercommitProtection"):

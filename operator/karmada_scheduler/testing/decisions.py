@@ -9,6 +9,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import schedule
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Cycle, FilterContext, Framework, Peers, Plugin, ScoreContext, Snapshot
@@ -28,7 +29,7 @@ def framework(
     """Build the in-tree plugins that ``--plugins`` would select, followed by these."""
     registry = in_tree(gates or FeatureGates()).select(select).registry
     for plugin in plugins:
-        registry.register(plugin.name, lambda plugin=plugin: plugin)  # type: ignore[misc]
+        registry.register(plugin.name, lambda plugin=plugin: plugin)
     return Framework.build(registry)
 
 
@@ -95,15 +96,17 @@ def decide(
 ) -> Decision:
     """Decide where a binding goes, with the in-tree plugins and the built-in estimator."""
     gates = gates or FeatureGates()
-    return schedule.decide(
-        binding.build(),
-        snapshot(*clusters),
-        framework=plugins or framework(gates=gates),
-        estimators=[GeneralEstimator(gates)],
-        gates=gates,
-        empty_workload_propagation=empty_workload_propagation,
-        assumed=assumed or {},
-        peers=peers,
+    return at_once(
+        schedule.decide(
+            binding.build(),
+            snapshot(*clusters),
+            framework=plugins or framework(gates=gates),
+            estimators=[GeneralEstimator(gates)],
+            gates=gates,
+            empty_workload_propagation=empty_workload_propagation,
+            assumed=assumed or {},
+            peers=peers,
+        )
     )
 
 

@@ -1,0 +1,76 @@
+"""The way of one decision through Reserve, Permit, PreBind, Bind and PostBind.
+
+Only a decision that found a place and changes the binding's spec goes this way. Whatever ends it before the
+binding is written gives back what plugins have reserved for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.framework.binding import BindContext
+from karmada_scheduler.framework.binding_runtime import BindingPoints, WaitFor
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.diagnosis import PluginError
+
+Write = Callable[[], Awaitable[Binding]]
+
+
+class Passage:
+    """One decision on its way.
+
+    Attributes:
+        written: The binding as it was stored, once it was; None also where a plugin wrote by itself.
+    """
+
+    def __init__(
+        self,
+        points: BindingPoints,
+        binding: Binding,
+        targets: Sequence[TargetCluster],
+        cycle: Cycle,
+        *,
+        write: Write,
+        wait: WaitFor,
+    ) -> None:
+        """Set out; ``write`` is what Bind plugins may call, ``wait`` is how a binding waits at Permit."""
+        self._points = points
+        self._write = write
+        self._wait = wait
+        self._failure: Exception | None = None
+        self._context = BindContext(binding, targets, cycle, self._patch)
+        self.written: Binding | None = None
+
+    def reserve(self) -> None:
+        """Claim what the decision needs; SchedulingError if it is refused, and then nothing is claimed."""
+        self._points.reserve(self._context)
+
+    async def go(self) -> None:
+        """Get permission, prepare and write.
+
+        Raises:
+            SchedulingError: A plugin refused or failed.
+            AbandonedError: The decision is out of date.
+            Exception: What the write itself raised.
+        """
+        try:
+            await self._points.permit(self._context, self._wait)
+            await self._points.bind(self._context)
+        except BaseException as error:
+            self._points.unreserve(self._context)
+            if self._failure is not None and isinstance(error, PluginError):
+                raise self._failure from None
+            raise
+
+    async def arrived(self) -> None:
+        """Tell plugins that the decision is written."""
+        await self._points.post_bind(self._context)
+
+    async def _patch(self) -> Binding:
+        try:
+            self.written = await self._write()
+        except Exception as error:
+            self._failure = error
+            raise
+        return self.written

@@ -1,0 +1,38 @@
+"""The profiles that this process serves: by the scheduler name that a binding carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework.runtime import Framework
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
+
+class Profiles:
+    """Frameworks by scheduler name. The names stay; what is behind them may be replaced while the loop runs."""
+
+    def __init__(self, frameworks: Mapping[str, Framework]) -> None:
+        """Serve these names for good."""
+        self._frameworks = dict(frameworks)
+        self.names: Final = frozenset(self._frameworks)
+
+    def of(self, binding: Binding) -> Framework | None:
+        """Return the framework of a binding's profile, None if another scheduler is responsible for it."""
+        return self._frameworks.get(binding.spec.scheduler_name or DEFAULT_SCHEDULER_NAME)
+
+    def items(self) -> list[tuple[str, Framework]]:
+        """Return all profiles by name."""
+        return sorted(self._frameworks.items())
+
+    def replace(self, frameworks: Mapping[str, Framework]) -> None:
+        """Use other plugins from the next decision on; what is under way goes on with those it began with.
+
+        Raises:
+            ValueError: The names are not the same.
+        """
+        if frozenset(frameworks) != self.names:
+            raise ValueError(f"the profiles {sorted(self.names)} cannot become {sorted(frameworks)}")
+        self._frameworks = dict(frameworks)

@@ -1,0 +1,18 @@
+"""DefaultAssigner: divide replicas as the placement's replica scheduling strategy says."""
+
+from __future__ import annotations
+
+from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.core.assign_replicas import assign_replicas
+from karmada_scheduler.framework import AssignContext
+
+
+class DefaultAssigner:
+    """Assign with karmada-scheduler's algorithm."""
+
+    name = "DefaultAssigner"
+    unchecked = True
+
+    def assign(self, context: AssignContext, /) -> list[TargetCluster]:
+        """Return the targets in upstream's order."""
+        return assign_replicas(context.cycle, context.selected)

@@ -1,0 +1,15 @@
+"""PrioritySort: order the queue by priority, among equals by time."""
+
+from __future__ import annotations
+
+from karmada_scheduler.framework import QueuedBinding
+
+
+class PrioritySort:
+    """Sort as upstream's queue does under the gate PriorityBasedScheduling."""
+
+    name = "PrioritySort"
+
+    def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
+        """Tell whether ``a`` has a higher priority, or the same and came first."""
+        return (-a.priority, a.since) < (-b.priority, b.since)
