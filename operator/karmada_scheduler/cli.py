@@ -11,25 +11,32 @@ from typing import Final
 
 import uvloop
 
-from karmada_scheduler import __version__, app, logs, simulate
+from karmada_scheduler import __version__, app, listing, logs, simulate
 from karmada_scheduler.client.connection import ConnectionConfigError
 from karmada_scheduler.config import options
+from karmada_scheduler.config.mistakes import ConfigError
+from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.server import ListenError
 
 log = logging.getLogger(__name__)
 
 
-_COMMANDS: Final = {"simulate": simulate}
+_COMMANDS: Final = {"plugins": listing, "simulate": simulate}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0, or 1 when it could not do what was asked."""
+def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
+    """Run one command and return its exit status: 0, or 1 when it could not do what was asked.
+
+    Args:
+        arguments: Without the program's name; None: those of the process.
+        plugins: Of one's own main; see ``command``.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["version"]:
         print(f"karmada-pyscheduler version: {__version__}")
         return 0
     if given and given[0] in _COMMANDS:
-        return _command(given)
+        return _command(given, plugins)
     try:
         chosen = options.parse(given)
     except options.OptionsError as mistakes:
@@ -37,30 +44,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"Error: {line}", file=sys.stderr)
         print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
         return 1
-    return _schedule(chosen)
+    return _schedule(chosen, plugins)
 
 
-def _command(given: Sequence[str]) -> int:
+def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     parser = argparse.ArgumentParser(prog="karmada-pyscheduler")
     subparsers = parser.add_subparsers(dest="command", required=True)
     for module in _COMMANDS.values():
         module.add_parser(subparsers)
     arguments = parser.parse_args(given)
-    status: int = _COMMANDS[arguments.command].run(arguments)
-    return status
+    if arguments.command == "plugins":
+        return listing.run(arguments, plugins)
+    return simulate.run(arguments)
 
 
-def _schedule(chosen: options.Options) -> int:
+def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
     logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
     status = 0
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(app.run(chosen))
+            runner.run(app.run(chosen, plugins))
+    except* ConfigError as problems:
+        for problem in _leaves(problems):
+            _tell(problem)
+        status = 1
     except* (ConnectionConfigError, ListenError, app.LeadershipLostError) as problems:
         for problem in _leaves(problems):
             log.error("%s", problem)  # noqa: TRY400 (the text says it all)
         status = 1
     return status
+
+
+def _tell(problem: BaseException) -> None:
+    """Log every mistake of a configuration, with what somebody else's code raised."""
+    assert isinstance(problem, ConfigError)
+    for mistake in problem.mistakes:
+        log.error("couldn't create scheduler: %s", mistake, exc_info=mistake.cause)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

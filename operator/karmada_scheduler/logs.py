@@ -104,7 +104,7 @@ def configure(*, verbosity_level: int, json_format: bool) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     level = verbosity(verbosity_level)
-    for ours in ("karmada_scheduler", "karmada_scheduler_plugins"):
+    for ours in ("karmada_scheduler", "karmada_scheduler_plugins", "karmada_scheduler_plugin_dir"):
         logging.getLogger(ours).setLevel(level)
     kopf = logging.getLogger("kopf")
     kopf.handlers[:] = []

@@ -13,6 +13,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Never
 
 import durationpy
@@ -50,6 +51,8 @@ class Options:
         resync_seconds: How often the caches are compared with a list of the API server, for what a
             watch missed.
         health_address, metrics_address: ``host:port``, or "" for none.
+        config: The file with profiles, plugin args and extenders.
+        plugin_dir: The directory whose files are plugins.
         notices: What of this was asked for and has no effect yet; for the log.
     """
 
@@ -57,6 +60,8 @@ class Options:
     master: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     plugins: tuple[str, ...] = ("*",)
+    config: Path | None = None
+    plugin_dir: Path | None = None
     feature_gates: features.FeatureGates = field(default_factory=features.FeatureGates)
     enable_empty_workload_propagation: bool = False
     leader_election: LeaderElection = field(default_factory=LeaderElection)
@@ -152,6 +157,8 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="LIST",
     )
+    flag("config", "", "YAML file with profiles, plugin args and extenders", metavar="FILE")
+    flag("plugin-dir", "", "directory whose *.py files are plugins; changes count at once", metavar="DIR")
     flag("feature-gates", [], "gates, as A=true,B=false", action="append", metavar="LIST")
     flag(
         "enable-empty-workload-propagation",
@@ -221,7 +228,8 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
 
 
 _COMMANDS: Final = (
-    "Commands instead of flags: 'version'; 'simulate', which decides over files (see 'simulate --help')."
+    "Commands instead of flags: 'version'; 'plugins', which lists them; 'simulate', which decides over files "
+    "(see 'simulate --help')."
 )
 
 
@@ -302,6 +310,12 @@ def _validated(flags: argparse.Namespace) -> Options:
     )
     if flags.kubeconfig and not os.access(flags.kubeconfig, os.R_OK):
         mistakes.append(f"--kubeconfig: cannot read {flags.kubeconfig}")
+    if flags.config and not (Path(flags.config).is_file() and os.access(flags.config, os.R_OK)):
+        mistakes.append(f"--config: cannot read {flags.config}")
+    if flags.plugin_dir and not (
+        Path(flags.plugin_dir).is_dir() and os.access(flags.plugin_dir, os.R_OK | os.X_OK)
+    ):
+        mistakes.append(f"--plugin-dir: {flags.plugin_dir} is not a directory that can be read")
     if mistakes:
         raise OptionsError("\n".join(mistakes))
     defaults = Options()
@@ -310,6 +324,8 @@ def _validated(flags: argparse.Namespace) -> Options:
         master=flags.master,
         scheduler_name=flags.scheduler_name,
         plugins=("*",) if flags.plugins is None else _split(flags.plugins),
+        config=Path(flags.config) if flags.config else None,
+        plugin_dir=Path(flags.plugin_dir) if flags.plugin_dir else None,
         feature_gates=gates,
         enable_empty_workload_propagation=flags.enable_empty_workload_propagation,
         leader_election=election,

@@ -104,12 +104,14 @@ class SchedulerConfiguration:
         extenders: Of all profiles, in the order in which they are asked.
         plugin_timeout_seconds: How long one call of one plugin may take.
         notices: What of the file has no effect here; for the log.
+        source: The file's name, for texts.
     """
 
     profiles: tuple[ProfileConfig, ...] = ()
     extenders: tuple[ExtenderConfig, ...] = ()
     plugin_timeout_seconds: float = DEFAULT_PLUGIN_SECONDS
     notices: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +148,7 @@ def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Schedul
         ConfigError: It cannot be used; all mistakes at once, each with the file's name and its path.
     """
     try:
-        return read(yaml_file.read(path), scheduler_name=scheduler_name)
+        return replace(read(yaml_file.read(path), scheduler_name=scheduler_name), source=str(path))
     except ConfigError as problem:
         raise problem.within(path) from problem
 

@@ -119,9 +119,9 @@ def _mistakes_in(problem: BaseException) -> Iterator[Mistake]:
             for each in problem.exceptions:
                 yield from _mistakes_in(each)
         case cattrs.StructureHandlerNotFoundError():
-            yield Mistake("", f"the type {problem.type_} cannot be read from a file", problem)
+            yield Mistake("", f"the type {problem.type_} cannot be read from a file")
         case _:
-            yield Mistake("", str(problem) or type(problem).__name__, problem)
+            yield Mistake("", str(problem) or type(problem).__name__)
 
 
 @cache

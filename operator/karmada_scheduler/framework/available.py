@@ -22,16 +22,16 @@ class Made(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Profiles:
+class Lineups:
     """All profiles of a process.
 
     Attributes:
-        lineups: By scheduler name; the first one's queue order holds for all.
+        by_name: By scheduler name; the first one's queue order holds for all.
         made: The plugins by scheduler name and their own, for the next time.
         notices: What in them has no effect; for the log.
     """
 
-    lineups: Mapping[str, Lineup]
+    by_name: Mapping[str, Lineup]
     made: Mapping[tuple[str, str], Made] = field(default_factory=dict, repr=False)
     notices: tuple[str, ...] = ()
 
@@ -53,7 +53,7 @@ class Available:
     selected: Collection[str]
     defaults: Sequence[str]
     handle_for: Callable[[str], Handle]
-    previous: Profiles | None = None
+    previous: Lineups | None = None
 
     def make(self, profile: str, name: str, args: Mapping[str, Any] | None) -> Made:
         """Make a plugin, or take the one from before; raises as ``making.make`` does."""

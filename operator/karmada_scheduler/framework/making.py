@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -65,9 +66,11 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
         raise
     except Exception as problem:
         text = str(problem) or type(problem).__name__
-        raise ConfigError(
-            [Mistake("", f'failed to initialize plugin "{plugin.name}": {text}', problem)]
-        ) from problem
+        inner = problem.__traceback__ and problem.__traceback__.tb_next
+        mistake = Mistake(
+            "", f'failed to initialize plugin "{plugin.name}": {text}', problem.with_traceback(inner)
+        )
+        raise ConfigError([mistake]) from problem
     texts = list(wrong_with(made))
     name = getattr(made, "name", None)
     if name != plugin.name:
@@ -75,6 +78,17 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     if texts:
         raise ConfigError([Mistake("", f'plugin "{plugin.name}": {text}') for text in texts])
     return made
+
+
+def wrong_with_registration(plugin: Registration) -> Iterator[str]:
+    """Say what can be known to be wrong before the plugin is made."""
+    if not _NAME.fullmatch(plugin.name):
+        yield f"{plugin.name!r} is no name for a plugin: letters, digits, dots, dashes, not a dash first"
+    if inspect.isclass(plugin.factory):
+        name = getattr(plugin.factory, "name", None)
+        if isinstance(name, str) and name != plugin.name:
+            yield f"its name is {name!r}, it is registered as {plugin.name!r}"
+        yield from wrong_with(plugin.factory)
 
 
 def wrong_with(plugin: object) -> Iterator[str]:
@@ -96,6 +110,7 @@ def wrong_with(plugin: object) -> Iterator[str]:
             yield f"{method} must take {arity} argument{'s' if arity > 1 else ''} beside self"
 
 
+_NAME: Final = re.compile(r"\w[\w.-]*")
 _POINT_METHODS: Final = tuple(method for point in Point for method in point.methods)
 _COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind"})
 _EITHER: Final = frozenset({"pre_filter", "pre_score", "select", "assign"})

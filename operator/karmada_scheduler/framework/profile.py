@@ -18,7 +18,7 @@ from typing import Final
 from karmada_scheduler.config.mistakes import ConfigError, Mistake, known
 from karmada_scheduler.config.profiles import ALL, PluginEntry, PluginSet, ProfileConfig
 from karmada_scheduler.config.structure import Mistakes
-from karmada_scheduler.framework.available import Available, Made, Profiles
+from karmada_scheduler.framework.available import Available, Lineups, Made
 from karmada_scheduler.framework.lineup import Lineup
 from karmada_scheduler.framework.points import Point, points_of
 from karmada_scheduler.framework.registry import Registry
@@ -28,7 +28,7 @@ _ANSWERED_ONCE: Final = (Point.SELECT, Point.ASSIGN, Point.BIND)
 """Points at which the first plugin that does not SKIP decides, so that there has to be one."""
 
 
-def build(configs: Sequence[ProfileConfig], available: Available, *, scheduler_name: str) -> Profiles:
+def build(configs: Sequence[ProfileConfig], available: Available, *, scheduler_name: str) -> Lineups:
     """Build all profiles, or the implied one if there is none in the file.
 
     Args:
@@ -50,8 +50,8 @@ def build(configs: Sequence[ProfileConfig], available: Available, *, scheduler_n
             builders.append(builder)
     mistakes.extend(_different_queues(builders))
     mistakes.stop_if_any()
-    return Profiles(
-        lineups={each.name: each.lineup for each in builders},
+    return Lineups(
+        by_name={each.name: each.lineup for each in builders},
         made={(each.name, name): made for each in builders for name, made in each.made.items()},
         notices=tuple(notice for each in builders for notice in each.notices),
     )
@@ -234,7 +234,7 @@ def _unknown(name: str, registry: Registry) -> str:
     return f'no plugin named "{name}"; {known(registry)}'
 
 
-def _implied(available: Available, profile: str) -> Profiles:
+def _implied(available: Available, profile: str) -> Lineups:
     mistakes = Mistakes()
     made: dict[str, Made] = {}
     for name in available.registry:
@@ -259,4 +259,4 @@ def _implied(available: Available, profile: str) -> Profiles:
         mistakes.extend(Mistake("", text) for _, text in _wrong_counts(names, profile))
     mistakes.stop_if_any()
     points = {point: [made[name].plugin for name in listed] for point, listed in names.items() if listed}
-    return Profiles({profile: Lineup(points)}, {(profile, name): each for name, each in made.items()})
+    return Lineups({profile: Lineup(points)}, {(profile, name): each for name, each in made.items()})

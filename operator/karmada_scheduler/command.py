@@ -1,0 +1,56 @@
+"""The scheduler as a command of one's own, with plugins that are compiled in, so to speak.
+
+``sys.exit(new_scheduler_command(with_plugin("Cost", Cost))())`` is a whole program; it takes the flags of
+``karmada-pyscheduler`` and lists its plugins with ``plugins``.
+
+Source: karmada v1.18.2 cmd/scheduler/app/scheduler.go NewSchedulerCommand, WithPlugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from karmada_scheduler import cli
+from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.framework.making import Factory, Registration, first_line, wrong_with_registration
+
+
+class Command(Protocol):
+    """Runs with these arguments, or with those of the process, and returns the exit status."""
+
+    def __call__(self, arguments: Sequence[str] | None = None, /) -> int: ...
+
+
+def with_plugin(name: str, factory: Factory) -> Registration:
+    """Say that the command has a plugin; profiles and ``--plugins`` treat it like any other."""
+    return Registration(name, factory, _origin(factory), first_line(factory))
+
+
+def new_scheduler_command(*plugins: Registration) -> Command:
+    """Make a command that has some more plugins.
+
+    Args:
+        plugins: From ``with_plugin``.
+
+    Raises:
+        ConfigError: One of them cannot work, or two have the same name.
+    """
+    mistakes = [Mistake(each.name, text) for each in plugins for text in wrong_with_registration(each)]
+    names = [each.name for each in plugins]
+    mistakes.extend(
+        Mistake("", f"register out of tree plugins error: a plugin named {name} already exists")
+        for index, name in enumerate(names)
+        if name in names[:index]
+    )
+    if mistakes:
+        raise ConfigError(mistakes)
+
+    def command(arguments: Sequence[str] | None = None) -> int:
+        return cli.main(arguments, plugins)
+
+    return command
+
+
+def _origin(factory: Any) -> str:
+    return f"{getattr(factory, '__module__', '?')}.{getattr(factory, '__qualname__', type(factory).__name__)}"

@@ -1,0 +1,13 @@
+"""Where plugins come from: this repository, one's own main, installed packages, files in a directory.
+
+- ``entry_points``: installed packages.
+- ``plugin_files``: a file becomes plugins.
+- ``directory``: which files there are, and which of them changed.
+- ``setup``: all of them in one registry, and the profiles that are built from it, again after a change.
+"""
+
+from karmada_scheduler.sources.directory import PluginDirectory
+from karmada_scheduler.sources.entry_points import installed
+from karmada_scheduler.sources.setup import PluginSetup
+
+__all__ = ["PluginDirectory", "PluginSetup", "installed"]

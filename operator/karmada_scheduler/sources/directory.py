@@ -1,0 +1,124 @@
+"""The files of ``--plugin-dir``: what is there, what changed, and which version of each file counts.
+
+Nothing is replaced by itself: ``look`` loads what changed, and who builds profiles from it says with
+``accept`` or ``refuse`` what becomes of it. A file that was refused is tried again when it changes, or when
+something else in the directory does.
+
+A mounted ConfigMap is replaced as a whole: its files are links through ``..data``, a hidden link that is
+swapped. Contents are compared, so it does not matter how a file changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.framework.making import Registration
+from karmada_scheduler.sources import plugin_files
+
+_GONE: Final = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new version of a file.
+
+    Attributes:
+        path: The file.
+        digest: Of its content; empty if the file is gone.
+        module: The module that was made of it, "" for none.
+        plugins: What is in it.
+        problem: Why it cannot be used, with what it raised.
+    """
+
+    path: Path
+    digest: bytes
+    module: str = ""
+    plugins: tuple[Registration, ...] = ()
+    problem: ConfigError | None = None
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether the file is gone."""
+        return self.digest == _GONE
+
+
+class PluginDirectory:
+    """The versions of files that count, by path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self._live: dict[Path, Change] = {}
+        self._settled: dict[Path, bytes] = {}
+
+    def look(self) -> list[Change]:
+        """Load what is different from what was accepted or refused last; removals first.
+
+        Cheap when nothing changed: it lists the directory and reads its files.
+
+        Raises:
+            ConfigError: The directory cannot be read; all that was accepted stays.
+        """
+        try:
+            contents = dict(self._contents())
+        except OSError as problem:
+            raise ConfigError([Mistake(str(self.path), f"cannot be read: {problem.strerror}")]) from problem
+        gone = [path for path in self._live if path not in contents and self._settled[path] != _GONE]
+        for path in self._settled.keys() - contents.keys() - self._live.keys():
+            del self._settled[path]
+        changed = [
+            (path, content, digest)
+            for path, content in contents.items()
+            if (digest := hashlib.sha256(content).digest()) != self._settled.get(path)
+        ]
+        return [
+            *(Change(path, _GONE) for path in gone),
+            *(self._loaded(path, content, digest) for path, content, digest in changed),
+        ]
+
+    def _contents(self) -> Iterable[tuple[Path, bytes]]:
+        for path in sorted(self.path.iterdir()):
+            if path.suffix == ".py" and not path.name.startswith(".") and path.is_file():
+                yield path, path.read_bytes()
+
+    def _loaded(self, path: Path, content: bytes, digest: bytes) -> Change:
+        live = self._live.get(path)
+        if live is not None and live.digest == digest:  # back to what counts
+            return live
+        try:
+            module, plugins = plugin_files.load(path, content)
+        except ConfigError as problem:
+            return Change(path, digest, problem=problem)
+        return Change(path, digest, module, plugins)
+
+    def plugins(self, changes: Iterable[Change] = ()) -> list[Registration]:
+        """Return all plugins as they would be with some changes, sorted by file."""
+        files = {**self._live, **{each.path: each for each in changes}}
+        return [plugin for path in sorted(files) for plugin in files[path].plugins]
+
+    def accept(self, change: Change) -> None:
+        """Let a change count from now on; what was refused gets another chance."""
+        self._settled = {path: each.digest for path, each in self._live.items()}
+        before = self._live.pop(change.path, None)
+        if before is not None and before.module != change.module:
+            plugin_files.forget(before.module)
+        if change.is_removal:
+            self._settled.pop(change.path, None)
+        else:
+            self._live[change.path] = change
+            self._settled[change.path] = change.digest
+
+    def refuse(self, change: Change) -> None:
+        """Leave a change aside; the version before goes on counting."""
+        self._settled[change.path] = change.digest
+        if change.module and change is not self._live.get(change.path):
+            plugin_files.forget(change.module)
+
+    @property
+    def live(self) -> Mapping[Path, Change]:
+        """The versions that count."""
+        return self._live

@@ -1,0 +1,42 @@
+"""Plugins of installed packages: entry points of one group."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Final
+
+from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.framework.making import Registration, first_line, wrong_with_registration
+
+GROUP: Final = "karmada_scheduler.plugins"
+"""``[project.entry-points."karmada_scheduler.plugins"]`` in a plugin package's pyproject.toml."""
+
+
+def installed() -> list[Registration]:
+    """Import what installed packages offer, sorted by distribution and name.
+
+    Raises:
+        ConfigError: Some of it cannot be imported or is no plugin; all mistakes at once.
+    """
+    mistakes: list[Mistake] = []
+    plugins = []
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: (_origin(each), each.name)):
+        place = f"{entry.name} = {entry.value} ({_origin(entry)})"
+        try:
+            factory = entry.load()
+        except Exception as problem:  # noqa: BLE001 (somebody else's code)
+            mistakes.append(Mistake(place, f"{type(problem).__name__}: {problem}", problem))
+            continue
+        if not callable(factory):
+            mistakes.append(Mistake(place, "is neither a class nor a function that makes a plugin"))
+            continue
+        plugin = Registration(entry.name, factory, _origin(entry), first_line(factory))
+        mistakes.extend(Mistake(place, text) for text in wrong_with_registration(plugin))
+        plugins.append(plugin)
+    if mistakes:
+        raise ConfigError(mistakes)
+    return plugins
+
+
+def _origin(entry: metadata.EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "installed"

@@ -1,0 +1,126 @@
+"""A file of Python becomes plugins, without ``sys.path`` and without bytecode that may be out of date.
+
+Every version of a file is a module of its own. Nothing of the last one is overwritten, so bindings that are
+under way finish with the plugins with which they began.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import inspect
+import itertools
+import re
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.framework.deciding import Plugin
+from karmada_scheduler.framework.making import Registration, first_line, wrong_with_registration
+from karmada_scheduler.framework.points import is_plugin, points_of
+
+PACKAGE: Final = "karmada_scheduler_plugin_dir"
+"""What the names of these modules begin with, and so those of their loggers."""
+
+DECLARED: Final = "PLUGINS"
+"""A mapping of names to factories in a file; without it, the file's classes with a name and a point count."""
+
+_versions: Final = itertools.count(1)
+
+
+def load(path: Path, content: bytes) -> tuple[str, tuple[Registration, ...]]:
+    """Execute a file and find its plugins.
+
+    Args:
+        path: For tracebacks and as the origin of the plugins.
+        content: What to execute; the file is not read again.
+
+    Returns:
+        The name of the module, and the plugins in the order of the file; at least one.
+
+    Raises:
+        ConfigError: The file cannot be executed, or has no plugin, or one that cannot work.
+    """
+    stem = re.sub(r"\W", "_", path.stem)
+    name = f"{PACKAGE}.{stem}.v{next(_versions)}"
+    specification = importlib.util.spec_from_file_location(name, path, loader=_Content(path, content))
+    assert specification is not None  # there is a loader
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses look their own module up while it is being executed
+    try:
+        specification.loader.exec_module(module)
+        plugins = tuple(_plugins_of(module, str(path)))
+        mistakes = [Mistake(str(path), text) for each in plugins for text in wrong_with_registration(each)]
+        if mistakes:
+            raise ConfigError(mistakes)  # noqa: TRY301 (one clean-up for all)
+    except ConfigError:
+        forget(name)
+        raise
+    except (Exception, SystemExit) as problem:
+        forget(name)
+        own = _from_the_file(problem, path)
+        raise ConfigError([Mistake(str(path), f"{type(problem).__name__}: {problem}", own)]) from problem
+    return name, plugins
+
+
+def forget(module: str) -> None:
+    """Drop a version; who still uses its plugins can go on."""
+    sys.modules.pop(module, None)
+
+
+class _Content(importlib.abc.SourceLoader):
+    """Gives a module the bytes that were read once; no ``__pycache__``, whose times are too coarse."""
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self._path = str(path)
+        self._content = content
+
+    def get_filename(self, fullname: str) -> str:  # noqa: ARG002 (the loader's protocol)
+        return self._path
+
+    def get_data(self, path: str | bytes) -> bytes:
+        if path != self._path:
+            raise OSError(f"only {self._path} is here")
+        return self._content
+
+
+def _from_the_file(problem: BaseException, path: Path) -> BaseException:
+    """Leave out of a traceback how the file came to be executed."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(path):
+        trace = trace.tb_next
+    return problem.with_traceback(trace)
+
+
+def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]:
+    declared = getattr(module, DECLARED, None)
+    if declared is not None:
+        yield from _declared(declared, origin)
+        return
+    classes = {
+        name: each
+        for name, each in vars(module).items()
+        if isinstance(each, type) and each.__module__ == module.__name__ and not name.startswith("_")
+    }
+    plugins = [each for each in classes.values() if is_plugin(each) and not inspect.isabstract(each)]
+    if not plugins:
+        nameless = [name for name, each in classes.items() if points_of(each)]
+        hint = f"; without a name: {', '.join(nameless)}" if nameless else ""
+        raise ConfigError(
+            [Mistake(origin, f"has no plugin: no class with a name and an extension point{hint}")]
+        )
+    for plugin in dict.fromkeys(plugins):
+        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_line(plugin))
+
+
+def _declared(declared: Any, origin: str) -> Iterator[Registration]:
+    if not isinstance(declared, Mapping) or not declared:
+        raise ConfigError([Mistake(origin, f"{DECLARED} must map names to classes or functions")])
+    for name, factory in declared.items():
+        if not isinstance(name, str) or not callable(factory):
+            raise ConfigError([Mistake(origin, f"{DECLARED}[{name!r}] must be a class or a function")])
+        yield Registration(name, factory, origin, first_line(factory))
