@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.recorder import EventRecorder
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.intake import Intake
@@ -64,8 +65,12 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-async def run(options: Options) -> None:
+async def run(options: Options, own_plugins: Sequence[Registration] = ()) -> None:
     """Run the scheduler until it is told to stop by SIGINT or SIGTERM.
+
+    Args:
+        options: What the command line says.
+        own_plugins: The plugins of one's own main.
 
     Raises:
         ConnectionConfigError: No usable credentials.
