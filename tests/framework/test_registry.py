@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from karmada_scheduler.framework import Registry
@@ -66,6 +68,52 @@ def test_registering_adds_a_plugin_once() -> None:
     with pytest.raises(ValueError, match=r"^a plugin named p1 already exists$"):
         plugins.register("p1", Nothing)
     assert list(plugins) == ["p1", "p2"]
+
+
+def test_a_name_that_is_taken_names_both_origins() -> None:
+    plugins = Registry()
+    plugins.register("Cost", Nothing, origin="acme 1.2")
+    with pytest.raises(
+        ValueError, match=r"^a plugin named Cost already exists: acme 1\.2 and /plugins/cost\.py$"
+    ):
+        plugins.register("Cost", Nothing, origin="/plugins/cost.py")
+    assert plugins["Cost"].origin == "acme 1.2"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "enabled"),
+    [
+        pytest.param("foo", ["foo", "Binder"], id="not-named"),
+        pytest.param("*,-Binder", ["foo", "Binder"], id="switched-off"),
+        pytest.param("Binder,-foo", ["Binder"], id="named"),
+        pytest.param("", ["Binder"], id="nothing"),
+    ],
+)
+def test_essential_plugins_are_always_on_and_never_mentioned(tokens: str, enabled: list[str]) -> None:
+    plugins = registry("foo")
+    plugins.register("Binder", Nothing, essential=True)
+    selection = plugins.select(tokens.split(","))
+    assert list(selection.registry) == enabled
+    assert not [message for message in selection.messages if "Binder" in message.text]
+
+
+def test_the_first_line_of_a_docstring_describes_a_plugin() -> None:
+    class Cheap:
+        """Prefer cheap clusters.
+
+        Prices come from a file.
+        """
+
+        name = "Cheap"
+
+    @dataclass
+    class Silent:
+        name: str = "Silent"
+
+    assert [plugin.doc for plugin in Registry({"Cheap": Cheap, "Silent": Silent}).values()] == [
+        "Prefer cheap clusters.",
+        "",
+    ]
 
 
 def test_unregistering_removes_a_known_plugin() -> None:
