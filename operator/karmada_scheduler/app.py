@@ -14,32 +14,33 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from karmada_scheduler import __version__, metrics
-from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle import BindingCycle
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.client.connection import Connection, connect
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
-from karmada_scheduler.client.recorder import EventRecorder
+from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.making import Registration
-from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.intake import Intake
 from karmada_scheduler.plugin_handle import Switchboard
+from karmada_scheduler.plugin_host import PluginHost
 from karmada_scheduler.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.profiles import Profiles
+from karmada_scheduler.queue_order import ranked_by
 from karmada_scheduler.resync import Resync
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
 from karmada_scheduler.server import Server
 from karmada_scheduler.watch import KopfWatch
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler_plugins.priority_sort import PrioritySort
 
 log = logging.getLogger(__name__)
 
@@ -76,39 +77,43 @@ async def run(options: Options, own_plugins: Sequence[Registration] = ()) -> Non
         ConnectionConfigError: No usable credentials.
         ListenError: An address cannot be listened on.
         LeadershipLostError: The lease was lost; nothing is written after that.
+        ConfigError: ``--config`` or a plugin cannot be used.
     """
-    app = _App(options)
+    app = _App(options, own_plugins)
     await app.run()
 
 
 class _App:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, own_plugins: Sequence[Registration]) -> None:
         self._options = options
         self._clock = time.monotonic
         self._metrics = metrics.Metrics()
-        self._queue = WaitingQueue(self._make_queue())
         self._bindings = BindingCache()
         self._clusters = ClusterCache()
         self._waiting = WaitingBindings()
         self._switchboard = Switchboard(
             bindings=self._bindings, clusters=self._clusters, waiting=self._waiting, now=time.time
         )
-        self._profiles = Profiles(self._frameworks())
+        self._plugins = PluginHost(
+            options, self._switchboard, self._metrics, own_plugins=own_plugins, clock=self._clock
+        )
+        self._queue = WaitingQueue(self._make_queue())
         self._intake = Intake(
             bindings=self._bindings,
             clusters=self._clusters,
             queue=self._queue,
-            scheduler_names=self._profiles.names,
+            scheduler_names=self._plugins.profiles.names,
             metrics=self._metrics,
             clock=self._clock,
             waiting=self._waiting,
+            keep=self._plugins.manifests,
         )
         self._scheduler = Scheduler(
             options=options,
             queue=self._queue,
             bindings=self._bindings,
             clusters=self._clusters,
-            profiles=self._profiles,
+            profiles=self._plugins.profiles,
             waiting=self._waiting,
             estimators=[GeneralEstimator(options.feature_gates)],
             metrics=self._metrics,
@@ -119,18 +124,15 @@ class _App:
         self._watch: KopfWatch | None = None
         self._beat = self._clock()
 
-    def _frameworks(self) -> dict[str, Framework]:
-        options = self._options
-        selection = in_tree(options.feature_gates).select(options.plugins)
-        for message in selection.messages:
-            log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
-        observer = metrics.AlgorithmObserver(self._metrics)
-        return {options.scheduler_name: Framework.build(selection.registry, observer=observer)}
-
     def _make_queue(self) -> Queue[BindingKey]:
         options = self._options
-        if options.feature_gates.enabled("PriorityBasedScheduling"):
-            priorities: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(clock=self._clock)
+        sorter = self._plugins.queue_sort
+        is_custom = sorter is not None and not isinstance(sorter, PrioritySort)
+        if is_custom or options.feature_gates.enabled("PriorityBasedScheduling"):
+            priorities: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(
+                clock=self._clock,
+                rank=ranked_by(sorter, self._bindings.get) if sorter is not None and is_custom else None,
+            )
             self._metrics.watch_pending(priorities.pending)
             return priorities
         limits = RetryLimits(
@@ -168,6 +170,7 @@ class _App:
             try:
                 await self._until_stopped(self._serve(connection))
             finally:
+                await self._plugins.close()
                 await connection.close()
         finally:
             await server.stop()
@@ -229,6 +232,12 @@ class _App:
             _settle_memory()
             tasks.create_task(self._watch.run(), name="watch")
             tasks.create_task(resync.run(), name="resync")
+            tasks.create_task(
+                self._plugins.follow_files(
+                    follows=self._options.plugin_dir is not None, on_change=self._intake.plugins_changed
+                ),
+                name="plugin files",
+            )
             tasks.create_task(self._lead(client, elector, recorder, may_write), name="lead")
 
     async def _lead(
@@ -272,6 +281,8 @@ class _App:
 
     async def _schedule(self, cycle: BindingCycle, recorder: EventRecorder) -> None:
         log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
+        self._switchboard.activate = self._scheduler.activate
+        self._switchboard.record = partial(_record, recorder)
         async with recorder.posting(flush_seconds=_FLUSH_SECONDS):
             try:
                 await self._scheduler.run(cycle)
@@ -297,6 +308,10 @@ class _App:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
+
+
+def _record(recorder: EventRecorder, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001
+    recorder.record(binding, WARNING if warning else NORMAL, reason, text)
 
 
 def _throttle(options: Options, clock: Any) -> Any:

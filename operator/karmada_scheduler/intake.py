@@ -15,6 +15,7 @@ from karmada_scheduler import logs, triggers
 from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.meta import SCHEDULED_CONDITION
 from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
 from karmada_scheduler.cache.bindings import BindingCache
@@ -226,6 +227,14 @@ class Intake:
             binding = self._bindings.get(key)
             if binding is not None and triggers.is_responsible(binding, self._scheduler_names):
                 self._wake(binding, triggers.POLICY_CHANGED)
+
+    def plugins_changed(self) -> None:
+        """Wake what has no place: other plugins may find it one."""
+        for binding in self._bindings:
+            condition = binding.status.condition(SCHEDULED_CONDITION)
+            placeless = condition is None or condition.get("status") != "True"
+            if placeless and triggers.is_responsible(binding, self._scheduler_names):
+                self._wake(binding, triggers.PLUGINS_CHANGED)
 
     def _is_ours(self, binding: Binding) -> bool:
         return triggers.is_ours(binding, self._scheduler_names)

@@ -120,6 +120,16 @@ class Metrics:
         self.queue_wait = histogram(
             "queue_wait_seconds", "Time between becoming due and being taken from the queue", seconds
         )
+        self.extender_requests = counter(
+            "extender_requests", "Requests to HTTP extenders", "extender", "verb", "result"
+        )
+        self.extender_duration = histogram(
+            "extender_request_duration_seconds",
+            "Duration of requests to extenders",
+            seconds,
+            "extender",
+            "verb",
+        )
         self.permit_wait = histogram(
             "permit_wait_duration_seconds", "Time that bindings wait at Permit", seconds, "result"
         )

@@ -22,9 +22,11 @@ import itertools
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+Rank = Callable[[Key, int, float], Any]
+"""Takes a key, its priority and when it became due; what it returns can be compared."""
 
 INITIAL_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 10.0
@@ -41,6 +43,12 @@ class _Item(Generic[Key]):
     priority: int
     since: float
     attempts: int = 0
+    not_before: float = 0.0
+
+    @property
+    def due(self) -> float:
+        """When its next try may be, unless an event comes before."""
+        return max(self.since + self.pause, self.not_before)
 
     @property
     def pause(self) -> float:
@@ -53,11 +61,16 @@ class _Item(Generic[Key]):
 class PrioritySchedulingQueue(Generic[Key]):
     """Keys of bindings by priority; the same operations as ``SchedulingQueue``."""
 
-    def __init__(self, *, clock: Callable[[], float]) -> None:
-        """Start empty; ``clock`` is in seconds and never runs backwards."""
+    def __init__(self, *, clock: Callable[[], float], rank: Rank[Key] | None = None) -> None:
+        """Start empty; ``clock`` is in seconds and never runs backwards.
+
+        What has the smallest ``rank`` of key, priority and time comes first; by default higher priorities do,
+        and among equals what came first.
+        """
         self._clock = clock
+        self._rank = rank or _by_priority
         self._started = clock()
-        self._active: list[tuple[int, float, int, Key]] = []
+        self._active: list[tuple[Any, int, Key, int, float]] = []
         self._items: dict[Key, _Item[Key]] = {}
         self._again: dict[Key, int] = {}
         self._processing: dict[Key, _Item[Key]] = {}
@@ -104,15 +117,15 @@ class PrioritySchedulingQueue(Generic[Key]):
         elif self._items[key].priority != priority:
             item = self._items[key]
             item.priority = priority
-            heapq.heappush(self._active, (-priority, item.since, next(self._sequence), key))
+            self._push(item)
 
     def pop(self) -> tuple[Key, float] | None:
         """Hand out the first key and the seconds since it became due; None when none is."""
         self._flush()
         while self._active:
-            priority, since, _, key = heapq.heappop(self._active)
+            _, _, key, priority, since = heapq.heappop(self._active)
             item = self._items.get(key)
-            if item is None or (-item.priority, item.since) != (priority, since):
+            if item is None or (item.priority, item.since) != (priority, since):
                 continue
             del self._items[key]
             item.attempts += 1
@@ -127,8 +140,10 @@ class PrioritySchedulingQueue(Generic[Key]):
             return
         (self._unschedulable if unschedulable else self._backoff)[key] = item
 
-    def add_after(self, key: Key, delay: float) -> None:  # noqa: ARG002
-        """Note that a key failed and that the API server asked for a pause; the backoff is at least as good."""
+    def add_after(self, key: Key, delay: float) -> None:
+        """Note that a key is to wait for ``delay`` seconds, and no less than its failures have earned."""
+        if key in self._processing:
+            self._processing[key].not_before = self._clock() + delay
         self.retry(key)
 
     def forget(self, key: Key) -> None:
@@ -149,7 +164,7 @@ class PrioritySchedulingQueue(Generic[Key]):
             return 0.0
         moments = []
         if self._backoff:
-            earliest = min(item.since + item.pause for item in self._backoff.values())
+            earliest = min(item.due for item in self._backoff.values())
             tick = (
                 self._started
                 + math.ceil((earliest - self._started) / BACKOFF_FLUSH_SECONDS) * BACKOFF_FLUSH_SECONDS
@@ -164,7 +179,11 @@ class PrioritySchedulingQueue(Generic[Key]):
 
     def _activate(self, item: _Item[Key]) -> None:
         self._items[item.key] = item
-        heapq.heappush(self._active, (-item.priority, item.since, next(self._sequence), item.key))
+        self._push(item)
+
+    def _push(self, item: _Item[Key]) -> None:
+        rank = self._rank(item.key, item.priority, item.since)
+        heapq.heappush(self._active, (rank, next(self._sequence), item.key, item.priority, item.since))
 
     def _flush(self) -> None:
         now = self._clock()
@@ -174,10 +193,8 @@ class PrioritySchedulingQueue(Generic[Key]):
                 + math.floor((now - self._started) / BACKOFF_FLUSH_SECONDS) * BACKOFF_FLUSH_SECONDS
             )
             self._backoff_flush = tick + BACKOFF_FLUSH_SECONDS
-            due = [item for item in self._backoff.values() if item.since + item.pause <= tick]
-            self._release(
-                self._backoff, due, key=lambda item: (item.since + item.pause, -item.priority, item.since)
-            )
+            due = [item for item in self._backoff.values() if item.due <= tick]
+            self._release(self._backoff, due, key=lambda item: (item.due, -item.priority, item.since))
         if now >= self._unschedulable_flush:
             period = UNSCHEDULABLE_FLUSH_SECONDS
             tick = self._started + math.floor((now - self._started) / period) * period
@@ -197,3 +214,7 @@ class PrioritySchedulingQueue(Generic[Key]):
             del waiting[item.key]
             if item.key not in self._items and item.key not in self._processing:
                 self._activate(_Item(item.key, item.priority, now, item.attempts))
+
+
+def _by_priority(key: object, priority: int, since: float) -> tuple[int, float]:  # noqa: ARG001
+    return -priority, since

@@ -1,0 +1,136 @@
+"""Plugins and extenders of a running process: where they come from, what they become, and when they change.
+
+What ``--config``, ``--plugins`` and ``--plugin-dir`` say is put together here, once at the start and again
+whenever a file of the plugin directory changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from karmada_scheduler import metrics, triggers
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.cache.manifests import ManifestCache
+from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.extenders.http_extender import HttpExtender
+from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
+from karmada_scheduler.extenders.tls import ExtenderTLSError
+from karmada_scheduler.framework.available import Lineups
+from karmada_scheduler.framework.binding import QueueSortPlugin
+from karmada_scheduler.framework.guard import Guard
+from karmada_scheduler.framework.isolation import Alarm
+from karmada_scheduler.framework.making import Registration
+from karmada_scheduler.framework.runtime import Framework
+from karmada_scheduler.plugin_handle import PluginHandle, Switchboard
+from karmada_scheduler.profiles import Profiles
+from karmada_scheduler.sources import PluginSetup
+from karmada_scheduler_plugins.registry import in_tree
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 1.0
+"""How often the plugin directory is looked at; a saved file is live within two seconds."""
+
+
+class PluginHost:
+    """Builds profiles, and builds them again."""
+
+    def __init__(
+        self,
+        options: Options,
+        switchboard: Switchboard,
+        process_metrics: metrics.Metrics,
+        *,
+        own_plugins: Sequence[Registration],
+        clock: Callable[[], float],
+    ) -> None:
+        """Load everything.
+
+        Raises:
+            ConfigError: Everything that cannot be used, at once.
+        """
+        configuration = SchedulerConfiguration()
+        if options.config is not None:
+            configuration = load(options.config, scheduler_name=options.scheduler_name)
+        self._metrics = process_metrics
+        self._guard = Guard(
+            observer=metrics.AlgorithmObserver(process_metrics),
+            watch=Alarm(configuration.plugin_timeout_seconds),
+            budget=configuration.plugin_timeout_seconds,
+        )
+        self.manifests: Final = self._manifest_cache(configuration)
+        self.extenders: Final = self._extenders(configuration, clock)
+        self._setup = PluginSetup.of(
+            options,
+            in_tree(options.feature_gates),
+            handle_for=lambda profile: PluginHandle(profile, switchboard),
+            own=own_plugins,
+            configuration=configuration,
+        )
+        lineups = self._setup.start()
+        for message in self._setup.messages:
+            log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
+        for notice in (*configuration.notices, *lineups.notices):
+            log.warning("%s", notice)
+        self.profiles: Final = Profiles(self._frameworks(lineups))
+
+    @property
+    def queue_sort(self) -> QueueSortPlugin | None:
+        """The plugin that orders the queue, the same in all profiles; a later version needs a restart."""
+        _, framework = self.profiles.items()[0]
+        return framework.binding.queue_sort
+
+    async def follow_files(self, *, follows: bool, on_change: Callable[[], None]) -> None:
+        """Put new versions of plugin files to use until cancelled; what is being decided ends with the old."""
+        while follows:
+            await asyncio.sleep(_LOOK_SECONDS)
+            # In a thread, because a file can do anything while it is executed.
+            lineups = await asyncio.to_thread(self._setup.reload)
+            if lineups is not None:
+                self.profiles.replace(self._frameworks(lineups))
+                on_change()
+
+    async def close(self) -> None:
+        """Close the extenders' connections."""
+        await asyncio.gather(*(extender.close() for extender in self.extenders))
+
+    def _frameworks(self, lineups: Lineups) -> dict[str, Framework]:
+        return {
+            name: Framework(lineup, extenders=self.extenders, guard=self._guard)
+            for name, lineup in lineups.by_name.items()
+        }
+
+    def _manifest_cache(self, configuration: SchedulerConfiguration) -> ManifestCache | None:
+        configs = configuration.extenders
+        if not any(each.filter_verb or each.prioritize_verb for each in configs):
+            return None
+
+        def wants(binding: Binding) -> bool:
+            ours = triggers.is_ours(binding, self.profiles.names)
+            return ours and binding.spec.placement is not None and needs_binding(configs, binding)
+
+        return ManifestCache(wants=wants, clusters=needs_clusters(configs))
+
+    def _extenders(
+        self, configuration: SchedulerConfiguration, clock: Callable[[], float]
+    ) -> tuple[HttpExtender, ...]:
+        manifests = self.manifests or ManifestCache(wants=lambda _: False, clusters=False)
+        extenders, mistakes = [], []
+        for index, config in enumerate(configuration.extenders):
+            try:
+                extenders.append(HttpExtender(config, manifests, clock=clock, observe=self._observe))
+            except ExtenderTLSError as problem:
+                path = f"{configuration.source}: extenders[{index}].tlsConfig"
+                mistakes.append(Mistake(path, str(problem), problem))
+        if mistakes:
+            raise ConfigError(mistakes)
+        return tuple(extenders)
+
+    def _observe(self, extender: str, verb: str, result: str, seconds: float) -> None:
+        self._metrics.extender_requests.labels(extender, verb, result).inc()
+        self._metrics.extender_duration.labels(extender, verb).observe(seconds)
