@@ -285,8 +285,10 @@ def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:
 def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
     two = [{"plugins": {"queueSort": {"enabled": refs("MyQueue")}}}]
     assert mistakes(two, available("MyQueue")) == [
-        "profiles[0].plugins.queueSort: only one queue sort plugin required for profile with scheduler name "
-        '"default-scheduler", but got 2: PrioritySort, MyQueue'
+        (
+            "profiles[0].plugins.queueSort: only one queue sort plugin required for profile with scheduler name "
+            '"default-scheduler", but got 2: PrioritySort, MyQueue'
+        )
     ]
     own = {"queueSort": {"enabled": refs("MyQueue"), "disabled": refs("PrioritySort")}}
     different = [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": own}]
@@ -305,8 +307,10 @@ def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
 @pytest.mark.parametrize("point", ["select", "assign", "bind"])
 def test_somebody_has_to_answer(point: str) -> None:
     assert mistakes([{"plugins": {point: {"disabled": refs("*")}}}], available()) == [
-        f"profiles[0].plugins.{point}: at least one {point} plugin is needed for profile with scheduler name "
-        '"default-scheduler"'
+        (
+            f"profiles[0].plugins.{point}: at least one {point} plugin is needed for profile with scheduler name "
+            '"default-scheduler"'
+        )
     ]
 
 
