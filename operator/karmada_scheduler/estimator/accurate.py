@@ -33,6 +33,9 @@ UPSTREAM: Final = "upstream"
 PARTIAL: Final = "partial"
 
 _PROBE_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+_GRACE_SECONDS: Final = 0.005
+"""How much longer than its questions a decision waits, so that each ends by its own deadline first."""
+
 _SUSPECT_AFTER: Final = 3
 """Probes without an answer after which the connection itself is doubted."""
 
@@ -183,7 +186,7 @@ class AccurateEstimator:
 
     def no_longer_wanted(self, tasks: Iterable[asyncio.Task[Answer]]) -> None:
         """Take note that a decision waits for some answers no more; what nobody else can join is dropped."""
-        if self._answer_ttl <= 0:
+        if self._answer_ttl <= 0 and self.policy == UPSTREAM:
             for task in tasks:
                 task.cancel()
 
@@ -297,10 +300,11 @@ class Inquiry:
         answers, pending = self._known(keys)
         if pending and not (all_or_nothing and any(each.problem for each in answers.values())):
             answers |= await self._round(question, pending, all_or_nothing=all_or_nothing)
-        problems = {name: each.problem for name, each in answers.items() if each.problem}
-        if problems and all_or_nothing:
-            raise self._void(clusters, next(iter(problems.values())))
-        self.fallbacks |= problems
+        failed = {name: each for name, each in answers.items() if each.problem}
+        if failed and all_or_nothing:
+            decisive = min(failed.values(), key=lambda each: each.timed_out)
+            raise self._void(clusters, decisive.problem)
+        self.fallbacks |= {name: each.problem for name, each in failed.items()}
         return [answers[each.name].room for each in clusters]
 
     def _question(self, what: object, encode: Callable[[], Question]) -> Question:
@@ -340,7 +344,7 @@ class Inquiry:
             for name, (_, _, request) in pending.items()
         }
         try:
-            await _until_known(tasks.values(), left, all_or_nothing=all_or_nothing)
+            await _until_known(tasks.values(), left + _GRACE_SECONDS, all_or_nothing=all_or_nothing)
         finally:
             estimator.no_longer_wanted(tasks.values())
         answers = {

@@ -38,7 +38,7 @@ _PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 _LOOK_AGAIN_SECONDS: Final = 300.0
 """How often the Service of a connected estimator is read again; it may have moved."""
 
-_LOST_SECONDS: Final = 2.0
+LOST_SECONDS: Final = 2.0
 """How long grpc may try to reconnect to the same address before the Service is read again."""
 
 _CHANNEL_OPTIONS: Final = (
@@ -154,6 +154,7 @@ class Connections:
         observer: QueueObserver,
         clock: Callable[[], float],
         dial_seconds: float = DIAL_SECONDS,
+        lost_seconds: float = LOST_SECONDS,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Connect to nothing yet.
@@ -164,6 +165,7 @@ class Connections:
             observer: Told of attempts to connect.
             clock: In seconds, for the observer.
             dial_seconds: How long one address is tried.
+            lost_seconds: How long grpc may try to reconnect before the Service is read again.
             pause: Sleeps between attempts.
         """
         self._settings = settings
@@ -171,6 +173,7 @@ class Connections:
         self._observer = observer
         self._clock = clock
         self._dial_seconds = dial_seconds
+        self._lost_seconds = lost_seconds
         self._pause = pause
         self._links: dict[str, _Link] = {}
         self._dials = asyncio.Semaphore(_DIALS_AT_ONCE)
@@ -390,7 +393,9 @@ class Connections:
 
     async def _until_doubtful(self, link: _Link) -> None:
         """Return when the Service should be read again: the connection is lost, or the cluster changed."""
-        watching = asyncio.create_task(_watch(link), name=f"watch estimator of {link.name}")
+        watching = asyncio.create_task(
+            _watch(link, self._lost_seconds), name=f"watch estimator of {link.name}"
+        )
         asking = asyncio.create_task(link.look_again.wait())
         try:
             await asyncio.wait(
@@ -402,8 +407,8 @@ class Connections:
             await asyncio.gather(watching, asking, return_exceptions=True)
 
 
-async def _watch(link: _Link) -> None:
-    """Note whether a channel is up, and keep it so; return when it has been down for a while."""
+async def _watch(link: _Link, lost_seconds: float) -> None:
+    """Note whether a channel is up, and keep it so; return when it has been down for that long."""
     channel = link.channel
     assert channel is not None
     while True:
@@ -418,7 +423,7 @@ async def _watch(link: _Link) -> None:
             log.warning("Lost the connection to the estimator of a cluster", extra={"cluster": link.name})
         link.standing = Standing.LOST
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LOST_SECONDS):
+            async with asyncio.timeout(lost_seconds):
                 while state is not grpc.ChannelConnectivity.READY:
                     await channel.wait_for_state_change(state)
                     state = channel.get_state(try_to_connect=True)
