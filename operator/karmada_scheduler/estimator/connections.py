@@ -204,6 +204,13 @@ class Connections:
         link = self._links.get(cluster)
         return Standing.ABSENT if link is None else link.standing
 
+    def standings(self) -> dict[str, int]:
+        """Return how many clusters there are of every standing."""
+        counts = {standing.value: 0 for standing in Standing}
+        for link in self._links.values():
+            counts[link.standing.value] += 1
+        return counts
+
     async def settled(self, cluster: str) -> None:
         """Wait until the first attempt to connect has succeeded or run into its first failure."""
         link = self._links.get(cluster)
