@@ -29,6 +29,13 @@ lock: ## resolve requirements/*.txt anew, with hashes
 	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt --custom-compile-command "make lock"
 
+PB := operator/karmada_scheduler/estimator/pb
+
+.PHONY: proto
+proto: install ## generate the code of estimator.proto
+	$(BIN)/python -m grpc_tools.protoc -Ioperator --python_out=operator --pyi_out=operator $(PB)/estimator.proto
+	sed -i 's/_Mapping\]/_Mapping[str, object]]/g' $(PB)/estimator_pb2.pyi  # else mypy --strict refuses it
+
 .PHONY: fmt
 fmt: install ## format and fix what can be fixed
 	$(BIN)/ruff format

@@ -116,6 +116,29 @@ class Metrics:
             "malformed_objects", "Objects that could not be parsed and were left alone", "kind"
         )
         self._cached = gauge("cached_objects", "Objects in the cache", "kind")
+        self.estimating_requests = counter(
+            "estimator_estimating_request", "Number of scheduler estimator requests", "result", "type"
+        )
+        self.estimating_duration = histogram(
+            "estimator_estimating_algorithm_duration_seconds",
+            "Estimating algorithm latency in seconds for each step",
+            seconds,
+            "result",
+            "type",
+            "step",
+        )
+        self.estimates_shared = counter(
+            "estimates_shared",
+            "Questions to estimators that another decision had asked a moment before",
+            "type",
+        )
+        self.estimate_fallbacks = counter(
+            "estimate_fallbacks",
+            "Decisions that went by summaries although estimators are enabled, for some clusters or for all",
+            "extent",
+        )
+        self._estimators = gauge("estimators", "Clusters by what is known of their estimators", "standing")
+        self._assumed = gauge("assumed_placements", "Bindings whose placement is assumed")
         self.in_flight = gauge("writes_in_flight", "Bindings that are being written")
         self.queue_wait = histogram(
             "queue_wait_seconds", "Time between becoming due and being taken from the queue", seconds
@@ -151,6 +174,15 @@ class Metrics:
     def watch_cache(self, kind: str, count: Callable[[], int]) -> None:
         """Report how many objects of a kind are cached by asking for it."""
         self._cached.labels(kind).set_function(count)
+
+    def watch_estimators(self, standings: Callable[[], dict[str, int]]) -> None:
+        """Report how many clusters' estimators are connected, lost and so on."""
+        for name in standings():
+            self._estimators.labels(name).set_function(partial(_entry, standings, name))
+
+    def watch_assumed(self, count: Callable[[], int]) -> None:
+        """Report how many bindings' placements are assumed."""
+        self._assumed.set_function(count)
 
     def watch_pending(self, sizes: Callable[[], dict[str, int]]) -> None:
         """Report the sizes of the priority queue's sets; upstream keeps this gauge and does not serve it."""
@@ -269,6 +301,35 @@ class QueuePart:
         self.depth.set_function(depth)
         self.unfinished.set_function(lambda: sum(unfinished()))
         self.longest.set_function(lambda: max(unfinished(), default=0.0))
+
+
+class EstimatingObserver:
+    """Feeds the metrics of estimating; conforms to ``estimator.accurate.Observer``.
+
+    Upstream has these families in the estimators themselves, where they measure the counting. Here they measure
+    what a decision sees: from the question to the answer. Asked for each cluster, so the children are kept.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Observe into the metrics of one process."""
+        self._metrics = metrics
+        self._children: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+
+    def asked(self, method: str, result: str, seconds: float, /) -> None:
+        """A question to one cluster ended: ``success``, ``error`` or ``timeout``."""
+        children = self._children.get((method, result))
+        if children is None:
+            metrics = self._metrics
+            children = self._children[method, result] = (
+                metrics.estimating_requests.labels(result, method),
+                metrics.estimating_duration.labels(result, method, "Total"),
+            )
+        children[0].inc()
+        children[1].observe(seconds)
+
+    def shared(self, method: str, /) -> None:
+        """A question needed not be asked."""
+        self._metrics.estimates_shared.labels(method).inc()
 
 
 def _entry(sizes: Callable[[], dict[str, int]], name: str) -> int:

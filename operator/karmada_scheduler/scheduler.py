@@ -279,7 +279,29 @@ class Scheduler:
             self._in_flight.pop(attempt.binding.key, None)
         if not outcome.again:
             self._count(attempt, outcome.error)
+        if isinstance(outcome.error, FitError) and not outcome.retry:
+            await self._look_back(attempt)
         return outcome
+
+    async def _look_back(self, attempt: _Attempt) -> None:
+        """Note that a binding which fits nowhere needs nothing, if that is so now that it has lost its clusters.
+
+        A success is noted as it is written. Upstream sees its own write come back as a change; on a binding
+        without replicas, which has none too many or too few then, it finds nothing to do and notes that.
+        """
+        before, cycle = attempt.binding, attempt.cycle
+        after = self._bindings.get(before.key)
+        if (
+            after is None
+            or after.generation == before.generation
+            or after.deleting
+            or after.spec.placement is None
+            or not triggers.is_responsible(after, self._profiles.names)
+        ):
+            return
+        verdict = classify(after, terminating=self._clusters.terminating, gates=self._options.feature_gates)
+        if verdict.type is ScheduleType.AVOID and not cycle.is_observed(after):
+            await cycle.observe(after)
 
     def _count(self, attempt: _Attempt, error: Exception | None) -> None:
         """Count an attempt as upstream does, where finding no cluster is not an error."""

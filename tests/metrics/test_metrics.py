@@ -5,7 +5,7 @@ import re
 import pytest
 
 from karmada_scheduler.framework.result import Code
-from karmada_scheduler.metrics import AlgorithmObserver, Metrics
+from karmada_scheduler.metrics import AlgorithmObserver, EstimatingObserver, Metrics
 from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue
 
 UPSTREAM = {
@@ -32,6 +32,8 @@ UPSTREAM = {
     "workqueue_work_duration_seconds": {"name", "controller"},
     "workqueue_unfinished_work_seconds": {"name", "controller"},
     "workqueue_longest_running_processor_seconds": {"name", "controller"},
+    "karmada_scheduler_estimator_estimating_request_total": {"result", "type"},
+    "karmada_scheduler_estimator_estimating_algorithm_duration_seconds": {"result", "type", "step"},
     "rest_client_requests_total": {"code", "method", "host"},
     "leader_election_master_status": {"name"},
 }
@@ -50,6 +52,7 @@ def used() -> Metrics:
         observer.plugin("ClusterAffinity", "Filter", Code.SUCCESS, 0.00002)
         observer.extension_point("Filter", Code.UNSCHEDULABLE, 0.0001)
         observer.step("Filter", 0.001)
+    EstimatingObserver(metrics).asked("MaxAvailableReplicas", "success", 0.002)
     part = metrics.workqueues.of("scheduler-queue")
     queue: SchedulingQueue[str] = SchedulingQueue(limits=RetryLimits(), clock=lambda: 0.0, observer=part)
     part.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
@@ -112,3 +115,12 @@ def test_the_priority_queue_s_sets_are_exposed() -> None:
     metrics = Metrics()
     metrics.watch_pending(lambda: {"active": 3, "backoff": 2, "unschedulable": 1})
     assert 'scheduler_pending_bindings{queue="backoff"} 2.0' in metrics.exposition().decode()
+
+
+def test_estimators_are_counted_by_what_is_known_of_them() -> None:
+    metrics = Metrics()
+    metrics.watch_estimators(lambda: {"connected": 3, "absent": 1})
+    metrics.watch_assumed(lambda: 5)
+    exposition = metrics.exposition().decode()
+    assert 'karmada_scheduler_estimators{standing="absent"} 1.0' in exposition
+    assert "karmada_scheduler_assumed_placements 5.0" in exposition

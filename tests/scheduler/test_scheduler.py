@@ -1,11 +1,13 @@
 """The loop: what becomes of a key."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import DONE, Outcome
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -35,6 +37,7 @@ class Cycle:
         self.gate.set()
         self.at_once = 0
         self.most_at_once = 0
+        self.on_bind: Callable[[Decision], None] = lambda _: None
 
     def has_work(self, binding: Binding, decision: Decision) -> bool:
         return decision.targets != binding.spec.clusters or decision.error is not None
@@ -51,6 +54,7 @@ class Cycle:
         self.most_at_once = max(self.most_at_once, self.at_once)
         await self.gate.wait()
         self.at_once -= 1
+        self.on_bind(decision)
         outcome = self.outcomes.pop(0) if self.outcomes else DONE
         if isinstance(outcome, Exception):
             raise outcome
@@ -189,6 +193,51 @@ async def test_finding_no_cluster_counts_as_scheduled_as_upstream() -> None:
     assert isinstance(world.cycle.bound[0].error, FitError)
     assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
     assert world.queue.delayed == 0
+
+
+@pytest.mark.parametrize(
+    ("replicas", "claimed", "observed"),
+    [
+        pytest.param(0, True, ["web"], id="nothing is left to do"),
+        pytest.param(2, True, [], id="replicas are missing"),
+        pytest.param(0, False, [], id="no change of its own wakes it"),
+    ],
+)
+async def test_a_binding_without_replicas_that_loses_its_clusters_needs_nothing_after_that(
+    replicas: int, *, claimed: bool, observed: list[str]
+) -> None:
+    """As upstream, which is woken by its own write."""
+    world = World()
+    manifest = manifests.binding(
+        "web",
+        replicas=replicas,
+        replicaRequirements={"resourceRequest": {"cpu": "1"}},
+        clusters=[{"name": "m1"}],
+        placement={
+            "clusterAffinity": {"clusterNames": ["nowhere"]},
+            "replicaScheduling": {"replicaSchedulingType": "Divided"},
+        },
+    )
+    if not claimed:
+        del manifest["metadata"]["labels"]
+    before = Binding.from_manifest(manifest)
+    world.bindings.put(before)
+    world.queue.add(before.key)
+
+    def written(decision: Decision) -> None:
+        cleared = {**manifest["spec"], "clusters": []}
+        metadata = {
+            **manifest["metadata"],
+            "generation": before.generation + 1,
+            "resourceVersion": "99",
+            "annotations": {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement},
+        }
+        world.bindings.put_written(Binding.from_manifest({**manifest, "metadata": metadata, "spec": cleared}))
+
+    world.cycle.on_bind = written
+    world.cycle.outcomes.append(Outcome(FitError(2, Diagnosis())))
+    await world.run()
+    assert world.cycle.observed == observed
 
 
 async def test_a_pause_that_the_server_asked_for_is_kept() -> None:

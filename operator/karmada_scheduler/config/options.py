@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Never
+from typing import Any, Final, Literal, Never
 
 import durationpy
 
@@ -40,6 +40,30 @@ class LeaderElection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorOptions:
+    """Whether and how karmada-scheduler-estimator of each member cluster is asked.
+
+    Attributes:
+        timeout: Seconds that one decision waits for all answers together.
+        failure_policy: ``partial``: the answers that arrived count. ``upstream``: one that is missing voids all.
+        answer_ttl: Seconds from a question within which decisions share its answer; 0 for none.
+    """
+
+    enabled: bool = False
+    not_in_pull_mode: bool = False
+    timeout: float = 3.0
+    namespace: str = "karmada-system"
+    prefix: str = "karmada-scheduler-estimator"
+    port: int = 10352
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    skip_verify: bool = False
+    failure_policy: Literal["upstream", "partial"] = "partial"
+    answer_ttl: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What the process was told, validated.
 
@@ -50,6 +74,8 @@ class Options:
         max_in_flight: Bindings being written at the same time.
         resync_seconds: How often the caches are compared with a list of the API server, for what a
             watch missed.
+        assumption_ttl: Seconds for which a placement counts as taken before its cluster reports it
+            (gate SchedulingOvercommitProtection).
         health_address, metrics_address: ``host:port``, or "" for none.
         config: The file with profiles, plugin args and extenders.
         plugin_dir: The directory whose files are plugins.
@@ -64,6 +90,8 @@ class Options:
     plugin_dir: Path | None = None
     feature_gates: features.FeatureGates = field(default_factory=features.FeatureGates)
     enable_empty_workload_propagation: bool = False
+    estimators: EstimatorOptions = field(default_factory=EstimatorOptions)
+    assumption_ttl: float = 300.0
     leader_election: LeaderElection = field(default_factory=LeaderElection)
     metrics_address: str = ":8080"
     health_address: str = ":10351"
@@ -119,11 +147,12 @@ _BOOLS: Final = (
     ),
 )
 _STRINGS: Final = (
-    ("scheduler-estimator-service-namespace", "namespace of the estimators' Services"),
-    ("scheduler-estimator-service-prefix", "estimator Services are named <prefix>-<cluster>"),
-    ("scheduler-estimator-cert-file", "client certificate for estimators"),
+    ("scheduler-estimator-cert-file", "client certificate for estimators, only used with its key"),
     ("scheduler-estimator-key-file", "its key"),
-    ("scheduler-estimator-ca-file", "CA of the estimators"),
+    (
+        "scheduler-estimator-ca-file",
+        "CA of the estimators; without it and unless verification is skipped: no TLS",
+    ),
     *(
         (name, _UNUSED)
         for name in ("profiling-bind-address", "vmodule", "log-flush-frequency", "log-dir", "log-file")
@@ -191,7 +220,31 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
     flag("rate-limiter-max-delay", 1000.0, "largest retry delay (1000s)", type=_seconds)
     flag("rate-limiter-qps", 10, "retries per second of all bindings", type=int)
     flag("rate-limiter-bucket-size", 100, "burst above --rate-limiter-qps", type=int)
-    flag("scheduler-estimator-timeout", 3.0, "deadline of one estimate (3s)", type=_seconds)
+    flag("scheduler-estimator-timeout", 3.0, "how long a decision waits for estimators (3s)", type=_seconds)
+    flag("scheduler-estimator-service-namespace", "karmada-system", "namespace of the estimators' Services")
+    flag(
+        "scheduler-estimator-service-prefix",
+        "karmada-scheduler-estimator",
+        "estimator Services are named <prefix>-<cluster>",
+    )
+    flag(
+        "estimator-failure-policy",
+        "partial",
+        "partial: use the answers that arrived, summaries for the rest; upstream: one missing answer voids all",
+        choices=("partial", "upstream"),
+    )
+    flag(
+        "estimator-answer-ttl",
+        None,
+        "how long decisions share the answer to the same question (1s; 0 with --estimator-failure-policy=upstream)",
+        type=_seconds,
+    )
+    flag(
+        "assumption-ttl",
+        300.0,
+        "with SchedulingOvercommitProtection: how long a placement counts before it is reported (5m)",
+        type=_seconds,
+    )
     flag("scheduler-estimator-port", 10352, "port of the estimators' Services", type=int)
     flag("logging-format", "text", "text or json", choices=("text", "json"))
     parser.add_argument("-v", "--v", default=0, type=int, metavar="N", help="verbosity, 0 to 4 and above")
@@ -273,15 +326,7 @@ def _validated(flags: argparse.Namespace) -> Options:
         gates = features.FeatureGates()
     if not flags.scheduler_name:
         mistakes.append('Options.SchedulerName: Invalid value: "": should not be empty')
-    if not 0 <= flags.scheduler_estimator_port <= 65535:
-        mistakes.append(
-            f"Options.SchedulerEstimatorPort: Invalid value: {flags.scheduler_estimator_port}: "
-            "must be a valid port between 0 and 65535 inclusive"
-        )
-    if flags.scheduler_estimator_timeout < 0:
-        mistakes.append(
-            "Options.SchedulerEstimatorTimeout: Invalid value: must be greater than or equal to 0"
-        )
+    mistakes.extend(_estimator_mistakes(flags))
     election = LeaderElection(
         enabled=flags.leader_elect,
         name=flags.leader_elect_resource_name,
@@ -328,6 +373,8 @@ def _validated(flags: argparse.Namespace) -> Options:
         plugin_dir=Path(flags.plugin_dir) if flags.plugin_dir else None,
         feature_gates=gates,
         enable_empty_workload_propagation=flags.enable_empty_workload_propagation,
+        estimators=_estimators(flags),
+        assumption_ttl=flags.assumption_ttl,
         leader_election=election,
         metrics_address=addresses["--metrics-bind-address"],
         health_address=addresses["--health-probe-bind-address"],
@@ -349,6 +396,11 @@ def _validated(flags: argparse.Namespace) -> Options:
 
 def _notices(flags: argparse.Namespace, gates: features.FeatureGates) -> tuple[str, ...]:
     notices = []
+    if bool(flags.scheduler_estimator_cert_file) != bool(flags.scheduler_estimator_key_file):
+        notices.append(
+            "--scheduler-estimator-cert-file and --scheduler-estimator-key-file work together only: "
+            "estimators see no certificate"
+        )
     if flags.enable_scheduler_estimator:
         notices.append(
             "--enable-scheduler-estimator has no effect yet: room is taken from the clusters' resource summaries"
@@ -359,6 +411,44 @@ def _notices(flags: argparse.Namespace, gates: features.FeatureGates) -> tuple[s
         if gates.enabled(name)
     )
     return tuple(notices)
+
+
+def _estimators(flags: argparse.Namespace) -> EstimatorOptions:
+    policy, ttl = flags.estimator_failure_policy, flags.estimator_answer_ttl
+    if ttl is None:
+        ttl = 0.0 if policy == "upstream" else EstimatorOptions().answer_ttl
+    return EstimatorOptions(
+        enabled=flags.enable_scheduler_estimator,
+        not_in_pull_mode=flags.disable_scheduler_estimator_in_pull_mode,
+        timeout=flags.scheduler_estimator_timeout,
+        namespace=flags.scheduler_estimator_service_namespace,
+        prefix=flags.scheduler_estimator_service_prefix,
+        port=flags.scheduler_estimator_port,
+        cert_file=flags.scheduler_estimator_cert_file,
+        key_file=flags.scheduler_estimator_key_file,
+        ca_file=flags.scheduler_estimator_ca_file,
+        skip_verify=flags.insecure_skip_estimator_verify,
+        failure_policy=policy,
+        answer_ttl=ttl,
+    )
+
+
+def _estimator_mistakes(flags: argparse.Namespace) -> list[str]:
+    mistakes = []
+    if not 0 <= flags.scheduler_estimator_port <= 65535:
+        mistakes.append(
+            f"Options.SchedulerEstimatorPort: Invalid value: {flags.scheduler_estimator_port}: "
+            "must be a valid port between 0 and 65535 inclusive"
+        )
+    if flags.scheduler_estimator_timeout < 0:
+        mistakes.append(
+            "Options.SchedulerEstimatorTimeout: Invalid value: must be greater than or equal to 0"
+        )
+    if (flags.estimator_answer_ttl or 0) < 0:
+        mistakes.append("--estimator-answer-ttl must not be negative")
+    if flags.assumption_ttl <= 0:
+        mistakes.append("--assumption-ttl must be greater than 0")
+    return mistakes
 
 
 def _positive(value: float, default: float) -> float:

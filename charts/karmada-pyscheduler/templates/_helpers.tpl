@@ -1,0 +1,119 @@
+{{- define "pyscheduler.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "pyscheduler.fullname" -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "pyscheduler.selector" -}}
+app.kubernetes.io/name: {{ include "pyscheduler.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "pyscheduler.labels" -}}
+{{ include "pyscheduler.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: scheduler
+app.kubernetes.io/part-of: karmada
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "pyscheduler.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "pyscheduler.lease" -}}
+{{- $own := ternary "karmada-scheduler" .Values.schedulerName (eq .Values.schedulerName "default-scheduler") -}}
+{{- default $own .Values.leaderElection.leaseName -}}
+{{- end -}}
+
+{{- define "pyscheduler.configMap" -}}
+{{- if .Values.config.existingConfigMap -}}
+{{ .Values.config.existingConfigMap }}
+{{- else if .Values.config.content -}}
+{{ include "pyscheduler.fullname" . }}-config
+{{- end -}}
+{{- end -}}
+
+{{- define "pyscheduler.configFile" -}}
+apiVersion: pyscheduler.karmada.io/v1alpha1
+kind: KarmadaSchedulerConfiguration
+{{ toYaml .Values.config.content }}
+{{- end -}}
+
+{{- define "pyscheduler.pluginConfigMap" -}}
+{{- if .Values.pluginFiles.existingConfigMap -}}
+{{ .Values.pluginFiles.existingConfigMap }}
+{{- else if .Values.pluginFiles.files -}}
+{{ include "pyscheduler.fullname" . }}-plugins
+{{- end -}}
+{{- end -}}
+
+{{- define "pyscheduler.args" -}}
+- --kubeconfig=/etc/karmada/config/{{ .Values.kubeconfig.key }}
+- --scheduler-name={{ .Values.schedulerName }}
+- --metrics-bind-address=$(POD_IP):{{ .Values.ports.metrics }}
+- --health-probe-bind-address=$(POD_IP):{{ .Values.ports.health }}
+{{- with .Values.leaderElection }}
+{{- if .enabled }}
+- --leader-elect-resource-name={{ include "pyscheduler.lease" $ }}
+- --leader-elect-resource-namespace={{ .leaseNamespace }}
+- --leader-elect-lease-duration={{ .leaseDuration }}
+- --leader-elect-renew-deadline={{ .renewDeadline }}
+- --leader-elect-retry-period={{ .retryPeriod }}
+{{- else }}
+- --leader-elect=false
+{{- end }}
+{{- end }}
+- --plugins={{ join "," .Values.plugins }}
+{{- with .Values.featureGates }}
+- --feature-gates={{ range $index, $gate := keys . | sortAlpha }}{{ if $index }},{{ end }}{{ $gate }}={{ get $.Values.featureGates $gate }}{{ end }}
+{{- end }}
+{{- if include "pyscheduler.configMap" . }}
+- --config=/etc/karmada/scheduler/{{ .Values.config.key }}
+{{- end }}
+{{- if include "pyscheduler.pluginConfigMap" . }}
+- --plugin-dir=/etc/karmada/plugins
+{{- end }}
+{{- with .Values.estimator }}
+{{- if .enabled }}
+- --enable-scheduler-estimator=true
+- --disable-scheduler-estimator-in-pull-mode={{ .disableInPullMode }}
+- --scheduler-estimator-timeout={{ .timeout }}
+- --scheduler-estimator-port={{ .port }}
+- --scheduler-estimator-service-namespace={{ .serviceNamespace }}
+- --scheduler-estimator-service-prefix={{ .servicePrefix }}
+{{- if .tls.secretName }}
+- --scheduler-estimator-ca-file=/etc/karmada/pki/scheduler-estimator-client/{{ .tls.caKey }}
+- --scheduler-estimator-cert-file=/etc/karmada/pki/scheduler-estimator-client/{{ .tls.certKey }}
+- --scheduler-estimator-key-file=/etc/karmada/pki/scheduler-estimator-client/{{ .tls.keyKey }}
+- --insecure-skip-estimator-verify={{ .tls.insecureSkipVerify }}
+{{- end }}
+{{- end }}
+{{- end }}
+- --logging-format={{ .Values.logging.format }}
+- --v={{ .Values.logging.verbosity }}
+{{- range .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "pyscheduler.subjects" -}}
+{{- range default (list (dict "kind" "User" "name" (printf "system:karmada:%s" .Values.schedulerName))) .Values.rbac.subjects }}
+- kind: {{ .kind }}
+  name: {{ .name | quote }}
+  {{- if eq .kind "ServiceAccount" }}
+  namespace: {{ .namespace }}
+  {{- else }}
+  apiGroup: rbac.authorization.k8s.io
+  {{- end }}
+{{- end }}
+{{- end -}}

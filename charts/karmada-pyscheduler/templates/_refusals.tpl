@@ -1,0 +1,74 @@
+{{/*
+Values that are well-formed, which the schema sees to, and make no sense together.
+Each text says what is wrong, and what to set instead.
+*/}}
+{{- define "pyscheduler.refusals" -}}
+{{- $values := .Values -}}
+{{- if eq .Values.side "host" -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
+{{- fail (printf "replicas is %d and leaderElection.enabled is false: the replicas would overwrite each other's decisions. Set replicas to 1 or leaderElection.enabled to true." (int .Values.replicas)) -}}
+{{- end -}}
+{{- if and .Values.leaderElection.enabled (ne .Values.schedulerName "default-scheduler") (eq (include "pyscheduler.lease" .) "karmada-scheduler") (eq .Values.leaderElection.leaseNamespace "karmada-system") -}}
+{{- fail (printf "leaderElection.leaseName is karmada-scheduler, which karmada-scheduler holds: %s would wait for it for ever. Leave leaderElection.leaseName empty, or set schedulerName to default-scheduler to replace karmada-scheduler." .Values.schedulerName) -}}
+{{- end -}}
+{{- with .Values.podDisruptionBudget -}}
+{{- if and .enabled (gt (int $values.replicas) 1) -}}
+{{- $neither := and (kindIs "invalid" .minAvailable) (kindIs "invalid" .maxUnavailable) -}}
+{{- $both := not (or (kindIs "invalid" .minAvailable) (kindIs "invalid" .maxUnavailable)) -}}
+{{- if or $neither $both -}}
+{{- fail (printf "podDisruptionBudget has %s minAvailable and maxUnavailable: set one of them, and the other to null." (ternary "both" "neither" $both)) -}}
+{{- end -}}
+{{- $blocked := or (and (or (kindIs "float64" .minAvailable) (kindIs "int64" .minAvailable) (kindIs "int" .minAvailable)) (ge (int .minAvailable) (int $values.replicas))) (eq (toString .minAvailable) "100%") -}}
+{{- if $blocked -}}
+{{- fail (printf "podDisruptionBudget.minAvailable is %v with %d replicas: no node with a replica could be drained. Set it below replicas." .minAvailable (int $values.replicas)) -}}
+{{- end -}}
+{{- if and (not (kindIs "invalid" .maxUnavailable)) (has (toString .maxUnavailable) (list "0" "0%")) -}}
+{{- fail "podDisruptionBudget.maxUnavailable is 0: no node with a replica could be drained. Set it to 1 or more." -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.config.content .Values.config.existingConfigMap -}}
+{{- fail "config.content and config.existingConfigMap are both given: set one of them." -}}
+{{- end -}}
+{{- range $key := list "apiVersion" "kind" -}}
+{{- if hasKey $values.config.content $key -}}
+{{- fail (printf "config.content.%s is given: the chart writes apiVersion and kind itself. Leave them out, or put the whole file into a ConfigMap and name it in config.existingConfigMap." $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.pluginFiles.files .Values.pluginFiles.existingConfigMap -}}
+{{- fail "pluginFiles.files and pluginFiles.existingConfigMap are both given: set one of them." -}}
+{{- end -}}
+{{- if and .Values.estimator.tls.secretName (not .Values.estimator.enabled) -}}
+{{- fail "estimator.tls.secretName is given and estimator.enabled is false: set estimator.enabled to true, or leave the Secret out." -}}
+{{- end -}}
+{{- if and .Values.estimator.tls.insecureSkipVerify (not .Values.estimator.tls.secretName) -}}
+{{- fail "estimator.tls.insecureSkipVerify is true without estimator.tls.secretName: estimators are called without TLS then, and there is nothing to verify. Name the Secret, or set it to false." -}}
+{{- end -}}
+{{- if eq (int .Values.ports.metrics) (int .Values.ports.health) -}}
+{{- fail (printf "ports.metrics and ports.health are both %d: give them different ports." (int .Values.ports.metrics)) -}}
+{{- end -}}
+{{- range .Values.plugins -}}
+{{- if and (hasPrefix "-" .) (not (has "*" $values.plugins)) -}}
+{{- fail (printf "plugins has %s and no \"*\" to take it out of: add \"*\", or list the plugins that are wanted." .) -}}
+{{- end -}}
+{{- end -}}
+{{- $owned := dict
+  "kubeconfig" "kubeconfig.secretName" "scheduler-name" "schedulerName" "plugins" "plugins" "feature-gates" "featureGates"
+  "config" "config" "plugin-dir" "pluginFiles" "logging-format" "logging.format" "v" "logging.verbosity"
+  "metrics-bind-address" "ports.metrics" "health-probe-bind-address" "ports.health" "bind-address" "ports.health" "secure-port" "ports.health"
+  "leader-elect" "leaderElection.enabled" "leader-elect-resource-name" "leaderElection.leaseName"
+  "leader-elect-resource-namespace" "leaderElection.leaseNamespace" "leader-elect-lease-duration" "leaderElection.leaseDuration"
+  "leader-elect-renew-deadline" "leaderElection.renewDeadline" "leader-elect-retry-period" "leaderElection.retryPeriod"
+  "enable-scheduler-estimator" "estimator.enabled" "disable-scheduler-estimator-in-pull-mode" "estimator.disableInPullMode"
+  "scheduler-estimator-timeout" "estimator.timeout" "scheduler-estimator-port" "estimator.port"
+  "scheduler-estimator-service-namespace" "estimator.serviceNamespace" "scheduler-estimator-service-prefix" "estimator.servicePrefix"
+  "scheduler-estimator-ca-file" "estimator.tls.secretName" "scheduler-estimator-cert-file" "estimator.tls.secretName"
+  "scheduler-estimator-key-file" "estimator.tls.secretName" "insecure-skip-estimator-verify" "estimator.tls.insecureSkipVerify" -}}
+{{- range .Values.extraArgs -}}
+{{- $flag := splitList "=" . | first | trimPrefix "-" | trimPrefix "-" | replace "_" "-" -}}
+{{- if hasKey $owned $flag -}}
+{{- fail (printf "extraArgs has %s: set %s instead." . (get $owned $flag)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

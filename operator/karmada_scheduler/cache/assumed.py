@@ -1,0 +1,151 @@
+"""Placements that members do not report yet (gate SchedulingOvercommitProtection).
+
+What was placed counts as taken until the member says that it runs, until it is moved away or deleted, or for a
+while at most. A placement is assumed when it is decided, before it is written, so that the next decision knows
+of it; if it could not be written, what was assumed before is in force again.
+
+Source: karmada v1.18.2 pkg/scheduler/cache assumption cache, pkg/scheduler/event_handler.go.
+Differs: docs/differences-from-upstream.md, "Estimators".
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from karmada_scheduler.api.binding import (
+    HEALTHY,
+    RESOURCE_BINDING,
+    AssumedWorkload,
+    Binding,
+    BindingKey,
+    TargetCluster,
+    footprint,
+)
+
+TTL_SECONDS: Final = 300.0
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What is assumed of one binding.
+
+    Attributes:
+        workloads: By cluster.
+        expires: In seconds of the clock.
+        before: What was assumed before; kept while it is open whether this one gets written.
+    """
+
+    workloads: dict[str, AssumedWorkload]
+    expires: float
+    before: _Entry | None = None
+
+
+class AssumedPlacements:
+    """What counts as taken beside what clusters report."""
+
+    def __init__(self, *, clock: Callable[[], float], ttl: float = TTL_SECONDS) -> None:
+        """Assume nothing; ``ttl`` is in seconds of ``clock``, from the last placement of a binding on."""
+        self._clock = clock
+        self._ttl = ttl
+        self._entries: dict[BindingKey, _Entry] = {}
+        self._by_cluster: dict[str, list[AssumedWorkload]] = {}
+        self._expiries: list[tuple[float, int, BindingKey]] = []
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def by_cluster(self) -> Mapping[str, Sequence[AssumedWorkload]]:
+        """Return what is assumed now; clusters without anything are not named. It is not to be changed."""
+        now = self._clock()
+        while self._expiries and self._expiries[0][0] <= now:
+            _, _, key = heapq.heappop(self._expiries)
+            entry = self._entries.get(key)
+            if entry is not None and entry.expires <= now:
+                self._replace(key, None)
+        return dict(self._by_cluster)
+
+    def assume(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
+        """Count a decision as placed; ``written`` or ``not_written`` says later what became of it.
+
+        Only workloads in a namespace take room. Clusters that the binding leaves are free at once.
+        """
+        if binding.key.kind != RESOURCE_BINDING or not binding.spec.is_workload:
+            return
+        key, before = binding.key, self._entries.get(binding.key)
+        kept: dict[str, AssumedWorkload] = {}
+        if before is not None:
+            left = binding.spec.target_names
+            kept = {name: each for name, each in before.workloads.items() if name not in left}
+        workloads = kept | {target.name: footprint(binding, target) for target in targets}
+        self._replace(key, _Entry(workloads, self._clock() + self._ttl, before))
+
+    def written(self, key: BindingKey) -> None:
+        """Take note that what was assumed last is stored."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.before = None
+            if not entry.workloads:
+                self._replace(key, None)
+
+    def not_written(self, key: BindingKey) -> None:
+        """Assume again what was assumed before."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            before = entry.before
+            self._replace(key, before if before is not None and before.workloads else None)
+
+    def saw(self, old: Binding | None, new: Binding | None) -> None:
+        """Release what the change of a binding shows to run; ``new`` is None when it is no business of ours."""
+        key = (old or new).key  # type: ignore[union-attr]
+        entry = self._entries.get(key)
+        if entry is None:
+            return
+        if new is None or (old is not None and old.uid != new.uid):
+            self._replace(key, None)
+            return
+        known = _healthy(old)
+        for cluster in _healthy(new) - known:
+            self._release(key, entry, cluster)
+
+    def _release(self, key: BindingKey, entry: _Entry, cluster: str) -> None:
+        if entry.before is not None:
+            entry.before.workloads.pop(cluster, None)
+        if entry.workloads.pop(cluster, None) is not None:
+            self._regroup(key, [cluster])
+        if not entry.workloads and entry.before is None:
+            del self._entries[key]
+
+    def _replace(self, key: BindingKey, new: _Entry | None) -> None:
+        old = self._entries.pop(key, None)
+        touched = set(old.workloads) if old is not None else set()
+        if new is not None:
+            self._entries[key] = new
+            heapq.heappush(self._expiries, (new.expires, next(self._numbers), key))
+            touched |= set(new.workloads)
+        self._regroup(key, touched)
+
+    def _regroup(self, key: BindingKey, clusters: Iterable[str]) -> None:
+        """Bring clusters up to date about one binding; its newest placement comes last."""
+        entry = self._entries.get(key)
+        for cluster in clusters:
+            # A new list each time: who holds the old one keeps what it was.
+            others = [each for each in self._by_cluster.get(cluster, ()) if each.binding != key]
+            if entry is not None and cluster in entry.workloads:
+                others.append(entry.workloads[cluster])
+            if others:
+                self._by_cluster[cluster] = others
+            else:
+                self._by_cluster.pop(cluster, None)
+
+
+def _healthy(binding: Binding | None) -> frozenset[str]:
+    if binding is None or not binding.spec.is_workload:
+        return frozenset()
+    return frozenset(
+        report.cluster_name for report in binding.status.aggregated_status if report.health == HEALTHY
+    )

@@ -1,0 +1,48 @@
+"""Where the estimator of a cluster is: a Service on the Karmada API server, or a name of the host cluster.
+
+Source: karmada v1.18.2 pkg/util/names GenerateEstimatorServiceName, pkg/util/grpcconnection and
+pkg/util/helper ResolveCluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class DiscoveryError(Exception):
+    """There is a Service, and it does not say where the estimator is."""
+
+
+def service_name(prefix: str, cluster: str) -> str:
+    """Return the name of the Service of a cluster's estimator."""
+    return f"{prefix}-{cluster}"
+
+
+def addresses(service: Mapping[str, Any] | None, *, name: str, namespace: str, port: int) -> list[str]:
+    """Return ``host:port`` of an estimator, in the order in which they are to be tried.
+
+    Args:
+        service: The Service as stored, None if there is none; then the host cluster's DNS has to know it.
+        name: The Service's name.
+        namespace: Its namespace.
+        port: The port by which the estimator is known (``--scheduler-estimator-port``).
+
+    Raises:
+        DiscoveryError: The Service is not of type ExternalName, or does not map the port to a number.
+    """
+    if service is None:
+        return [f"{name}.{namespace}.svc.cluster.local:{port}", f"{name}.{namespace}.svc:{port}"]
+    spec = service.get("spec") or {}
+    if spec.get("type") != "ExternalName":
+        raise DiscoveryError(f'unsupported service type "{spec.get("type") or ""}"')
+    for entry in spec.get("ports") or ():
+        if entry.get("port") == port:
+            target = entry.get("targetPort")
+            if not isinstance(target, int):
+                raise DiscoveryError(
+                    "ExternalName service type should have int target port, "
+                    f"current target port: {'' if target is None else target}"
+                )
+            return [f"{spec.get('externalName') or ''}:{target}"]
+    raise DiscoveryError(f'no service port {port} found for service "{name}"')

@@ -1,0 +1,5 @@
+"""The wire format of karmada-scheduler-estimator; ``estimator.proto`` is the source, ``make proto`` makes the rest."""
+
+from google.protobuf.message import DecodeError
+
+__all__ = ["DecodeError"]

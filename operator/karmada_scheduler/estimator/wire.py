@@ -1,0 +1,188 @@
+"""Requests and answers as bytes.
+
+What is asked about a binding is the same for every cluster, so it is encoded once; each cluster's request is
+that body behind a few bytes of its own. Protobuf allows it: encodings put end to end are the union of their
+fields.
+
+Source: karmada v1.18.2 pkg/estimator/client/accurate.go, pkg/estimator/pb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.api.quantity import BINARY_SI, DECIMAL_EXPONENT, Quantity
+from karmada_scheduler.estimator.pb import DecodeError
+from karmada_scheduler.estimator.pb import estimator_pb2 as pb
+
+SERVICE: Final = "github.com.karmada_io.karmada.pkg.estimator.service.Estimator"
+MAX_AVAILABLE_REPLICAS: Final = "MaxAvailableReplicas"
+MAX_AVAILABLE_COMPONENT_SETS: Final = "MaxAvailableComponentSets"
+
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL: Final = {
+    -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E",
+}  # fmt: skip
+
+
+class Question(NamedTuple):
+    """What is asked, without the cluster.
+
+    Attributes:
+        method: ``MAX_AVAILABLE_REPLICAS`` or ``MAX_AVAILABLE_COMPONENT_SETS``.
+        body: The part of the request that is the same for every cluster, encoded.
+    """
+
+    method: str
+    body: bytes
+
+    def to(self, cluster: str, assumed: Sequence[AssumedWorkload]) -> bytes:
+        """Return the whole request for one cluster, with what was placed there lately."""
+        workloads = [
+            pb.AssumedWorkload(namespace=each.namespace, components=_components(each.components))
+            for each in assumed
+        ]
+        request: pb.MaxAvailableReplicasRequest | pb.MaxAvailableComponentSetsRequest
+        if self.method == MAX_AVAILABLE_REPLICAS:
+            request = pb.MaxAvailableReplicasRequest(cluster=cluster, assumed_workloads=workloads)
+        else:
+            request = pb.MaxAvailableComponentSetsRequest(cluster=cluster, assumed_workloads=workloads)
+        return request.SerializeToString(deterministic=True) + self.body
+
+    def answer(self, payload: bytes) -> int:
+        """Read an answer; ValueError if it is none."""
+        try:
+            if self.method == MAX_AVAILABLE_REPLICAS:
+                return int(pb.MaxAvailableReplicasResponse.FromString(payload).max_replicas)
+            return int(pb.MaxAvailableComponentSetsResponse.FromString(payload).max_sets)
+        except DecodeError as error:
+            raise ValueError(f"the answer cannot be read: {error}") from error
+
+
+def replicas_question(requirements: ReplicaRequirements | None) -> Question:
+    """Ask how many replicas fit.
+
+    Raises:
+        ValueError: The requirements hold something that has no place on the wire.
+    """
+    request = pb.MaxAvailableReplicasRequest()
+    if requirements is not None:
+        request.replica_requirements.CopyFrom(
+            pb.ReplicaRequirements(namespace=requirements.namespace, **_requirements(requirements))
+        )
+    return Question(MAX_AVAILABLE_REPLICAS, request.SerializeToString(deterministic=True))
+
+
+def sets_question(components: Sequence[Component], namespace: str) -> Question:
+    """Ask how many sets of all components fit.
+
+    Raises:
+        ValueError: The requirements of a component hold something that has no place on the wire.
+    """
+    request = pb.MaxAvailableComponentSetsRequest(namespace=namespace, components=_components(components))
+    return Question(MAX_AVAILABLE_COMPONENT_SETS, request.SerializeToString(deterministic=True))
+
+
+def _components(components: Sequence[Component]) -> list[pb.Component]:
+    return [
+        pb.Component(
+            name=component.name,
+            replicas=component.replicas,
+            replica_requirements=None
+            if component.replica_requirements is None
+            else pb.ComponentReplicaRequirements(**_requirements(component.replica_requirements)),
+        )
+        for component in components
+    ]
+
+
+def _requirements(requirements: ReplicaRequirements) -> dict[str, Any]:
+    """Return the fields that both kinds of requirements have."""
+    amounts = {
+        name: pb.Quantity(string=written(amount)) for name, amount in requirements.resource_request.items()
+    }
+    fields: dict[str, Any] = {
+        "priority_class_name": requirements.priority_class_name,
+        "resource_request": amounts,
+        "resource_request_bytes": {name: amount.SerializeToString() for name, amount in amounts.items()},
+    }
+    if requirements.node_claim is not None:
+        try:
+            fields["node_claim"] = _node_claim(requirements.node_claim)
+        except (TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"nodeClaim: {error}") from error
+    return fields
+
+
+def _node_claim(claim: Mapping[str, Any]) -> pb.NodeClaim:
+    affinity = claim.get("hardNodeAffinity")
+    selector = None if affinity is None else _node_selector(affinity)
+    tolerations = [_toleration(each) for each in claim.get("tolerations") or ()]
+    return pb.NodeClaim(
+        node_affinity=selector,
+        node_affinity_bytes=b"" if selector is None else selector.SerializeToString(),
+        node_selector=claim.get("nodeSelector") or {},
+        tolerations=tolerations,
+        tolerations_bytes=[each.SerializeToString() for each in tolerations],
+    )
+
+
+def _node_selector(affinity: Mapping[str, Any]) -> pb.NodeSelector:
+    return pb.NodeSelector(
+        node_selector_terms=[
+            pb.NodeSelectorTerm(
+                match_expressions=[_expression(each) for each in term.get("matchExpressions") or ()],
+                match_fields=[_expression(each) for each in term.get("matchFields") or ()],
+            )
+            for term in affinity.get("nodeSelectorTerms") or ()
+        ]
+    )
+
+
+def _expression(expression: Mapping[str, Any]) -> pb.NodeSelectorRequirement:
+    return pb.NodeSelectorRequirement(
+        key=expression.get("key"),
+        operator=expression.get("operator"),
+        values=expression.get("values") or (),
+    )
+
+
+def _toleration(toleration: Mapping[str, Any]) -> pb.Toleration:
+    return pb.Toleration(
+        key=toleration.get("key"),
+        operator=toleration.get("operator"),
+        value=toleration.get("value"),
+        effect=toleration.get("effect"),
+        toleration_seconds=toleration.get("tolerationSeconds"),
+    )
+
+
+def written(amount: Quantity) -> str:
+    """Write a quantity in Kubernetes' canonical form: no fraction, the largest suffix that fits.
+
+    Source: k8s.io/apimachinery v0.35.3 pkg/api/resource quantity.go CanonicalizeBytes.
+    """
+    if amount.unscaled == 0:
+        return "0"
+    mantissa, exponent = amount.unscaled, amount.exponent
+    if amount.format == BINARY_SI:
+        whole, rest = divmod(mantissa * 10 ** max(exponent, 0), 10 ** max(-exponent, 0))
+        if rest == 0 and abs(whole) >= 1024:
+            return _with_binary_suffix(whole)
+    while mantissa % 10 == 0:
+        mantissa, exponent = mantissa // 10, exponent + 1
+    largest = exponent if amount.format == DECIMAL_EXPONENT else 18
+    reached = min(exponent - exponent % 3, largest)
+    mantissa *= 10 ** (exponent - reached)
+    if amount.format == DECIMAL_EXPONENT:
+        return f"{mantissa}e{reached}" if reached else str(mantissa)
+    return f"{mantissa}{_DECIMAL[reached]}"
+
+
+def _with_binary_suffix(whole: int) -> str:
+    power = 0
+    while whole % 1024 == 0 and power < len(_BINARY) - 1:
+        whole, power = whole // 1024, power + 1
+    return f"{whole}{_BINARY[power]}"

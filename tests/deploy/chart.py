@@ -1,0 +1,109 @@
+"""The chart, rendered by the real Helm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from . import programs
+
+ROOT: Final = Path(__file__).parents[2]
+CHART: Final = ROOT / "charts" / "karmada-pyscheduler"
+Object = dict[str, Any]
+Values = Mapping[str, Any]
+
+EVERYTHING: Final[Values] = {
+    "image": {"repository": "registry.example/team/karmada-pyscheduler", "digest": "sha256:" + "0" * 64},
+    "imagePullSecrets": [{"name": "registry"}],
+    "replicas": 3,
+    "plugins": ["*", "-TaintToleration"],
+    "featureGates": {"PriorityBasedScheduling": True, "MultiplePodTemplatesScheduling": False},
+    "config": {"content": {"profiles": [{"schedulerName": "my-scheduler"}]}},
+    "pluginFiles": {"files": {"cheapest_first.py": "# nothing\n"}},
+    "estimator": {"enabled": True, "tls": {"secretName": "karmada-cert"}},
+    "extraArgs": ["--resync-period=10m"],
+    "extraEnv": [{"name": "TZ", "value": "UTC"}],
+    "extraVolumes": [{"name": "tools", "emptyDir": {}}],
+    "extraVolumeMounts": [{"name": "tools", "mountPath": "/tools"}],
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    ],
+    "priorityClassName": "system-cluster-critical",
+    "podLabels": {"team": "platform"},
+    "podAnnotations": {"example.com/owner": "platform"},
+    "podDisruptionBudget": {"minAvailable": None, "maxUnavailable": "50%"},
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+    "networkPolicy": {
+        "enabled": True,
+        "metricsFrom": [
+            {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+        ],
+        "extraEgress": [{"ports": [{"port": 8443, "protocol": "TCP"}]}],
+    },
+}
+"""Every value that puts something into a template."""
+
+
+class HelmError(RuntimeError):
+    """Helm said no; the text is what it said."""
+
+
+def helm(*arguments: str, stdin: str = "", kubeconfig: Path | None = None) -> str:
+    """Run Helm and return what it prints. It reads no configuration of the user."""
+    nowhere = Path("/nonexistent")
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "KUBECONFIG": str(kubeconfig or nowhere),
+        **{f"HELM_{name}_HOME": str(nowhere / name) for name in ("CONFIG", "DATA")},
+        "HELM_CACHE_HOME": "/tmp/helm-cache",
+    }
+    answer = subprocess.run(
+        [programs.helm(), *arguments],
+        input=stdin,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise HelmError(answer.stderr.strip() or answer.stdout.strip())
+    return answer.stdout
+
+
+def render(
+    values: Values | None = None, *arguments: str, side: str = "host", release: str = "my-scheduler"
+) -> str:
+    """Return the YAML that the chart makes of values, for one side, in karmada-system."""
+    options = ["--namespace=karmada-system", "--values=-"]
+    given = json.dumps({"side": side, **(values or {})})
+    return helm("template", release, str(CHART), *options, *arguments, stdin=given)
+
+
+def objects(
+    values: Values | None = None, *, side: str = "host", release: str = "my-scheduler"
+) -> list[Object]:
+    """Return the objects that the chart makes of values."""
+    return [
+        document for document in yaml.safe_load_all(render(values, side=side, release=release)) if document
+    ]
+
+
+def one(found: list[Object], kind: str) -> Object:
+    """Return the only object of a kind."""
+    [wanted] = [document for document in found if document["kind"] == kind]
+    return wanted
+
+
+def container(found: list[Object]) -> Object:
+    """Return the scheduler's container."""
+    [only] = one(found, "Deployment")["spec"]["template"]["spec"]["containers"]
+    wanted: Object = only
+    return wanted

@@ -1,0 +1,254 @@
+"""The chart: what Helm makes of values, and which values it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler import __version__
+from karmada_scheduler.config import options
+from karmada_scheduler.metrics import Metrics
+from tests.deploy.chart import (
+    CHART,
+    EVERYTHING,
+    HelmError,
+    Object,
+    Values,
+    container,
+    helm,
+    objects,
+    one,
+    render,
+)
+
+
+def _pod(found: list[Object]) -> Object:
+    spec: Object = one(found, "Deployment")["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"side": "karmada"}, EVERYTHING], ids=["default", "karmada", "everything"]
+)
+def test_helm_lint_finds_nothing(values: Values) -> None:
+    answer = helm("lint", "--strict", str(CHART), "--values=-", stdin=json.dumps(dict(values)))
+    assert "[WARNING]" not in answer
+    assert "[ERROR]" not in answer
+
+
+def test_the_chart_has_the_version_of_the_package() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == chart["version"] == __version__
+
+
+def test_every_default_value_is_in_the_schema_and_every_value_of_the_schema_has_a_default() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    def compare(part: Any, known: Any, where: str) -> None:
+        if (
+            isinstance(part, dict)
+            and known.get("additionalProperties") is False
+            and not where.endswith("Probe")
+        ):
+            assert part.keys() | {"global"} == known["properties"].keys() | {"global"}, where
+            for key, value in part.items():
+                compare(value, known["properties"][key], f"{where}.{key}")
+
+    compare(values, schema, "values")
+
+
+def test_the_defaults_are_two_replicas_of_which_one_leads() -> None:
+    found = objects()
+    assert [document["kind"] for document in found] == ["PodDisruptionBudget", "Deployment"]
+    assert one(found, "Deployment")["spec"]["replicas"] == 2
+    assert one(found, "PodDisruptionBudget")["spec"]["minAvailable"] == 1
+    chosen = options.parse(_without_files(container(found)["args"]))
+    assert chosen.leader_election == options.LeaderElection(name="my-scheduler")
+    assert chosen.scheduler_name == "my-scheduler"
+    assert chosen.plugins == ("*",)
+
+
+def test_the_pod_meets_the_restricted_pod_security_standard() -> None:
+    found = objects()
+    pod, own = _pod(found), container(found)
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] != 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert own["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+    assert {kind for volume in pod["volumes"] for kind in volume if kind != "name"} <= {
+        "secret",
+        "emptyDir",
+        "configMap",
+    }
+
+
+def test_the_probes_ask_the_health_port() -> None:
+    own = container(objects())
+    assert own["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health", "scheme": "HTTP"}
+    assert own["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "health", "scheme": "HTTP"}
+    assert {port["name"]: port["containerPort"] for port in own["ports"]} == {
+        "metrics": 8080,
+        "health": 10351,
+    }
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["default", "everything"])
+def test_the_scheduler_understands_the_arguments_that_the_chart_gives_it(values: Values) -> None:
+    arguments = _without_files(container(objects(values))["args"])
+    chosen = options.parse(arguments)
+    assert chosen.health_address == "10.0.0.1:10351"
+    assert chosen.metrics_address == "10.0.0.1:8080"
+
+
+def _without_files(arguments: list[str]) -> list[str]:
+    """Return a Pod's arguments as its container gets them, without those that name a file of its volumes."""
+    return [
+        argument.replace("$(POD_IP)", "10.0.0.1")
+        for argument in arguments
+        if not argument.startswith(("--kubeconfig=", "--config=", "--plugin-dir="))
+    ]
+
+
+def test_every_value_reaches_its_place() -> None:
+    found = objects(EVERYTHING)
+    pod, own = _pod(found), container(found)
+    assert own["image"] == "registry.example/team/karmada-pyscheduler@sha256:" + "0" * 64
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    for argument in (
+        "--plugins=*,-TaintToleration",
+        "--feature-gates=MultiplePodTemplatesScheduling=false,PriorityBasedScheduling=true",
+        "--config=/etc/karmada/scheduler/config.yaml",
+        "--plugin-dir=/etc/karmada/plugins",
+        "--enable-scheduler-estimator=true",
+        "--scheduler-estimator-ca-file=/etc/karmada/pki/scheduler-estimator-client/ca.crt",
+        "--resync-period=10m",
+    ):
+        assert argument in own["args"]
+    assert {mount["name"] for mount in own["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert one(found, "PodDisruptionBudget")["spec"]["maxUnavailable"] == "50%"
+    assert one(found, "NetworkPolicy")["spec"]["egress"][-1]["ports"][0]["port"] == 8443
+    assert one(found, "ServiceMonitor")["metadata"]["labels"]["release"] == "prometheus"
+    config, plugins = (document for document in found if document["kind"] == "ConfigMap")
+    assert yaml.safe_load(config["data"]["config.yaml"]) == {
+        "apiVersion": "pyscheduler.karmada.io/v1alpha1",
+        "kind": "KarmadaSchedulerConfiguration",
+        "profiles": [{"schedulerName": "my-scheduler"}],
+    }
+    assert plugins["data"] == {"cheapest_first.py": "# nothing\n"}
+
+
+def test_a_changed_configuration_rolls_the_pods() -> None:
+    def annotations(text: str) -> Object:
+        found = objects({"pluginFiles": {"files": {"mine.py": text}}})
+        wanted: Object = one(found, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+        return wanted
+
+    assert annotations("a = 1\n") == annotations("a = 1\n")
+    assert annotations("a = 1\n") != annotations("a = 2\n")
+
+
+def test_in_karmada_scheduler_s_place_it_takes_karmada_scheduler_s_lease() -> None:
+    assert (
+        "--leader-elect-resource-name=karmada-scheduler"
+        in container(objects({"schedulerName": "default-scheduler"}))["args"]
+    )
+    [lease] = one(objects({"schedulerName": "default-scheduler"}, side="karmada"), "Role")["rules"][1][
+        "resourceNames"
+    ]
+    assert lease == "karmada-scheduler"
+
+
+def test_the_two_sides_have_nothing_in_common() -> None:
+    rbac = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    assert {document["kind"] for document in objects(EVERYTHING, side="karmada")} == rbac
+    assert not rbac & {document["kind"] for document in objects(EVERYTHING)}
+
+
+def test_permissions_that_no_value_asks_for_are_not_given() -> None:
+    def resources(values: Values) -> set[str]:
+        return {
+            resource
+            for document in objects(values, side="karmada")
+            for rule in document.get("rules", ())
+            for resource in rule["resources"]
+        }
+
+    assert resources({}) >= {"leases", "resourcebindings"}
+    assert "services" not in resources({})
+    assert "services" in resources({"estimator": {"enabled": True}})
+    assert "leases" not in resources({"leaderElection": {"enabled": False}, "replicas": 1})
+
+
+def test_a_service_account_can_be_the_subject() -> None:
+    subject = {"kind": "ServiceAccount", "name": "my-scheduler", "namespace": "karmada-system"}
+    found = objects({"rbac": {"subjects": [subject]}}, side="karmada")
+    assert one(found, "ClusterRoleBinding")["subjects"] == one(found, "RoleBinding")["subjects"] == [subject]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"leaderElection": {"enabled": False}}, r"replicas is 2 and leaderElection\.enabled is false.*Set replicas to 1"),
+        ({"leaderElection": {"leaseName": "karmada-scheduler"}}, "my-scheduler would wait for it for ever"),
+        ({"podDisruptionBudget": {"minAvailable": 2}}, "minAvailable is 2 with 2 replicas: no node"),
+        ({"podDisruptionBudget": {"minAvailable": "100%"}}, "minAvailable is 100% with 2 replicas"),
+        ({"podDisruptionBudget": {"maxUnavailable": 1}}, "both minAvailable and maxUnavailable: set one of them"),
+        ({"podDisruptionBudget": {"minAvailable": None}}, "neither minAvailable and maxUnavailable"),
+        ({"podDisruptionBudget": {"minAvailable": None, "maxUnavailable": 0}}, "maxUnavailable is 0"),
+        ({"config": {"content": {"a": 1}, "existingConfigMap": "b"}}, "config.existingConfigMap are both given"),
+        ({"config": {"content": {"kind": "KubeSchedulerConfiguration"}}}, "config.content.kind is given"),
+        ({"pluginFiles": {"files": {"a.py": "b"}, "existingConfigMap": "c"}}, "are both given: set one of them"),
+        ({"pluginFiles": {"files": {"a-b.py": "c"}}}, "a-b.py"),
+        ({"estimator": {"tls": {"secretName": "a"}}}, "set estimator.enabled to true"),
+        ({"estimator": {"enabled": True, "tls": {"insecureSkipVerify": True}}}, "there is nothing to verify"),
+        ({"ports": {"metrics": 10351}}, "both 10351: give them different ports"),
+        ({"ports": {"metrics": 80}}, "/ports/metrics"),
+        ({"plugins": ["-TaintToleration"]}, r'no "\*" to take it out of'),
+        ({"plugins": []}, "/plugins"),
+        ({"extraArgs": ["--scheduler-name=other"]}, "extraArgs has --scheduler-name=other: set schedulerName instead"),
+        ({"extraArgs": ["--leader_elect=false"]}, "set leaderElection.enabled instead"),
+        ({"extraArgs": ["-v=4"]}, "set logging.verbosity instead"),
+        ({"side": "both"}, "/side"),
+        ({"replicas": -1}, "/replicas"),
+        ({"replicas": "2"}, "/replicas"),
+        ({"repicas": 2}, "repicas"),
+        ({"schedulerName": ""}, "/schedulerName"),
+        ({"kubeconfig": {"secretName": ""}}, "/kubeconfig/secretName"),
+        ({"image": {"digest": "latest"}}, "/image/digest"),
+        ({"leaderElection": {"leaseDuration": "15"}}, "/leaderElection/leaseDuration"),
+        ({"securityContext": {"privileged": True}}, "/securityContext/privileged"),
+        ({"podSecurityContext": {"runAsUser": 0}}, "/podSecurityContext/runAsUser"),
+        ({"rbac": {"subjects": [{"kind": "ServiceAccount", "name": "a"}]}}, "namespace"),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)  # fmt: skip
+def test_values_that_make_no_sense_are_refused_and_the_message_says_which(
+    values: Values, message: str
+) -> None:
+    with pytest.raises(HelmError) as refusal:
+        render(values)
+    assert re.search(message, " ".join(str(refusal.value).split()))
+
+
+def test_the_alerts_ask_for_metrics_that_exist() -> None:
+    served = {family.name for family in Metrics().registry.collect()} | {"up"}
+    expressions = [
+        rule["expr"]
+        for group in one(objects(EVERYTHING), "PrometheusRule")["spec"]["groups"]
+        for rule in group["rules"]
+    ]
+    assert len(expressions) == 7
+    for expression in expressions:
+        for name in re.findall(r"([a-z_]+)\{", expression):
+            assert re.sub(r"_(total|bucket|count|sum)$", "", name) in served, expression

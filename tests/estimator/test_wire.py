@@ -1,0 +1,146 @@
+"""The wire format: field numbers, both forms of every Kubernetes object, quantities as text."""
+
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.estimator.pb import estimator_pb2 as pb
+from karmada_scheduler.estimator.wire import replicas_question, sets_question, written
+
+REQUESTS = ReplicaRequirements(
+    {"cpu": quantity.parse("500m")},
+    node_claim={
+        "hardNodeAffinity": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}],
+                    "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}],
+                }
+            ]
+        },
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [
+            {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
+            {"key": "k", "value": "v"},
+        ],
+    },
+    namespace="shop",
+    priority_class_name="high",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        # What Go prints for the same text (k8s.io/apimachinery v0.35.3).
+        *((text, text) for text in "0 1 1500m 1Gi 1536Mi 1000Ki 1023 1000001 1Ki 1025 5e3 100n -5 -2Gi".split()),
+        ("2000m", "2"),
+        ("1000", "1k"),
+        ("100000", "100k"),
+        ("1.5Gi", "1536Mi"),
+        ("0.5Ki", "512"),
+        ("0.001Ki", "1024m"),
+        ("2048", "2048"),
+        ("12e4", "120e3"),
+        ("1e1", "10"),
+        ("1e-1", "100e-3"),
+        ("0.1", "100m"),
+        ("1e20", "100e18"),
+        ("8Ei", "9223372036854775807"),
+    ],
+)  # fmt: skip
+def test_quantities_are_written_as_kubernetes_writes_them(text: str, canonical: str) -> None:
+    assert written(quantity.parse(text)) == canonical
+
+
+def test_a_question_for_replicas_has_upstreams_fields() -> None:
+    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(REQUESTS).to("m1", ()))
+    assert request.cluster == "m1"
+    wanted = request.replica_requirements
+    assert (wanted.namespace, wanted.priority_class_name) == ("shop", "high")
+    assert wanted.resource_request["cpu"].string == "500m"
+    assert pb.Quantity.FromString(wanted.resource_request_bytes["cpu"]).string == "500m"
+    assert dict(wanted.node_claim.node_selector) == {"disk": "ssd"}
+
+
+def test_what_a_node_must_be_like_stands_there_twice() -> None:
+    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(REQUESTS).to("m1", ()))
+    claim = request.replica_requirements.node_claim
+    assert pb.NodeSelector.FromString(claim.node_affinity_bytes) == claim.node_affinity
+    (term,) = claim.node_affinity.node_selector_terms
+    assert [(each.key, each.operator, list(each.values)) for each in term.match_expressions] == [
+        ("zone", "In", ["a", "b"])
+    ]
+    assert [each.key for each in term.match_fields] == ["metadata.name"]
+    assert [pb.Toleration.FromString(each) for each in claim.tolerations_bytes] == list(claim.tolerations)
+    seconds = [(each.HasField("toleration_seconds"), each.value) for each in claim.tolerations]
+    assert seconds == [(True, ""), (False, "v")]
+
+
+def test_without_requirements_there_is_no_such_field() -> None:
+    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(None).to("m1", ()))
+    assert not request.HasField("replica_requirements")
+    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(ReplicaRequirements()).to("m1", ()))
+    assert request.HasField("replica_requirements")
+    assert not request.replica_requirements.HasField("node_claim")
+
+
+def test_a_question_for_sets_has_all_components_and_the_namespace() -> None:
+    question = sets_question([Component("jm", 1, REQUESTS), Component("tm", 3)], "shop")
+    request = pb.MaxAvailableComponentSetsRequest.FromString(question.to("m1", ()))
+    assert (request.cluster, request.namespace) == ("m1", "shop")
+    first, second = request.components
+    assert (first.name, first.replicas, first.replica_requirements.priority_class_name) == ("jm", 1, "high")
+    assert (second.name, second.replicas) == ("tm", 3)
+    assert not second.HasField("replica_requirements")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_assumed_workloads_are_handed_on_in_order(count: int) -> None:
+    """Case A2."""
+    assumed = [AssumedWorkload(f"ns{n}", (Component(f"c{n}", n, REQUESTS),)) for n in range(count)]
+    requests: list[Any] = [
+        pb.MaxAvailableReplicasRequest.FromString(replicas_question(REQUESTS).to("m1", assumed)),
+        pb.MaxAvailableComponentSetsRequest.FromString(sets_question((), "ns").to("m1", assumed)),
+    ]
+    for request in requests:
+        assert [(each.namespace, each.components[0].name) for each in request.assumed_workloads] == [
+            (f"ns{n}", f"c{n}") for n in range(count)
+        ]
+
+
+def test_the_bytes_of_a_request_are_upstreams() -> None:
+    """Every byte by hand: a field number is what both sides have to agree on."""
+    question = replicas_question(ReplicaRequirements({"cpu": quantity.parse("1")}, namespace="n"))
+    entry = b"\x0a\x03cpu\x12\x03\x0a\x011"  # key "cpu", value Quantity{string: "1"}, typed or as bytes alike
+    requirements = b"\x12\x0a" + entry + b"\x1a\x01n" + b"\x2a\x0a" + entry
+    expected = b"\x0a\x02m1" + b"\x12" + bytes([len(requirements)]) + requirements
+    assert question.to("m1", ()) == expected
+
+
+def test_equal_questions_are_equal_bytes() -> None:
+    one = ReplicaRequirements({"cpu": quantity.parse("1"), "memory": quantity.parse("1Gi")})
+    other = ReplicaRequirements({"memory": quantity.parse("1Gi"), "cpu": quantity.parse("1")})
+    assert replicas_question(one) == replicas_question(other)
+
+
+@pytest.mark.parametrize("answer", [0, 12, -1, 2**31 - 1])
+def test_answers_are_read(answer: int) -> None:
+    replicas = pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
+    sets = pb.MaxAvailableComponentSetsResponse(max_sets=answer).SerializeToString()
+    assert replicas_question(None).answer(replicas) == answer
+    assert sets_question((), "").answer(sets) == answer
+
+
+def test_garbage_is_no_answer() -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        replicas_question(None).answer(b"\xff\xff\xff")
+
+
+def test_a_node_claim_of_the_wrong_shape_is_named() -> None:
+    with pytest.raises(ValueError, match="nodeClaim"):
+        replicas_question(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
+    with pytest.raises(ValueError, match="nodeClaim"):
+        replicas_question(ReplicaRequirements(node_claim={"hardNodeAffinity": "x"}))
