@@ -133,3 +133,20 @@ def test_a_kubeconfig_that_can_be_read_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("{}")
     assert parse([f"--kubeconfig={path}"]).kubeconfig == str(path)
+
+
+def test_a_configuration_file_and_a_plugin_directory_have_to_be_there(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.touch()
+    found = parse([f"--config={file}", f"--plugin-dir={tmp_path}"])
+    assert (found.config, found.plugin_dir) == (file, tmp_path)
+    with pytest.raises(OptionsError) as refused:
+        parse([f"--config={tmp_path}", f"--plugin-dir={file}"])
+    assert str(refused.value).splitlines() == [
+        f"--config: cannot read {tmp_path}",
+        f"--plugin-dir: {file} is not a directory that can be read",
+    ]
+
+
+def test_without_a_configuration_file_there_is_none() -> None:
+    assert (parse([]).config, parse([]).plugin_dir) == (None, None)

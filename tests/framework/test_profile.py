@@ -291,7 +291,7 @@ def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
         )
     ]
     own = {"queueSort": {"enabled": refs("MyQueue"), "disabled": refs("PrioritySort")}}
-    different = [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": own}]
+    different: list[dict[str, Any]] = [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": own}]
     assert mistakes(different, available("MyQueue")) == [
         'profiles: different queue sort plugins for profile "b": "MyQueue", first: "PrioritySort"'
     ]
