@@ -80,6 +80,10 @@ demo: install ## two schedulers side by side on a real control plane (ARGS=--kee
 fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
 	@exec $(BIN)/python -m tests.fuzz_loop $(ARGS)
 
+.PHONY: bench-estimators
+bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, beside karmada-scheduler (ARGS=--help)
+	@exec $(BIN)/python -m tests.estimators.bench $(ARGS)
+
 .PHONY: test
 test: binaries ## every test, those on the real control plane included
 	$(BIN)/pytest -q

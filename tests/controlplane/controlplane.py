@@ -231,8 +231,14 @@ class ControlPlane:
         self._karmada.wait_http(f"http://127.0.0.1:{health_port}/healthz", process.name)
         return process
 
-    def start_estimator(self, member: str) -> Process:
-        """Start karmada-scheduler-estimator for a real member, with the Service schedulers find it by."""
+    def start_estimator(self, member: str, *flags: str, kubeconfig: Path | None = None) -> Process:
+        """Start karmada-scheduler-estimator for a member, with the Service schedulers find it by.
+
+        Args:
+            member: The cluster's name.
+            flags: Further flags; they win.
+            kubeconfig: Of the API server whose nodes it counts; by default that of the real member.
+        """
         port = free_port()
         self.client.apply(
             karmada.external_service(
@@ -243,16 +249,29 @@ class ControlPlane:
         process = self._karmada.run(
             f"karmada-scheduler-estimator-{member}",
             "scheduler-estimator",
-            karmada.estimator_flags(
-                kubeconfig=self.members[member].kubeconfig,
-                member=member,
-                server=self._karmada.site.server,
-                ca=self._karmada.authority.certificate,
-                port=port,
-            ),
+            [
+                *karmada.estimator_flags(
+                    kubeconfig=kubeconfig or self.members[member].kubeconfig,
+                    member=member,
+                    server=self._karmada.site.server,
+                    ca=self._karmada.authority.certificate,
+                    port=port,
+                ),
+                *flags,
+            ],
         )
         self.wait_for(lambda: "Listening port" in process.log.read_text(), f"{process.name} to listen")
         return process
+
+    def start_aside(self, spec: RealMember) -> Member:
+        """Start the API server of a member with its nodes, and do not join it.
+
+        A simulated member of the same name has somewhere for its estimator to count, then.
+        """
+        member = Member(spec, self._karmada.site)
+        self.members[spec.name] = member
+        member.start(self.check)
+        return member
 
     def estimator_client_flags(self) -> list[str]:
         """Return the flags with which a scheduler finds and trusts the estimators."""

@@ -10,6 +10,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import yaml
+
 from .api import Object
 from .binaries import CA_BUNDLE, WEBHOOK_HOST, Manifest
 from .pki import Credentials
@@ -18,6 +20,7 @@ SYSTEM = "karmada-system"
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 WORKS = "/apis/work.karmada.io/v1alpha1/works"
 AGGREGATED = "karmada-aggregated-apiserver"
+CHART_RULES = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files" / "cluster-rules.yaml"
 ESTIMATOR_PORT = 10352  # what schedulers dial unless told otherwise; each Service maps it to the real one
 
 DEFAULT_FEATURE_GATES: Mapping[str, bool] = {
@@ -103,28 +106,12 @@ def external_service(name: str, ports: Sequence[Mapping[str, int]] = ()) -> Obje
 
 
 def scheduler_roles(user: str, *, lease: str) -> list[Object]:
-    """Return the least that a scheduler may do, bound to a user.
-
-    Policies are for schedulers that watch them too; karmada-scheduler itself reads only bindings.
-    """
-    read = ["get", "list", "watch"]
-    bindings = ["resourcebindings", "clusterresourcebindings"]
-    policies = ["propagationpolicies", "clusterpropagationpolicies"]
-    cluster_rules: list[Object] = [
-        {"apiGroups": ["work.karmada.io"], "resources": bindings, "verbs": [*read, "patch"]},
-        {
-            "apiGroups": ["work.karmada.io"],
-            "resources": [f"{name}/status" for name in bindings],
-            "verbs": ["patch"],
-        },
-        {"apiGroups": ["policy.karmada.io"], "resources": policies, "verbs": read},
-        {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": read},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
-    ]
+    """Return the least that our scheduler may do, bound to a user: the rules of the chart, and no others."""
+    cluster_rules: list[Object] = yaml.safe_load(CHART_RULES.read_text())
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     system_rules: list[Object] = [
         {**leases, "verbs": ["create"]},
-        {**leases, "resourceNames": [lease], "verbs": ["get", "update", "patch"]},
+        {**leases, "resourceNames": [lease], "verbs": ["get", "update"]},
         {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]},
     ]
     roles: list[Object] = []

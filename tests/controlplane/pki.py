@@ -53,6 +53,9 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         self.certificate.write_bytes(self._own.public_bytes(serialization.Encoding.PEM))
+        _write_secret(
+            folder / "ca.key", _private_pem(self._key)
+        )  # for kube-controller-manager, if it is to sign
 
     @property
     def bundle(self) -> str:

@@ -40,16 +40,13 @@ class Question(NamedTuple):
 
     def to(self, cluster: str, assumed: Sequence[AssumedWorkload]) -> bytes:
         """Return the whole request for one cluster, with what was placed there lately."""
-        workloads = [
-            pb.AssumedWorkload(namespace=each.namespace, components=_components(each.components))
-            for each in assumed
-        ]
         request: pb.MaxAvailableReplicasRequest | pb.MaxAvailableComponentSetsRequest
         if self.method == MAX_AVAILABLE_REPLICAS:
-            request = pb.MaxAvailableReplicasRequest(cluster=cluster, assumed_workloads=workloads)
+            request = pb.MaxAvailableReplicasRequest(cluster=cluster)
         else:
-            request = pb.MaxAvailableComponentSetsRequest(cluster=cluster, assumed_workloads=workloads)
-        return request.SerializeToString(deterministic=True) + self.body
+            request = pb.MaxAvailableComponentSetsRequest(cluster=cluster)
+        parts = [request.SerializeToString(), *(_assumed(self.method, each) for each in assumed), self.body]
+        return b"".join(parts)
 
     def answer(self, payload: bytes) -> int:
         """Read an answer; ValueError if it is none."""
@@ -83,6 +80,30 @@ def sets_question(components: Sequence[Component], namespace: str) -> Question:
     """
     request = pb.MaxAvailableComponentSetsRequest(namespace=namespace, components=_components(components))
     return Question(MAX_AVAILABLE_COMPONENT_SETS, request.SerializeToString(deterministic=True))
+
+
+_encoded: dict[tuple[str, int], tuple[AssumedWorkload, bytes]] = {}
+"""By method and id, with the workload itself, so that the id stays its own."""
+
+_ENCODED: Final = 65536
+
+
+def _assumed(method: str, workload: AssumedWorkload) -> bytes:
+    """Return the field of a request that holds one assumed workload; there may be hundreds, in every request."""
+    key = (method, id(workload))
+    known = _encoded.get(key)
+    if known is not None:
+        return known[1]
+    made = [pb.AssumedWorkload(namespace=workload.namespace, components=_components(workload.components))]
+    request: pb.MaxAvailableReplicasRequest | pb.MaxAvailableComponentSetsRequest
+    if method == MAX_AVAILABLE_REPLICAS:
+        request = pb.MaxAvailableReplicasRequest(assumed_workloads=made)
+    else:
+        request = pb.MaxAvailableComponentSetsRequest(assumed_workloads=made)
+    if len(_encoded) >= _ENCODED:
+        _encoded.clear()
+    _encoded[key] = (workload, request.SerializeToString(deterministic=True))
+    return _encoded[key][1]
 
 
 def _components(components: Sequence[Component]) -> list[pb.Component]:

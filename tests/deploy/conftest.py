@@ -1,0 +1,111 @@
+"""A Karmada control plane with an audit log of schedulers' requests, and a cluster that hosts it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import ControlPlane, RealMember, binaries
+from tests.controlplane.fleet import simulated_members
+from tests.controlplane.members import Member
+from tests.controlplane.ours import Scheduler
+from tests.controlplane.ours import start_scheduler as start
+from tests.deploy import programs, rootfs
+from tests.deploy.dockerfile import Image
+
+USERS = ["system:karmada:my-scheduler", *(f"system:karmada:without-{number}" for number in range(1, 20))]
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": USERS}, {"level": "None"}],
+}
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace"}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with four simulated members and no scheduler; it signs certificates on request."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        binaries.ensure(quiet=True)
+    folder = tmp_path_factory.mktemp("deploy")
+    policy = folder / "audit-policy.json"
+    policy.write_text(json.dumps(AUDIT_POLICY))
+    pki = folder / "run" / "pki"
+    flags = {
+        "kube-apiserver": [f"--audit-policy-file={policy}"],
+        # As Karmada's installers start it, besides what the harness needs.
+        "kube-controller-manager": [
+            "--controllers=namespace,garbagecollector,clusterrole-aggregation,csrapproving,csrcleaner,csrsigning",
+            f"--cluster-signing-cert-file={pki / 'ca.crt'}",
+            f"--cluster-signing-key-file={pki / 'ca.key'}",
+        ],
+    }
+    with ControlPlane(folder / "run", audit_log=True, extra_flags=flags) as plane:
+        plane.add(*simulated_members(4))
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def host(plane: ControlPlane) -> Iterator[Member]:
+    """The API server of the cluster that Karmada runs in; nothing is joined, and nothing runs Pods."""
+    member = Member(RealMember("host", reports_ready=False), plane._karmada.site)
+    member.start(plane.check)
+    labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    member.client.apply({**NAMESPACE, "metadata": {"name": "karmada-system", "labels": labels}})
+    for path in sorted(programs.monitoring_crds().glob("*_servicemonitors.yaml")) + sorted(
+        programs.monitoring_crds().glob("*_prometheusrules.yaml")
+    ):
+        plane.kubectl("create", "-f", str(path), kubeconfig=member.kubeconfig)
+    yield member
+    member.stop_loops()
+    member.kill()
+    member.close()
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """Our image, made by carrying out the Dockerfile in a clean Debian."""
+    try:
+        rootfs.base()
+    except rootfs.CannotBuildError as error:
+        pytest.skip(f"no root file system can be made here: {error}")
+    return rootfs.image(tmp_path_factory.mktemp("image") / "stages")
+
+
+@pytest.fixture
+def namespace(plane: ControlPlane) -> Iterator[str]:
+    """A namespace of the test's own in Karmada's API server."""
+    name = f"deploy-{next(_numbers)}"
+    plane.client.create({**NAMESPACE, "metadata": {"name": name}})
+    yield name
+    plane.client.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def start_scheduler(plane: ControlPlane) -> Iterator[Callable[..., Scheduler]]:
+    """Start schedulers of ours, which end with the test; see tests/controlplane/ours.py."""
+    running: list[Scheduler] = []
+
+    def start_one(name: str, kubeconfig: Path, *flags: str, wait_ready: bool = True) -> Scheduler:
+        return start(
+            plane,
+            *flags,
+            name=name,
+            kubeconfig=kubeconfig,
+            process_name=f"{name}-{next(_numbers)}",
+            wait_ready=wait_ready,
+            started=running.append,
+        )
+
+    yield start_one
+    for scheduler in running:
+        scheduler.process.stop()
+        plane.forget(scheduler.process)

@@ -1,0 +1,276 @@
+"""The chart's roles are what the scheduler needs: enough, and nothing more."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane import ControlPlane, Object
+from tests.controlplane.api import ApiError
+from tests.controlplane.ours import Scheduler
+from tests.deploy.chart import CHART, Values, helm, objects
+from tests.e2e.workload import DUPLICATED, DYNAMIC, WORK, Workload, condition, is_settled, named, placed
+
+pytestmark = pytest.mark.e2e
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+NOWHERE = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "there-is-none"}}}}
+StartScheduler = Callable[..., Scheduler]
+Permission = tuple[str, str, str]  # API group, resource/subresource, verb
+RULES: list[Object] = yaml.safe_load((CHART / "files" / "cluster-rules.yaml").read_text())
+
+
+def user_of(name: str) -> str:
+    return f"system:karmada:{name}"
+
+
+@pytest.fixture(scope="module")
+def identity(plane: ControlPlane) -> Path:
+    """A client certificate of no group, and the chart's side of the Karmada API server, installed by Helm."""
+    settings = ["--set=side=karmada", "--namespace=karmada-system"]
+    helm("install", "my-scheduler", str(CHART), *settings, kubeconfig=plane.kubeconfig)
+    return plane.kubeconfig_for(user_of("my-scheduler"))
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What one user requested."""
+
+    events: list[Any]
+
+    @property
+    def permissions(self) -> set[Permission]:
+        """What was asked for of resources."""
+        return {
+            (
+                reference.get("apiGroup", ""),
+                "/".join(filter(None, (reference["resource"], reference.get("subresource")))),
+                event["verb"],
+            )
+            for event in self.events
+            if "resource" in (reference := event.get("objectRef", {}))
+        }
+
+    @property
+    def paths(self) -> set[str]:
+        """What was asked for of other paths."""
+        return {event["requestURI"].partition("?")[0] for event in self.events if "objectRef" not in event}
+
+    @property
+    def refused(self) -> list[str]:
+        """The requests that were forbidden."""
+        return [
+            f"{event['verb']} {event['requestURI']}"
+            for event in self.events
+            if event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
+        ]
+
+
+def audit(plane: ControlPlane, user: str) -> Audit:
+    assert plane.audit_log is not None
+    lines = [line for line in plane.audit_log.read_text().splitlines() if f'"{user}"' in line]
+    return Audit([event for line in lines if (event := json.loads(line))["user"]["username"] == user])
+
+
+def granted(values: Values) -> set[Permission]:
+    """Everything that the chart's roles allow."""
+    return {
+        (group, resource, verb)
+        for document in objects(values, side="karmada")
+        for rule in document.get("rules", ())
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_needs_every_verb(
+    plane: ControlPlane, namespace: str, identity: Path, start_scheduler: StartScheduler
+) -> None:
+    scheduler = start_scheduler("my-scheduler", identity)
+    web = Workload(plane, namespace).create(named("sim-a1", "sim-a2", replicaScheduling=DYNAMIC), replicas=4)
+    assert sum(web.wait_settled(replicas=4).values()) == 4
+    web.wait_event_from("my-scheduler")
+    web.scale(6)
+    assert sum(web.wait_settled(replicas=6).values()) == 6
+    web.apply_policy(named("sim-b1", replicaScheduling=DUPLICATED))
+    web.wait_placed({"sim-b1": 6})
+    _the_same_refusal_twice(web)
+    with _cluster_scoped(plane, namespace) as path:
+        plane.wait_for(lambda: plane.client.get(path), "the ClusterResourceBinding", until=is_settled)
+        _someone_else_writes(plane, path, lambda: _asked_for(plane, "clusterresourcebindings", "get"))
+    _someone_else_writes(plane, web.binding_path, lambda: _asked_for(plane, "resourcebindings", "get"))
+    web.wait(is_settled, "settled in the end")
+
+    found = plane.wait_for(
+        lambda: audit(plane, user_of("my-scheduler")),
+        "every permission to be used",
+        until=lambda found: found.permissions >= granted({}),
+    )
+    assert found.permissions == granted({})
+    assert found.refused == []
+    # Discovery, which every authenticated user may read.
+    assert {path.split("/")[1] for path in found.paths} <= {"api", "apis", "version"}
+    assert "orbidden" not in scheduler.log
+
+
+def _asked_for(plane: ControlPlane, resource: str, verb: str) -> bool:
+    return ("work.karmada.io", resource, verb) in audit(plane, user_of("my-scheduler")).permissions
+
+
+def _the_same_refusal_twice(web: Workload) -> None:
+    """The second Event about the same thing is a patch of the first."""
+
+    def count(found: list[Object]) -> int:
+        return max((event["count"] for event in found), default=0)
+
+    for _ in range(2):
+        web.apply_policy(NOWHERE)
+        web.wait(lambda found: condition(found).get("reason") == "NoClusterFit", "to fit nowhere")
+        web.apply_policy(named("sim-b1", replicaScheduling=DUPLICATED))
+        web.wait(lambda found: placed(found) and is_settled(found), "to fit again")
+    web.plane.wait_for(
+        lambda: web.events("ScheduleBindingFailed"),
+        "the second refusal in an Event",
+        until=lambda found: count(found) > 1,
+    )
+
+
+@contextmanager
+def _cluster_scoped(plane: ControlPlane, name: str) -> Iterator[str]:
+    """A ClusterRole as a template with a policy; yields the path of its binding."""
+    client = plane.client
+    template = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    client.create(
+        {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "ClusterPropagationPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "schedulerName": "my-scheduler",
+                "resourceSelectors": [{**template, "name": name}],
+                "placement": named("sim-a1"),
+            },
+        }
+    )
+    client.create({**template, "metadata": {"name": name}, "rules": []})
+    try:
+        yield f"{WORK}/clusterresourcebindings/{name}-clusterrole"
+    finally:
+        client.delete(f"{RBAC}/clusterroles/{name}")
+        client.delete(f"/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies/{name}")
+
+
+def _someone_else_writes(plane: ControlPlane, path: str, until: Callable[[], bool]) -> None:
+    """Have a binding decided again and again while somebody else writes it, until that is seen."""
+    done = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not done.is_set():
+            number += 1
+            try:
+                plane.client.patch(path, {"metadata": {"annotations": {"example.com/count": str(number)}}})
+            except ApiError:
+                done.wait(0.1)
+
+    writers = [threading.Thread(target=write, daemon=True) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    targets = itertools.cycle(["sim-a1", "sim-a2", "sim-b1"])
+
+    def move() -> bool:
+        placement = {"clusterAffinity": {"clusterNames": [next(targets)]}}
+        plane.client.patch(path, {"spec": {"placement": placement}})
+        done.wait(0.3)
+        return until()
+
+    try:
+        plane.wait_for(move, f"a write of {path} to meet somebody else's")
+    finally:
+        done.set()
+        for writer in writers:
+            writer.join()
+
+
+@dataclass(frozen=True)
+class Without:
+    """One rule less, and what breaks."""
+
+    rule: str
+    breaks: Callable[[Workload, Scheduler], object]
+    log: str
+
+
+def _never_ready(_: Workload, scheduler: Scheduler) -> None:
+    assert scheduler.answers("/readyz") == 503
+
+
+def _nobody_leads(web: Workload, _: Scheduler) -> None:
+    assert not placed(web.binding())
+
+
+def _no_condition(web: Workload, _: Scheduler) -> None:
+    web.wait(placed, "to be placed")
+    assert not condition(web.binding())
+
+
+def _no_event(web: Workload, _: Scheduler) -> None:
+    web.wait(is_settled, "to be settled")
+    assert not web.events("ScheduleBindingSucceed")
+
+
+LOSSES = [
+    Without("resourcebindings", _never_ready, "cannot list resource"),
+    Without("resourcebindings/status", _no_condition, "cannot patch resource"),
+    Without("propagationpolicies", _never_ready, "cannot list resource"),
+    Without("clusters", _never_ready, "cannot list resource"),
+    Without("events", _no_event, "cannot create resource"),
+    Without("leases create", _nobody_leads, "cannot create resource"),
+    Without("leases get", _nobody_leads, "cannot get resource"),
+]
+
+
+def test_there_is_a_loss_for_every_rule() -> None:
+    rules = [rule["resources"][0] for rule in RULES]
+    rules += [
+        f"leases {rule['verbs'][0]}"
+        for document in objects(side="karmada")
+        if document["kind"] == "Role"
+        for rule in document["rules"]
+    ]
+    assert [loss.rule for loss in LOSSES] == rules
+
+
+@pytest.mark.parametrize("number", range(len(LOSSES)), ids=lambda number: LOSSES[number].rule)
+def test_without_any_one_of_the_rules_something_breaks_and_the_log_says_what(
+    number: int, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    loss = LOSSES[number]
+    name = f"without-{number + 1}"
+    left_out = 0
+    for document in objects({"schedulerName": name}, side="karmada", release=name):
+        kept = [rule for rule in document.get("rules", ()) if not _is_about(rule, loss.rule)]
+        left_out += len(document.get("rules", ())) - len(kept)
+        plane.client.apply({**document, "rules": kept} if "rules" in document else document)
+    assert left_out == 1
+    scheduler = start_scheduler(name, plane.kubeconfig_for(user_of(name)), wait_ready=False)
+    web = Workload(plane, namespace).create(named("sim-a1"), replicas=1, scheduler=name)
+    plane.wait_for(web.binding, "the binding")
+    plane.wait_for(lambda: loss.log in scheduler.log, f"{loss.log!r} in the log")
+    loss.breaks(web, scheduler)
+    assert audit(plane, user_of(name)).refused
+
+
+def _is_about(rule: Object, name: str) -> bool:
+    resource, _, verb = name.partition(" ")
+    return bool(rule["resources"][0] == resource and (not verb or rule["verbs"][0] == verb))

@@ -1,0 +1,78 @@
+"""Members whose estimators are real and whose nodes are few: room1 and room2.
+
+Each has an API server of its own that Karmada does not know, with nodes; on the control plane it is a simulated
+member whose summary is generous. So only its estimator knows how little fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.controlplane import ControlPlane, Node, Object, Process, RealMember, SimulatedMember
+from tests.controlplane.karmada import CLUSTERS
+
+NAMES = ("room1", "room2")
+NODES = {
+    "room1": (Node(cpu="8", memory="16Gi", labels={"disk": "ssd"}), Node(cpu="4", memory="8Gi")),
+    "room2": (Node(cpu="6", memory="64Gi"),),
+}
+ESTIMATOR_GATES = "--feature-gates=SchedulingOvercommitProtection=true"
+
+
+class Rooms:
+    """The two members with their estimators."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.estimators: dict[str, Process] = {}
+
+    def start_estimator(self, name: str) -> None:
+        """Start the estimator of one of them."""
+        self.estimators[name] = self.plane.start_estimator(
+            name, ESTIMATOR_GATES, kubeconfig=self.plane.members[name].kubeconfig
+        )
+
+    def stop_estimator(self, name: str) -> None:
+        """End it; its Service stays."""
+        process = self.estimators.pop(name)
+        process.kill()
+        self.plane.forget(process)
+
+    def run(self, room: str, name: str, *, cpu: str, node: str = "node-1") -> None:
+        """Have a Pod on a node, as a kubelet would run it."""
+        container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
+        spec: Object = {"nodeName": f"{room}-{node}", "containers": [container]}
+        self.plane.members[room].client.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": spec,
+            }
+        )
+
+    def clear(self) -> None:
+        """Remove all Pods at once."""
+        for name in NAMES:
+            client = self.plane.members[name].client
+            client.request("DELETE", "/api/v1/namespaces/default/pods", params={"gracePeriodSeconds": "0"})
+
+
+@contextmanager
+def rooms(plane: ControlPlane) -> Iterator[Rooms]:
+    """Have them while the block runs."""
+    for name in NAMES:
+        plane.start_aside(RealMember(name, nodes=NODES[name]))
+    fields: dict[str, Any] = {"labels": {"kind": "room"}, "cpu": "1000", "memory": "1000Gi", "pods": "1000"}
+    plane.add(*(SimulatedMember(name, **fields) for name in NAMES), agents=False)
+    made = Rooms(plane)
+    for name in NAMES:
+        made.start_estimator(name)
+    yield made
+    for name in NAMES:
+        plane.client.delete(f"{CLUSTERS}/{name}")
+        plane.client.delete(f"/api/v1/namespaces/karmada-system/services/karmada-scheduler-estimator-{name}")
+        if name in made.estimators:
+            made.stop_estimator(name)

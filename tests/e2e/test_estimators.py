@@ -1,0 +1,236 @@
+"""The real karmada-scheduler-estimator on real API servers with Node and Pod objects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.client.connection import connect
+from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
+from karmada_scheduler.estimator.accurate import PARTIAL, UPSTREAM, AccurateEstimator, FailurePolicy
+from karmada_scheduler.estimator.connections import Connections, Settings
+from karmada_scheduler.metrics import EstimatingObserver, Metrics
+from karmada_scheduler.testing import binding, cluster
+from tests.controlplane import ControlPlane
+from tests.e2e.rooms import NAMES, Rooms
+from tests.e2e.rooms import rooms as having_rooms
+
+ROOMS = [cluster(name).build() for name in NAMES]
+
+
+@pytest.fixture(scope="module")
+def all_rooms(controlplane: ControlPlane) -> Iterator[Rooms]:
+    with having_rooms(controlplane) as made:
+        yield made
+
+
+@pytest.fixture
+def rooms(all_rooms: Rooms) -> Iterator[Rooms]:
+    """Two small members without Pods, and their estimators."""
+    yield all_rooms
+    all_rooms.clear()
+    for name in NAMES:
+        if name not in all_rooms.estimators:
+            all_rooms.start_estimator(name)
+
+
+def settings(plane: ControlPlane, **changes: Any) -> Settings:
+    flags = dict(flag.removeprefix("--").split("=") for flag in plane.estimator_client_flags())
+    files = {
+        name: flags[f"scheduler-estimator-{name.replace('_', '-')}"]
+        for name in ("ca_file", "cert_file", "key_file")
+    }
+    return Settings(**{**files, **changes})
+
+
+class Client:
+    """Our client, as the scheduler would use it."""
+
+    def __init__(self, connections: Connections, policy: FailurePolicy) -> None:
+        self.connections = connections
+        self.estimator = AccurateEstimator(
+            connections,
+            timeout=10.0,
+            policy=policy,
+            answer_ttl=0.0,
+            observer=EstimatingObserver(Metrics()),
+            clock=time.monotonic,
+        )
+
+    async def replicas(
+        self,
+        requirements: ReplicaRequirements | None,
+        clusters: list[Cluster] = ROOMS,
+        assumed: dict[str, list[AssumedWorkload]] | None = None,
+    ) -> list[int]:
+        inquiry = self.estimator.inquiry(binding("web").build())
+        return await inquiry.max_available_replicas(clusters, requirements, assumed or {})
+
+    async def sets(self, *components: Component) -> list[int]:
+        inquiry = self.estimator.inquiry(binding("web").build())
+        return await inquiry.max_available_component_sets(ROOMS, components, "default", {})
+
+
+class Clients:
+    """Makes clients with other settings."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._made: list[tuple[Client, Any]] = []
+
+    async def make(self, policy: FailurePolicy = PARTIAL, **changes: Any) -> Client:
+        connection = await connect(kubeconfig=str(self._plane.kubeconfig), master="")
+
+        async def read(namespace: str, name: str) -> Any:
+            return await connection.request("GET", f"/api/v1/namespaces/{namespace}/services/{name}")
+
+        class Nobody:
+            def added(self) -> None: ...
+            def retried(self) -> None: ...
+            def taken(self, waited: float, /) -> None: ...
+            def finished(self, worked: float, /) -> None: ...
+
+        connections = Connections(
+            settings(self._plane, **changes), read, observer=Nobody(), clock=time.monotonic
+        )
+        client = Client(connections, policy)
+        self._made.append((client, connection))
+        for each in ROOMS:
+            connections.follow(None, each)
+        return client
+
+    async def close(self) -> None:
+        for client, connection in self._made:
+            await client.estimator.close()
+            await client.connections.close()
+            await connection.close()
+
+
+@pytest.fixture
+async def clients(controlplane: ControlPlane, rooms: Rooms) -> AsyncIterator[Clients]:
+    made = Clients(controlplane)
+    yield made
+    await made.close()
+
+
+def asks(node_claim: dict[str, Any] | None = None, **request: str) -> ReplicaRequirements:
+    return ReplicaRequirements(
+        {name: quantity.parse(amount) for name, amount in request.items()}, node_claim=node_claim
+    )
+
+
+def affinity(key: str, operator: str, *values: str) -> dict[str, Any]:
+    expression = {"key": key, "operator": operator, "values": list(values)}
+    return {"hardNodeAffinity": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
+async def test_estimators_count_what_fits_on_their_nodes(clients: Clients) -> None:
+    client = await clients.make(UPSTREAM)
+    assert await client.replicas(asks(cpu="1")) == [12, 6]
+    assert await client.replicas(asks(cpu="1500m", memory="2Gi")) == [7, 4]  # 5 + 2, 4
+    assert await client.replicas(asks(cpu="7")) == [1, 0]
+    assert await client.replicas(None) == [220, 110]
+
+
+async def test_what_a_pod_asks_of_its_node_arrives(clients: Clients) -> None:
+    client = await clients.make()
+    assert await client.replicas(asks({"nodeSelector": {"disk": "ssd"}}, cpu="1")) == [8, 0]
+    assert await client.replicas(asks(affinity("disk", "In", "ssd", "nvme"), cpu="1")) == [8, 0]
+    assert await client.replicas(asks(affinity("disk", "NotIn", "ssd"), cpu="1")) == [4, 6]
+
+
+async def test_what_a_pod_tolerates_arrives(clients: Clients, rooms: Rooms) -> None:
+    client = await clients.make()
+    path = "/api/v1/nodes/room2-node-1"
+    member = rooms.plane.members["room2"].client
+    member.patch(path, {"spec": {"taints": [{"key": "gpu", "value": "a", "effect": "NoSchedule"}]}})
+    try:
+        tolerations = [{"key": "gpu", "operator": "Equal", "value": "a", "effect": "NoSchedule"}]
+        await eventually(client, asks(cpu="1"), [12, 0])
+        assert await client.replicas(asks({"tolerations": tolerations}, cpu="1")) == [12, 6]
+        tolerations[0]["value"] = "b"
+        assert await client.replicas(asks({"tolerations": tolerations}, cpu="1")) == [12, 0]
+    finally:
+        member.patch(path, {"spec": {"taints": None}})
+    await eventually(client, asks(cpu="1"), [12, 6])
+
+
+async def test_pods_take_room(clients: Clients, rooms: Rooms) -> None:
+    client = await clients.make()
+    rooms.run("room1", "eats-5", cpu="5")
+    await eventually(client, asks(cpu="1"), [7, 6])
+    assert await client.replicas(asks(cpu="4")) == [1, 1]
+    rooms.clear()
+    await eventually(client, asks(cpu="1"), [12, 6])
+
+
+async def test_sets_of_components_are_counted_together(clients: Clients) -> None:
+    client = await clients.make()
+    manager, worker = Component("jm", 1, asks(cpu="1")), Component("tm", 2, asks(cpu="1500m"))
+    assert await client.sets(manager, worker) == [3, 1]
+    assert await client.sets(Component("tm", 1, asks(cpu="7"))) == [1, 0]
+
+
+async def test_assumed_workloads_take_room(clients: Clients) -> None:
+    client = await clients.make()
+    placed = AssumedWorkload("default", (Component("web", 3, asks(cpu="2")),))
+    assert await client.replicas(asks(cpu="1"), assumed={"room1": [placed]}) == [6, 6]
+    assert await client.replicas(asks(cpu="1"), assumed={"room1": [placed], "room2": [placed]}) == [6, 0]
+
+
+async def test_an_estimator_that_serves_another_cluster_is_a_failure(
+    clients: Clients, controlplane: ControlPlane
+) -> None:
+    service = "/api/v1/namespaces/karmada-system/services/karmada-scheduler-estimator-room"
+    ports = controlplane.client.get(f"{service}1")["spec"]["ports"]
+    controlplane.client.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "karmada-scheduler-estimator-elsewhere", "namespace": "karmada-system"},
+            "spec": {"type": "ExternalName", "externalName": "127.0.0.1", "ports": ports},
+        }
+    )
+    client, elsewhere = await clients.make(UPSTREAM), cluster("elsewhere").build()
+    client.connections.follow(None, elsewhere)
+    with pytest.raises(EstimationError, match="cluster name does not match, got: elsewhere, desire: room1"):
+        await client.replicas(asks(cpu="1"), [*ROOMS, elsewhere])
+    controlplane.client.delete(f"{service.removesuffix('room')}elsewhere")
+
+
+async def test_an_estimator_that_dies_and_comes_back(clients: Clients, rooms: Rooms) -> None:
+    strict, lenient = await clients.make(UPSTREAM), await clients.make(PARTIAL)
+    for client in (strict, lenient):
+        assert await client.replicas(asks(cpu="1")) == [12, 6]
+    rooms.stop_estimator("room2")
+    await eventually(lenient, asks(cpu="1"), [12, NO_OPINION])
+    with pytest.raises(EstimationError):
+        await strict.replicas(asks(cpu="1"))
+    rooms.start_estimator("room2")  # on another port: the Service tells
+    await eventually(lenient, asks(cpu="1"), [12, 6])
+    await eventually(strict, asks(cpu="1"), [12, 6])
+
+
+async def test_without_verification_it_works_too(clients: Clients) -> None:
+    client = await clients.make(ca_file="", skip_verify=True)
+    assert await client.replicas(asks(cpu="1")) == [12, 6]
+
+
+async def eventually(client: Client, requirements: ReplicaRequirements, expected: list[int]) -> None:
+    """Ask until the answer is as expected: estimators see Nodes and Pods by watches of their own."""
+    last: object = None
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            last = await client.replicas(requirements)
+        except EstimationError as error:
+            last = error
+        if last == expected:
+            return
+    raise AssertionError(f"expected {expected}, last seen {last}")
