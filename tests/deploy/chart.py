@@ -58,12 +58,14 @@ class HelmError(RuntimeError):
 
 def helm(*arguments: str, stdin: str = "", kubeconfig: Path | None = None) -> str:
     """Run Helm and return what it prints. It reads no configuration of the user."""
-    nowhere = Path("/nonexistent")
+    home = programs.helm().parent / "home"
+    nowhere = home / "nothing"
     environment = {
         "PATH": "/usr/bin:/bin",
         "KUBECONFIG": str(kubeconfig or nowhere),
         **{f"HELM_{name}_HOME": str(nowhere / name) for name in ("CONFIG", "DATA")},
-        "HELM_CACHE_HOME": "/tmp/helm-cache",
+        "HELM_CACHE_HOME": str(home / "cache"),
+        "HOME": str(home),
     }
     answer = subprocess.run(
         [programs.helm(), *arguments],

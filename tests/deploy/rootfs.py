@@ -33,6 +33,7 @@ PACKAGES: Final = (
 SUITE: Final = "bookworm"
 BASE: Final = "python:3.11-slim-bookworm"
 OURS: Final = "karmada-pyscheduler:0.1.0"
+ENTRYPOINT: Final = "/opt/karmada-pyscheduler/bin/karmada-pyscheduler"
 
 
 class CannotBuildError(RuntimeError):

@@ -1,0 +1,63 @@
+"""What the Makefile calls: python -m tests.deploy manifests | lint | package | rootfs."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from . import chart, manifests, programs, rootfs
+from .dockerfile import DockerfileError
+
+
+def _manifests(_: argparse.Namespace) -> None:
+    for path in manifests.write():
+        print(f"{path.relative_to(chart.ROOT)} is new")
+
+
+def _package(_: argparse.Namespace) -> None:
+    print(chart.helm("lint", "--strict", str(chart.CHART)), end="")
+    print(chart.helm("package", str(chart.CHART), f"--destination={chart.ROOT / 'dist'}"), end="")
+
+
+def _rootfs(arguments: argparse.Namespace) -> None:
+    folder: Path = arguments.folder
+    if folder.exists():
+        raise SystemExit(f"{folder} is there already: remove it, or name another with --folder")
+    started = time.monotonic()
+    base = rootfs.base()
+    image = rootfs.image(folder / "stages", quiet=False)
+    whole, below = rootfs.size(image.root), rootfs.size(base.root)
+    image.root.rename(folder / "root")
+    shutil.rmtree(folder / "stages")
+    seconds = time.monotonic() - started
+    print(
+        f"\n{folder / 'root'}: {whole / 1e6:.0f} MB, {(whole - below) / 1e6:.0f} MB of them ours; {seconds:.0f} s"
+    )
+    print(f"Try it: sudo chroot --userspec={image.user} {folder / 'root'} {rootfs.ENTRYPOINT} --help")
+
+
+def main() -> int:
+    """Run one command; a mistake is told in words, not by a traceback."""
+    parser = argparse.ArgumentParser(prog="python -m tests.deploy")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("manifests", help="render the chart into manifests/").set_defaults(do=_manifests)
+    commands.add_parser("package", help="lint the chart and pack it into dist/").set_defaults(do=_package)
+    command = commands.add_parser(
+        "rootfs", help="carry out the Dockerfile without a container engine, as root"
+    )
+    command.add_argument("--folder", type=Path, default=chart.ROOT / "dist" / "image", help="(dist/image)")
+    command.set_defaults(do=_rootfs)
+    arguments = parser.parse_args()
+    try:
+        arguments.do(arguments)
+    except (chart.HelmError, programs.BuildError, rootfs.CannotBuildError, DockerfileError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
