@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.fuzz_loop.run import game
 
-SEED, STEPS = 5, 40
+SEED, STEPS = 7, 30
+OUTCOMES = {"Success", "NoClusterFit", "Unschedulable", "SchedulerError"}
 
 
 def test_both_schedulers_react_alike_to_the_same_random_changes(tmp_path: Path) -> None:
@@ -17,3 +18,4 @@ def test_both_schedulers_react_alike_to_the_same_random_changes(tmp_path: Path) 
     )
     assert report.steps.total() > STEPS
     assert len(report.steps) > 15, "the game has become monotonous"
+    assert report.outcomes.keys() >= OUTCOMES, "look for a seed with which attempts end in every way"
