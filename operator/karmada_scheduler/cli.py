@@ -55,7 +55,7 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     arguments = parser.parse_args(given)
     if arguments.command == "plugins":
         return listing.run(arguments, plugins)
-    return simulate.run(arguments)
+    return simulate.run(arguments, plugins)
 
 
 def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:

@@ -183,6 +183,8 @@ def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixtu
         bindings="/nowhere/bindings.yaml",
         output="table",
         plugins=None,
+        config=None,
+        plugin_dir=None,
         feature_gates=[],
         enable_empty_workload_propagation="false",
     )
@@ -225,6 +227,62 @@ def test_plugins_are_chosen_as_upstream_chooses_them(
 
 def test_a_disabled_plugin_is_told(run: Run) -> None:
     assert run(FLEET, [WEB], "--plugins=*,-TaintToleration").err.startswith('"TaintToleration" is disabled\n')
+
+
+PROFILES = """
+apiVersion: pyscheduler.karmada.io/v1alpha1
+kind: KarmadaSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+  - schedulerName: picky
+    plugins:
+      multiPoint: {enabled: [{name: OnlyTwo}]}
+"""
+ONLY_TWO = """
+import asyncio
+
+from karmada_scheduler.framework import SUCCESS, FilterContext, PreFilterContext, Result
+
+
+class OnlyTwo:
+    name = "OnlyTwo"
+
+    async def pre_filter(self, context: PreFilterContext) -> Result:
+        await asyncio.sleep(0)
+        return SUCCESS
+
+    def filter(self, context: FilterContext) -> Result:
+        return SUCCESS if context.cluster.name == "m2" else Result.unschedulable("cluster(s) are not m2")
+"""
+
+
+def test_each_binding_is_decided_by_the_plugins_of_its_profile(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "profiles.yaml").write_text(PROFILES)
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "only_two.py").write_text(ONLY_TWO)
+    ran = run(
+        FLEET,
+        [
+            binding("any").replicas(1).duplicated(),
+            binding("picky").scheduler("picky").replicas(1).duplicated(),
+            binding("foreign").scheduler("volcano").replicas(1).duplicated().on(m3=1),
+        ],
+        f"--config={tmp_path / 'profiles.yaml'}",
+        f"--plugin-dir={plugins}",
+    )
+    assert ran.clusters == {
+        "any-deployment": {"m1": 1, "m2": 1},
+        "picky-deployment": {"m2": 1},
+        "foreign-deployment": {"m3": 1},
+    }
+
+
+def test_a_mistake_in_the_configuration_is_told_and_nothing_is_decided(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "profiles.yaml").write_text(PROFILES)
+    ran = run(FLEET, [WEB], f"--config={tmp_path / 'profiles.yaml'}")
+    assert ran.status == 2
+    assert 'profiles[1].plugins.multiPoint.enabled[0].name: no plugin named "OnlyTwo"' in ran.err
 
 
 @pytest.mark.parametrize(
@@ -339,4 +397,4 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def simulate_defaults() -> dict[str, Any]:
     from karmada_scheduler.testing import framework, gates
 
-    return {"framework": framework(), "gates": gates()}
+    return {"framework_of": lambda _: framework(), "gates": gates()}

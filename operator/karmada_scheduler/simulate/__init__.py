@@ -2,21 +2,31 @@
 
 Reads what ``kubectl get -o yaml`` (or ``-o json``) writes and prints where each binding would settle. The
 bindings are decided in the order of the file, each on the clusters as they are in theirs; where a feature
-gate makes bindings depend on each other, a later one sees what was decided for the earlier ones.
+gate makes bindings depend on each other, a later one sees what was decided for the earlier ones. Plugins
+decide as they would in the scheduler; what comes after a decision (Reserve to PostBind) is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config import features
-from karmada_scheduler.framework import Framework
+from karmada_scheduler.config.mistakes import ConfigError
+from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.framework import DetachedHandle, Framework, Snapshot
+from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_cluster, read
 from karmada_scheduler.simulate.forecast import Placed, simulate
 from karmada_scheduler.simulate.output import WRITERS, with_progress
+from karmada_scheduler.sources import PluginDirectory, PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
 
 __all__ = ["Contents", "Placed", "Problem", "add_parser", "read", "run", "simulate"]
@@ -47,6 +57,8 @@ def add_parser(subparsers: Any) -> None:
         metavar="LIST",
         help="plugins to enable: *, *,-Name, Name,Other (default *)",
     )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
+    parser.add_argument("--plugin-dir", type=Path, metavar="DIR", help="directory of plugin files")
     parser.add_argument(
         "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
     )
@@ -60,19 +72,26 @@ def add_parser(subparsers: Any) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the command; return its exit status."""
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of one's own main.
+    """
     try:
         gates = features.parse(arguments.feature_gates)
     except ValueError as mistake:
         _tell(f"--feature-gates: {mistake}")
         return BAD_INPUT
-    selection = in_tree(gates).select(_tokens(arguments.plugins))
-    for message in selection.messages:
-        if message.warning:
-            _tell(message.text)
     clusters = read(arguments.clusters, as_cluster)
     bindings = read(arguments.bindings, as_binding)
+    try:
+        frameworks = _frameworks(arguments, gates, own, clusters.objects, bindings.objects)
+    except ConfigError as unusable:
+        for each in unusable.mistakes:
+            _tell(f"Error: {each}")
+        return BAD_INPUT
     for problem in (*clusters.problems, *bindings.problems):
         _tell(str(problem))
     settled = list(
@@ -80,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
             simulate(
                 bindings.objects,
                 clusters.objects,
-                framework=Framework.build(selection.registry),
+                framework_of=frameworks,
                 gates=gates,
                 empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
             ),
@@ -97,6 +116,40 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         return BAD_INPUT
     return SOME_NOT_PLACED if homeless else ALL_PLACED
+
+
+def _frameworks(
+    arguments: argparse.Namespace,
+    gates: features.FeatureGates,
+    own: Sequence[Registration],
+    clusters: Sequence[Cluster],
+    bindings: Sequence[Binding],
+) -> Callable[[Binding], Framework | None]:
+    """Return what gives each binding its plugins; without a file all bindings have the same.
+
+    Raises:
+        ConfigError: The file or a plugin cannot be used.
+    """
+    configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
+    if configuration.extenders:
+        _tell("extenders are not asked, as if there were none")
+    snapshot = Snapshot.of(clusters)
+    setup = PluginSetup(
+        in_tree(gates),
+        handle_for=lambda name: DetachedHandle(name, lambda: snapshot, bindings, time.time),
+        own=own,
+        directory=PluginDirectory(arguments.plugin_dir) if arguments.plugin_dir else None,
+        tokens=_tokens(arguments.plugins),
+        configuration=configuration,
+    )
+    by_name = {name: Framework(lineup) for name, lineup in setup.start().by_name.items()}
+    for message in setup.messages:
+        if message.warning:
+            _tell(message.text)
+    if not configuration.profiles:
+        [only] = by_name.values()
+        return lambda _: only
+    return lambda binding: by_name.get(binding.spec.scheduler_name or DEFAULT_SCHEDULER_NAME)
 
 
 def _tokens(lists: Sequence[str] | None) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,7 +60,7 @@ def simulate(
     bindings: Iterable[Binding],
     clusters: Iterable[Cluster],
     *,
-    framework: Framework,
+    framework_of: Callable[[Binding], Framework | None],
     gates: FeatureGates,
     empty_workload_propagation: bool = False,
 ) -> Iterator[Placed]:
@@ -68,7 +69,7 @@ def simulate(
     Args:
         bindings: In the order in which they are decided.
         clusters: As they are; what is decided does not change their status.
-        framework: The plugins.
+        framework_of: The plugins of a binding's profile; None for one that another scheduler decides.
         gates: Feature gates.
         empty_workload_propagation: Whether selected clusters without replicas become targets, too.
     """
@@ -86,21 +87,21 @@ def simulate(
             and not binding.spec.scheduling_suspended
         ):
             verdict = classify(binding, terminating=terminating, gates=gates).type
-        if verdict is ScheduleType.AVOID:
+        framework = framework_of(binding)
+        if verdict is ScheduleType.AVOID or framework is None:
             yield _left_alone(binding)
             continue
-        decision = at_once(
-            decide(
-                binding,
-                snapshot,
-                framework=framework,
-                estimators=estimators,
-                gates=gates,
-                empty_workload_propagation=empty_workload_propagation,
-                assumed=assumed,
-                peers=peers if gates.enabled("WorkloadAffinity") else None,
-            )
+        deciding = decide(
+            binding,
+            snapshot,
+            framework=framework,
+            estimators=estimators,
+            gates=gates,
+            empty_workload_propagation=empty_workload_propagation,
+            assumed=assumed,
+            peers=peers if gates.enabled("WorkloadAffinity") else None,
         )
+        decision = asyncio.run(deciding) if framework.talks else at_once(deciding)
         if decision.targets is not None:
             if decision.targets and gates.enabled("SchedulingOvercommitProtection"):
                 assumed = with_footprint(assumed, binding, decision.targets)
