@@ -8,10 +8,11 @@ Source: karmada v1.18.2 pkg/scheduler/metrics/metrics.go and pkg/version/prometh
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from itertools import accumulate
+from typing import Any, Final, Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -22,8 +23,12 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from karmada_scheduler import __version__
+from karmada_scheduler.durations import Durations
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _SUBSYSTEM: Final = "karmada_scheduler"
@@ -87,20 +92,28 @@ class Metrics:
         self.queue_incoming = counter(
             "queue_incoming_bindings", "Number of bindings added to scheduling queues by event type", "event"
         )
-        self.extension_point_duration = histogram(
-            "framework_extension_point_duration_seconds",
-            "Latency for running all plugins of a specific extension point.",
-            _exponential(0.0001, 2, 12),
-            "extension_point",
-            "result",
+        self.extension_point_duration: Durations[tuple[str, Labelled]] = Durations(
+            _exponential(0.0001, 2, 12)
         )
-        self.plugin_duration = histogram(
-            "plugin_execution_duration_seconds",
-            "Duration for running a plugin at a specific extension point.",
-            _exponential(0.00001, 1.5, 20),
-            "plugin",
-            "extension_point",
-            "result",
+        self.plugin_duration: Durations[tuple[str, str, Labelled]] = Durations(_exponential(0.00001, 1.5, 20))
+        self.registry.register(
+            _DurationsCollector(
+                self.extension_point_duration,
+                "framework_extension_point_duration_seconds",
+                "Latency for running all plugins of a specific extension point.",
+                "extension_point",
+                "result",
+            )
+        )
+        self.registry.register(
+            _DurationsCollector(
+                self.plugin_duration,
+                "plugin_execution_duration_seconds",
+                "Duration for running a plugin at a specific extension point.",
+                "plugin",
+                "extension_point",
+                "result",
+            )
         )
         self.classified = counter(
             "classified_bindings",
@@ -198,6 +211,24 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+class _DurationsCollector(Collector):
+    """Exposes what ``Durations`` counted; the last part of each key is a verdict."""
+
+    def __init__(self, durations: Durations[Any], name: str, text: str, *labels: str) -> None:
+        self._durations = durations
+        self._family = partial(HistogramMetricFamily, f"{_SUBSYSTEM}_{name}", text, labels=labels)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return one family."""
+        family = self._family()
+        bounds = [*map(floatToGoString, self._durations.bounds), "+Inf"]
+        for key, counts, seconds in self._durations.items():
+            *labels, verdict = key
+            buckets = list(zip(bounds, accumulate(counts), strict=True))
+            family.add_metric([*labels, verdict.value], buckets, seconds)
+        return [family]
 
 
 class WorkqueueMetrics:
@@ -337,33 +368,21 @@ def _entry(sizes: Callable[[], dict[str, int]], name: str) -> int:
 
 
 class AlgorithmObserver:
-    """Feeds upstream's three histograms of the algorithm; conforms to ``framework.runtime.Observer``.
-
-    Called once per plugin and cluster, so the children of the histograms are looked up once only.
-    """
+    """Feeds upstream's three histograms of the algorithm; conforms to ``framework.guard.Observer``."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Observe into the metrics of one process."""
         self._metrics = metrics
-        self._observe_by_labels: dict[tuple[object, ...], Callable[[float], None]] = {}
+        self._points = metrics.extension_point_duration
+        self._plugins = metrics.plugin_duration
 
     def extension_point(self, point: str, code: Labelled, seconds: float, /) -> None:
         """All plugins of a point ran."""
-        key = (point, code)
-        observe = self._observe_by_labels.get(key)
-        if observe is None:
-            child = self._metrics.extension_point_duration.labels(point, code.value)
-            observe = self._observe_by_labels[key] = child.observe
-        observe(seconds)
+        self._points.observe((point, code), seconds)
 
     def plugin(self, plugin: str, point: str, code: Labelled, seconds: float, /) -> None:
         """One plugin ran."""
-        key = (plugin, point, code)
-        observe = self._observe_by_labels.get(key)
-        if observe is None:
-            child = self._metrics.plugin_duration.labels(plugin, point, code.value)
-            observe = self._observe_by_labels[key] = child.observe
-        observe(seconds)
+        self._plugins.observe((plugin, point, code), seconds)
 
     def step(self, step: str, seconds: float, /) -> None:
         """One step of the algorithm ended."""

@@ -29,6 +29,8 @@ class Code(Enum):
     PENDING = "Pending"
     """No, until something that the plugin waits for has happened; counts as a refusal."""
 
+    __hash__ = object.__hash__  # a member is one object; Enum's own hash is a Python call per observation
+
 
 _REFUSALS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
