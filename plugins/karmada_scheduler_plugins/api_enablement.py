@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
-from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from karmada_scheduler.framework import SUCCESS, Cycle, FilterContext, Result
 
 _NOT_SERVED: Final = Result.unschedulable("cluster(s) did not have the API resource")
 
@@ -17,6 +18,11 @@ class APIEnablement:
     """
 
     name = "APIEnablement"
+
+    def filter_key(self, cycle: Cycle, /) -> Hashable:
+        """Depends on the kind of the resource."""
+        resource = cycle.binding.spec.resource
+        return resource.api_version, resource.kind
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster whose API list lacks the resource's group version and kind."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
-from karmada_scheduler.framework import SUCCESS, FilterContext, Result, ScoreContext
+from karmada_scheduler.framework import SUCCESS, Cycle, FilterContext, Result, ScoreContext
 
 _NO_MATCH: Final = Result.unschedulable("cluster(s) did not match the placement cluster affinity constraint")
 
@@ -18,12 +19,20 @@ class ClusterAffinity:
 
     name = "ClusterAffinity"
 
+    def filter_key(self, cycle: Cycle, /) -> Hashable:
+        """Depends on the affinities in force."""
+        return cycle.placement, cycle.affinity_name, cycle.binding.spec.is_workload
+
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that no affinity matches; where there is none, all pass."""
         affinities = context.cycle.affinities
         if not affinities or any(affinity.matches(context.cluster) for affinity in affinities):
             return SUCCESS
         return _NO_MATCH
+
+    def score_key(self, cycle: Cycle, /) -> Hashable:  # noqa: ARG002
+        """Depends on nothing."""
+        return ()
 
     def score(self, context: ScoreContext, /) -> int:  # noqa: ARG002
         """Rate all clusters alike."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
-from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from karmada_scheduler.framework import SUCCESS, Cycle, FilterContext, Result
 
 _EVICTED: Final = Result.unschedulable("cluster(s) is in the process of eviction")
 
@@ -13,6 +14,10 @@ class ClusterEviction:
     """Filter by the binding's graceful eviction tasks."""
 
     name = "ClusterEviction"
+
+    def filter_key(self, cycle: Cycle, /) -> Hashable:  # noqa: ARG002
+        """Depends on nothing: only clusters that it is being moved off are refused."""
+        return ()
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster as long as the binding has an eviction task for it."""

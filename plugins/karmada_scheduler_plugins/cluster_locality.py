@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.framework import MAX_CLUSTER_SCORE, MIN_CLUSTER_SCORE, ScoreContext
+from collections.abc import Hashable
+
+from karmada_scheduler.framework import MAX_CLUSTER_SCORE, MIN_CLUSTER_SCORE, Cycle, ScoreContext
 
 
 class ClusterLocality:
     """Score present targets highest, whatever their replicas, and all others lowest."""
 
     name = "ClusterLocality"
+
+    def score_key(self, cycle: Cycle, /) -> Hashable:  # noqa: ARG002
+        """Depends on nothing: all clusters that the binding is not on score the same."""
+        return ()
 
     def score(self, context: ScoreContext, /) -> int:
         """Rate one cluster: 100 if the binding is on it, 0 if not."""

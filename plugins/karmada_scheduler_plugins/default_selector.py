@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from karmada_scheduler.core.select_clusters import select_clusters
 from karmada_scheduler.framework import Candidate, SelectContext
 
@@ -12,7 +14,7 @@ class DefaultSelector:
     name = "DefaultSelector"
     unchecked = True
 
-    def select(self, context: SelectContext, /) -> list[Candidate]:
+    def select(self, context: SelectContext, /) -> Sequence[Candidate]:
         """Return the clusters that satisfy the constraints best, in the order of preference."""
         cycle = context.cycle
         return select_clusters(

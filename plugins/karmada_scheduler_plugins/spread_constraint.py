@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from karmada_scheduler.api.placement import SPREAD_BY_PROVIDER, SPREAD_BY_REGION, SPREAD_BY_ZONE
-from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from karmada_scheduler.framework import SUCCESS, Cycle, FilterContext, Result
 
 _NO_PROVIDER: Final = Result.unschedulable("cluster(s) did not have provider property")
 _NO_REGION: Final = Result.unschedulable("cluster(s) did not have region property")
@@ -16,6 +17,10 @@ class SpreadConstraint:
     """Filter by provider, region and zones, each only if a constraint spreads by it."""
 
     name = "SpreadConstraint"
+
+    def filter_key(self, cycle: Cycle, /) -> Hashable:
+        """Depends on the placement."""
+        return cycle.placement
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster for the first constraint whose property it does not have."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from collections.abc import Hashable
+
+from karmada_scheduler.framework import SUCCESS, Cycle, FilterContext, Result
 
 
 class TaintToleration:
@@ -13,6 +15,10 @@ class TaintToleration:
     """
 
     name = "TaintToleration"
+
+    def filter_key(self, cycle: Cycle, /) -> Hashable:
+        """Depends on the placement."""
+        return cycle.placement
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster for its first taint that is not tolerated."""

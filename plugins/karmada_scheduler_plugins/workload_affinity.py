@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.framework import FilterContext, Result
+from karmada_scheduler.framework import Cycle, FilterContext, Result
 from karmada_scheduler_plugins._workload_groups import judge_by_peers
 
 _NOT_THERE: Final = Result.unschedulable(
@@ -20,6 +21,10 @@ class WorkloadAffinity:
     """
 
     name = "WorkloadAffinity"
+
+    def filter_key(self, cycle: Cycle, /) -> Hashable:
+        """Depends on nothing without a group, and on other bindings with one."""
+        return None if _group(cycle.binding) else ()
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that a scheduled peer is not on."""

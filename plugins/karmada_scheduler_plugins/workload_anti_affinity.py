@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.framework import FilterContext, Result
+from karmada_scheduler.framework import Cycle, FilterContext, Result
 from karmada_scheduler_plugins._workload_groups import judge_by_peers
 
 _TAKEN: Final = Result.unschedulable("cluster already has workload with the same anti-affinity group")
@@ -18,6 +19,10 @@ class WorkloadAntiAffinity:
     """
 
     name = "WorkloadAntiAffinity"
+
+    def filter_key(self, cycle: Cycle, /) -> Hashable:
+        """Depends on nothing without a group, and on other bindings with one."""
+        return None if _group(cycle.binding) else ()
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that a peer is on."""

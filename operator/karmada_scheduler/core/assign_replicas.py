@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
@@ -18,6 +19,7 @@ from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Place
 from karmada_scheduler.api.quantity import wrap32, wrap64
 from karmada_scheduler.core import webster
 from karmada_scheduler.core.go_sort import sort_descending
+from karmada_scheduler.core.ranking import Ranked
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
 
@@ -143,8 +145,10 @@ def _apportion(replicas: int, weights: Sequence[tuple[str, int]], uid: str) -> T
 
 def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool, aggregated: bool) -> Targets:
     """Divide by the room of the clusters: add, remove, keep, or divide anew."""
-    names = {candidate.name for candidate in candidates}
-    scheduled = [target for target in spec.clusters if target.name in names]
+    scheduled: Sequence[TargetCluster] = ()
+    if spec.clusters:
+        names = {candidate.name for candidate in candidates}
+        scheduled = [target for target in spec.clusters if target.name in names]
     if fresh:
         return _fresh(spec, candidates, scheduled, aggregated=aggregated)
     assigned = wrap32(sum(target.replicas for target in scheduled))
@@ -153,14 +157,27 @@ def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool,
         # By what each holds now, so that everybody gives back in proportion and nobody gains.
         held = sort_descending(scheduled, lambda target: target.replicas)
         return _divide(spec.replicas, held, (), uid, aggregated=aggregated, step="failed to scale down")
+    if assigned < spec.replicas and not aggregated and not scheduled and isinstance(candidates, Ranked):
+        return _divide_over_all(spec.replicas, candidates, uid)
     if assigned < spec.replicas:
-        room = sort_descending(
-            [TargetCluster(each.name, each.allocatable) for each in candidates],
-            lambda target: target.replicas,
-        )
+        room = (candidates if isinstance(candidates, Ranked) else Ranked(candidates)).by_room
         missing = spec.replicas - assigned
         return _divide(missing, room, scheduled, uid, aggregated=aggregated, step="failed to scale up")
-    return scheduled
+    return list(scheduled)
+
+
+def _divide_over_all(replicas: int, candidates: Ranked, uid: str) -> Targets:
+    """Do what ``_divide`` does for a binding that has nothing yet, with what is prepared for all such."""
+    ballot = candidates.ballot
+    total = wrap32(ballot.total)
+    if total < replicas:
+        text = f"Clusters available replicas {total} are not enough to schedule."
+        raise UnschedulableError(text).within("failed to scale up")
+    if not wrap64(ballot.total):
+        return []
+    descending = webster.prefers_descending_names(uid)
+    seats = ballot.allocate(replicas, descending_names=descending)
+    return [TargetCluster(name, count) for name, count in seats.items()]
 
 
 def _fresh(
@@ -209,14 +226,15 @@ def _divide(
 
 
 def _fewest(replicas: int, room: Sequence[TargetCluster], in_use: set[str]) -> Targets:
-    ordered = [target for target in room if target.name in in_use]
-    ordered += [target for target in room if target.name not in in_use]
+    first = [target for target in room if target.name in in_use] if in_use else []
+    chosen: Targets = []
     total = 0
-    for index, target in enumerate(ordered):
+    for target in chain(first, (target for target in room if target.name not in in_use)):
+        chosen.append(target)
         total = wrap32(total + target.replicas)
         if total >= replicas:
-            return ordered[: index + 1]
-    return ordered
+            break
+    return chosen
 
 
 def _merged(scheduled: Sequence[TargetCluster], seats: Targets) -> Targets:

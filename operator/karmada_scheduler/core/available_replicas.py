@@ -93,8 +93,31 @@ async def available_replicas(
 
     Source: karmada v1.18.2 pkg/scheduler/core/util.go calAvailableReplicas.
     """
+    least = await least_answers(spec, clusters, estimators=estimators, gates=gates, assumed=assumed)
+    if not counts(spec):
+        return least
+    return [spec.replicas if known == MAX_INT32 else known for known in least]
+
+
+def counts(spec: BindingSpec) -> bool:
+    """Tell whether there is anything to find room for."""
+    return spec.replicas != 0 or bool(spec.components)
+
+
+async def least_answers(
+    spec: BindingSpec,
+    clusters: Sequence[Cluster],
+    *,
+    estimators: Sequence[ReplicaEstimator],
+    gates: FeatureGates,
+    assumed: Assumed,
+) -> list[int]:
+    """Return the least that any estimator says of each cluster, in the given order; MAX_INT32: nobody says less.
+
+    It depends on nothing of the binding but what a replica asks for.
+    """
     least = [MAX_INT32] * len(clusters)
-    if spec.replicas == 0 and not spec.components:
+    if not counts(spec):
         return least
     if not gates.enabled("SchedulingOvercommitProtection"):
         assumed = {}
@@ -113,4 +136,4 @@ async def available_replicas(
             answer if answer != NO_OPINION and answer < known else known
             for known, answer in zip(least, answers, strict=True)
         ]
-    return [spec.replicas if known == MAX_INT32 else known for known in least]
+    return least

@@ -18,6 +18,7 @@ from karmada_scheduler.api.placement import (
     SpreadConstraint,
 )
 from karmada_scheduler.api.quantity import wrap64
+from karmada_scheduler.core.ranking import Ranked, place_of
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 
 _WEIGHT_UNIT: Final = 1000
@@ -30,12 +31,12 @@ class Region:
 
     name: str
     score: int
-    candidates: tuple[Candidate, ...]
+    candidates: Sequence[Candidate]
 
 
-def preferred_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+def preferred_first(candidates: Iterable[Candidate]) -> Ranked:
     """Order candidates: preferred affinities, then scores, then room, then names."""
-    return sorted(candidates, key=lambda each: (each.tier, -each.score, -each.available, each.cluster.name))
+    return Ranked(sorted(candidates, key=place_of))
 
 
 def tier_of(cycle: Cycle, cluster: Cluster) -> int:
@@ -67,12 +68,9 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
         replicas: How many the binding asks for.
         ordered: Candidates in the order of preference; those without region belong to none.
     """
-    members: dict[str, list[Candidate]] = {}
-    for candidate in ordered:
-        if candidate.cluster.region:
-            members.setdefault(candidate.cluster.region, []).append(candidate)
+    members = (ordered if isinstance(ordered, Ranked) else Ranked(ordered)).by_region
     return [
-        Region(name, _region_score(placement, replicas, members[name]), tuple(members[name]))
+        Region(name, _region_score(placement, replicas, members[name]), members[name])
         for name in sorted(members)
     ]
 

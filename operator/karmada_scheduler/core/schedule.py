@@ -12,10 +12,11 @@ scheduleResourceBindingWithClusterAffinities.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import cached_property
+from typing import Final, cast
 
 from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
@@ -23,20 +24,25 @@ from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.assign_replicas import attach_empty
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import (
     Assumed,
     ReplicaEstimator,
     available_replicas,
+    counts,
     counts_component_sets,
+    least_answers,
     with_footprint,
 )
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed, placement_of
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
+from karmada_scheduler.core.ranking import Ranking
 from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
 from karmada_scheduler.framework.deciding import AssignContext, SelectContext
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, PluginError, SchedulingError
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
+from karmada_scheduler.framework.memo import Verdicts
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -57,6 +63,11 @@ class _Recipe:
     assumed: Assumed
     peers: Peers | None
     in_flight: Sequence[Binding]
+
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Whether room is asked for over the network, where it may change at any time."""
+        return any(getattr(estimator, "talks", False) for estimator in self.estimators)
 
 
 async def decide(
@@ -88,9 +99,8 @@ async def decide(
         in_flight: Bindings that are decided and may not be written yet, with the clusters they will have.
     """
     recipe = _Recipe(
-        snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers, in_flight
+        snapshot, framework, tuple(estimators), gates, empty_workload_propagation, assumed, peers, in_flight
     )
-    terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
     decisions = [await _decide_once(binding, recipe)]
     standings = [_standing(binding, assumed)]
     before = binding.spec.clusters
@@ -104,7 +114,7 @@ async def decide(
         if (standing := _standing(binding, recipe.assumed)) in standings:
             return _at_rest(decisions[standings.index(standing) :], before)
         standings.append(standing)
-        if classify(binding, terminating=terminating, gates=gates).type is ScheduleType.AVOID:
+        if classify(binding, terminating=snapshot.terminating, gates=gates).type is ScheduleType.AVOID:
             break
         decisions.append(_one_after_the_other(decision, await _decide_once(binding, recipe)))
     return decisions[-1]
@@ -236,18 +246,19 @@ async def _run(cycle: Cycle, recipe: _Recipe) -> Attempt:
     framework, attempt = recipe.framework, Attempt(cycle.affinity_name, cycle)
     try:
         with _step("Filter", framework):
-            feasible, diagnosis = await _find(cycle, recipe)
-            attempt = replace(attempt, diagnosis=diagnosis)
-            if not feasible:
+            found = await _find(cycle, recipe)
+            attempt = replace(attempt, diagnosis=found.diagnosis)
+            if not found.any:
+                diagnosis = found.diagnosis
                 may_work_next_time = await framework.run_post_filter(cycle, diagnosis)
                 nowhere = FitError(len(cycle.snapshot), diagnosis)
                 return replace(attempt, error=nowhere, may_work_next_time=may_work_next_time)
         with _step("Score", framework, on_error="failed to prioritize clusters"):
-            scores = await framework.run_score(cycle, feasible)
-            if framework.extenders:
-                scores |= await scores_of_extenders(framework.extenders, cycle, feasible)
+            scores = await _scores(cycle, found, recipe)
         with _step("Select", framework, on_error="failed to select clusters"):
-            candidates = await _candidates(cycle, feasible, scores, recipe)
+            candidates = await _candidates(cycle, found, scores, recipe)
+            if found.verdicts is not None:
+                scores = _Scores(framework, cycle, candidates)
             attempt = replace(attempt, scores=scores, candidates=candidates)
             needed = _needed(cycle.binding.spec, recipe.gates)
             selected = await framework.run_select(SelectContext(cycle, candidates, needed))
@@ -275,35 +286,146 @@ def _step(
             framework.observer.step(name, time.perf_counter() - start)
 
 
-async def _find(cycle: Cycle, recipe: _Recipe) -> tuple[list[Cluster], Diagnosis]:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The clusters that can take a binding.
+
+    Attributes:
+        feasible: Those that pass, in the order of names; with ``verdicts``, only those that were asked about now.
+        diagnosis: What keeps the others out.
+        verdicts: What is remembered of the clusters that the binding is not on; None if nothing is.
+        asked: The clusters that were asked about now.
+    """
+
+    feasible: Sequence[Cluster]
+    diagnosis: Diagnosis
+    verdicts: Verdicts | None = None
+    asked: frozenset[str] = frozenset()
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        if self.feasible or self.verdicts is None:
+            return bool(self.feasible)
+        return any(cluster.name not in self.asked for cluster in self.verdicts.feasible)
+
+
+async def _find(cycle: Cycle, recipe: _Recipe) -> _Found:
     """Return the clusters that can take the binding, and what keeps the others out."""
     framework = recipe.framework
-    clusters: Sequence[Cluster] = [cluster for cluster in cycle.snapshot if not cluster.deleting]
+    if (
+        framework.score_key(cycle) is not None
+        and (verdicts := framework.remembered_verdicts(cycle)) is not None
+    ):
+        return _recall(cycle, verdicts, framework)
+    clusters: Sequence[Cluster] = cycle.snapshot.living
     clusters, refused, skipped = await framework.run_pre_filter(cycle, clusters, recipe.in_flight)
     feasible, judged = framework.run_filter(cycle, clusters, skipped)
     refused.update(judged)
     if framework.extenders:
         feasible, rejected = await filter_by_extenders(framework.extenders, cycle, feasible)
         refused.update(rejected)
-    return feasible, Diagnosis(refused)
+    return _Found(feasible, Diagnosis(refused))
+
+
+def _recall(cycle: Cycle, verdicts: Verdicts, framework: Framework) -> _Found:
+    """Ask about the clusters that the binding is on or being moved off, and remember the others."""
+    asked = cycle.targets | cycle.evicted
+    if not asked:
+        return _Found((), Diagnosis(verdicts.refused), verdicts)
+    own = [each for name in sorted(asked) if (each := cycle.snapshot.get(name)) and not each.deleting]
+    feasible, refused = framework.run_filter(cycle, own)
+    others = {name: result for name, result in verdicts.refused.items() if name not in asked}
+    return _Found(feasible, Diagnosis(others | refused), verdicts, asked)
+
+
+async def _scores(cycle: Cycle, found: _Found, recipe: _Recipe) -> Mapping[str, Sequence[int]]:
+    """Return the scores by plugin, of the clusters that were asked about now."""
+    framework = recipe.framework
+    scores = await framework.run_score(cycle, found.feasible)
+    if framework.extenders:
+        scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
+    return scores
 
 
 async def _candidates(
-    cycle: Cycle, feasible: Sequence[Cluster], scores: dict[str, list[int]], recipe: _Recipe
-) -> list[Candidate]:
+    cycle: Cycle, found: _Found, scores: Mapping[str, Sequence[int]], recipe: _Recipe
+) -> Sequence[Candidate]:
     """Join score, tier and room of the clusters that passed, in the order of preference."""
     spec = cycle.binding.spec
-    totals = [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * len(feasible)
-    allocatable = await available_replicas(
-        spec, feasible, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
+    room = await available_replicas(
+        spec, found.feasible, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
     )
-    assigned: dict[str, int] = {}
-    for target in spec.clusters:
-        assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts
+    own = _appraised(cycle, found.feasible, scores, room)
+    if found.verdicts is None:
+        return preferred_first(own)
+    ranking = _ranking(cycle, found.verdicts, recipe)
+    if ranking is not None:
+        return ranking.ranked_with(found.asked, own) if found.asked else ranking.ranked
+    others = [cluster for cluster in found.verdicts.feasible if cluster.name not in found.asked]
+    room = await available_replicas(
+        spec, others, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
+    )
     return preferred_first(
-        Candidate(cluster, score, tier_of(cycle, cluster), room + assigned.get(cluster.name, 0), room)
-        for cluster, score, room in zip(feasible, totals, allocatable, strict=True)
+        [*own, *_appraised(cycle, others, recipe.framework.scores_of(cycle, others), room)]
     )
+
+
+def _ranking(cycle: Cycle, verdicts: Verdicts, recipe: _Recipe) -> Ranking | None:
+    """Return the remembered order for bindings like this one; None where the room depends on more."""
+    spec, framework = cycle.binding.spec, recipe.framework
+    if recipe.assumed or recipe.asks_elsewhere or counts_component_sets(spec, recipe.gates):
+        return None
+    requirements = spec.replica_requirements if counts(spec) else None
+    request = requirements.key if requirements is not None else None
+    tiers = (cycle.placement, cycle.affinity_name) if cycle.placement.cluster_affinities else None
+    key = (framework.score_key(cycle), tiers, counts(spec), request, recipe.estimators)
+    ranking = cast("Ranking", verdicts.rankings.get(key, Ranking))
+
+    def appraise(clusters: Sequence[Cluster]) -> list[Candidate]:
+        unplaced = cycle.unplaced
+        room = at_once(
+            least_answers(spec, clusters, estimators=recipe.estimators, gates=recipe.gates, assumed={})
+        )
+        return _appraised(unplaced, clusters, framework.scores_of(unplaced, clusters), room)
+
+    ranking.refresh(verdicts, appraise)
+    return None if counts(spec) and ranking.has_unknown_room else ranking
+
+
+def _appraised(
+    cycle: Cycle, clusters: Sequence[Cluster], scores: Mapping[str, Sequence[int]], room: Sequence[int]
+) -> list[Candidate]:
+    """Give clusters their score, tier and room."""
+    totals = [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * len(clusters)
+    assigned: dict[str, int] = {}
+    for target in cycle.binding.spec.clusters:
+        assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts
+    return [
+        Candidate(cluster, score, tier_of(cycle, cluster), free + assigned.get(cluster.name, 0), free)
+        for cluster, score, free in zip(clusters, totals, room, strict=True)
+    ]
+
+
+class _Scores(Mapping[str, Sequence[int]]):
+    """The scores of a decision whose clusters were mostly remembered, worked out when somebody asks."""
+
+    def __init__(self, framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> None:
+        self._framework, self._cycle, self._candidates = framework, cycle, candidates
+
+    @cached_property
+    def _scores(self) -> Mapping[str, Sequence[int]]:
+        clusters = sorted((each.cluster for each in self._candidates), key=lambda cluster: cluster.name)
+        return self._framework.scores_of(self._cycle, clusters)
+
+    def __getitem__(self, plugin: str) -> Sequence[int]:
+        return self._scores[plugin]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
 
 
 def _needed(spec: BindingSpec, gates: FeatureGates) -> int:

@@ -5,6 +5,7 @@ Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint select_clusters.go, 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,8 +21,8 @@ from karmada_scheduler.core.cluster_groups import (
     Region,
     group_by_region,
     last_constraint,
-    preferred_first,
 )
+from karmada_scheduler.core.ranking import place_of
 from karmada_scheduler.core.region_paths import Group, Limits, select_groups
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -43,7 +44,7 @@ def ignores_spread(placement: Placement) -> bool:
 
 def select_clusters(
     placement: Placement, ordered: Sequence[Candidate], *, replicas: int, needed: int
-) -> list[Candidate]:
+) -> Sequence[Candidate]:
     """Choose clusters.
 
     Args:
@@ -56,7 +57,7 @@ def select_clusters(
         SchedulingError: The constraints cannot be satisfied.
     """
     if not placement.spread_constraints or ignores_spread(placement):
-        return list(ordered)
+        return ordered
     region = last_constraint(placement, SPREAD_BY_REGION)
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER)
     if region is not None:
@@ -87,8 +88,11 @@ def select_by_cluster(
 
 def _with_room(ordered: Sequence[Candidate], count: int, needed: int) -> list[Candidate]:
     """Replace chosen clusters, the least preferred first, by the roomiest others until there is room."""
-    chosen, rest = list(ordered[:count]), list(ordered[count:])
+    chosen = list(ordered[:count])
     room = sum(each.available for each in chosen)
+    if room >= needed:
+        return chosen
+    rest = list(ordered[count:])
     for slot in range(count - 1, -1, -1):
         if room >= needed:
             break
@@ -116,4 +120,4 @@ def select_by_region(
     selected = [by_name[group.name][0] for group in chosen]
     others = [candidate for group in chosen for candidate in by_name[group.name][1:]]
     extra = min(len(selected) + len(others), cluster.max_groups) - len(selected)
-    return selected + preferred_first(others)[: max(0, extra)]
+    return selected + heapq.nsmallest(max(0, extra), others, key=place_of)

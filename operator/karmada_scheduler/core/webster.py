@@ -5,6 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 
+_Turn = tuple[float, int, int, str]
+"""Minus the quotient, the seats so far, the rank among equals, the name."""
+
 _NO_SEATS: Mapping[str, int] = {}
 
 
@@ -62,6 +65,47 @@ def allocate(
         heapq.heapreplace(queue, (-quotient, count, rank, name))
         given[name] = count
     return given
+
+
+class Ballot:
+    """Votes that are prepared once, for handing out seats many times."""
+
+    def __init__(self, votes: Mapping[str, int]) -> None:
+        """Take cluster name to weight."""
+        self._votes = dict(votes)
+        self._parties = sum(1 for vote in votes.values() if vote > 0)
+        self._queues: dict[bool, list[_Turn]] = {}
+        self.total = sum(votes.values())
+
+    def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
+        """Hand out seats as ``allocate`` does; who gets none is left out.
+
+        Few seats, compared with the parties, cost no more with many parties than with few.
+        """
+        if 2 * seats > self._parties:
+            everybody = allocate(seats, self._votes, descending_names=descending_names)
+            return {name: count for name, count in everybody.items() if count}
+        queue = self._queue(descending_names).copy()
+        given: dict[str, int] = {}
+        for _ in range(seats):
+            _, count, rank, name = queue[0]
+            count += 1
+            quotient = float(self._votes[name]) / float(2 * count + 1)
+            heapq.heapreplace(queue, (-quotient, count, rank, name))
+            given[name] = count
+        return dict(sorted(given.items()))
+
+    def _queue(self, descending_names: bool) -> list[_Turn]:  # noqa: FBT001
+        queue = self._queues.get(descending_names)
+        if queue is None:
+            names = sorted(self._votes)
+            ranks = range(len(names), 0, -1) if descending_names else range(len(names))
+            queue = [
+                (-float(self._votes[name]), 0, rank, name) for rank, name in zip(ranks, names, strict=True)
+            ]
+            heapq.heapify(queue)
+            self._queues[descending_names] = queue
+        return queue
 
 
 def _certain_seats(seats: int, votes: Mapping[str, int]) -> dict[str, int]:

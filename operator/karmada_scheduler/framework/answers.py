@@ -19,14 +19,14 @@ from karmada_scheduler.framework.points import Point
 MAX_INT32: Final = 2**31 - 1
 
 
-def selected(plugin: Plugin, answer: object, context: SelectContext) -> list[Candidate]:
+def selected(plugin: Plugin, answer: object, context: SelectContext) -> Sequence[Candidate]:
     """Return what a Select plugin chose.
 
     Raises:
         PluginError: It is not a choice of candidates, each at most once.
     """
     if getattr(plugin, "unchecked", False):
-        return list(cast("Sequence[Candidate]", answer))
+        return cast("Sequence[Candidate]", answer)
     if not isinstance(answer, Sequence) or not all(isinstance(each, Candidate) for each in answer):
         raise nonsense(plugin, Point.SELECT, answer, "some of the candidates")
     known = {candidate.name for candidate in context.candidates}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -59,6 +59,12 @@ class Cycle:
     def evicted(self) -> frozenset[str]:
         """The clusters that it is being moved off."""
         return frozenset(task.from_cluster for task in self.binding.spec.graceful_eviction_tasks)
+
+    @cached_property
+    def unplaced(self) -> Cycle:
+        """The cycle of the same binding, were it on no cluster and not being moved off any."""
+        spec = replace(self.binding.spec, clusters=(), graceful_eviction_tasks=())
+        return replace(self, binding=replace(self.binding, spec=spec))
 
     @cached_property
     def term(self) -> ClusterAffinityTerm | None:

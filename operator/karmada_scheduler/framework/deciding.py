@@ -116,6 +116,12 @@ class FilterPlugin(Plugin, Protocol):
 
         Called for every cluster that is not being deleted, until one plugin refuses it: that result is
         kept as the reason and no further plugin is asked. Any code other than SUCCESS refuses the cluster.
+
+        A plugin may also have ``filter_key(cycle)``: a hashable value that says what of the cycle its answers
+        depend on, for clusters that the binding is neither on (``cycle.targets``) nor being moved off
+        (``cycle.evicted``); None if that cannot be said this time. If all Filter plugins of a profile have it, they
+        are asked about such clusters once per key and version of the cluster. It must not depend on anything
+        that changes by itself, such as the time.
         """
         ...
 
@@ -182,7 +188,11 @@ class ScorePlugin(Plugin, Protocol):
     """Says how good a cluster is."""
 
     def score(self, context: ScoreContext, /) -> int:
-        """Rate one cluster: 0 to 100 once normalized. Scores times weights are added up over all plugins."""
+        """Rate one cluster: 0 to 100 once normalized. Scores times weights are added up over all plugins.
+
+        A plugin that does not normalize may also have ``score_key(cycle)``, with the same meaning as
+        ``filter_key`` of a Filter plugin.
+        """
         ...
 
 

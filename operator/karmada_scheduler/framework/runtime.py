@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, TypeVar, cast
@@ -21,6 +21,7 @@ from karmada_scheduler.framework.deciding import (
     AssignPlugin,
     FilterContext,
     FilterPlugin,
+    NormalizeScorePlugin,
     PeerContext,
     Plugin,
     PostFilterContext,
@@ -41,9 +42,11 @@ from karmada_scheduler.framework.diagnosis import (
     UnschedulableError,
 )
 from karmada_scheduler.framework.extender import Extender
-from karmada_scheduler.framework.guard import Guard, Observer, checked
+from karmada_scheduler.framework.guard import Guard, Observer, checked, failed
+from karmada_scheduler.framework.isolation import PluginTimeoutError
 from karmada_scheduler.framework.judging import Judge
 from karmada_scheduler.framework.lineup import Lineup
+from karmada_scheduler.framework.memo import Memo, Verdicts
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.registry import Registry
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
@@ -51,6 +54,8 @@ from karmada_scheduler.framework.scoring import Scoring
 
 ADD_BINDING, REMOVE_BINDING = PRE_FILTER_EXTENSIONS
 Context = TypeVar("Context")
+Keyed = tuple[Plugin, Callable[[Cycle], Hashable]]
+"""A plugin and its ``filter_key`` or ``score_key``."""
 
 
 class Framework:
@@ -75,6 +80,12 @@ class Framework:
         self._selectors = cast("Sequence[SelectPlugin]", lineup.at(Point.SELECT))
         self._assigners = cast("Sequence[AssignPlugin]", lineup.at(Point.ASSIGN))
         self._talks = _has_coroutines(lineup) or any(each.filters or each.prioritizes for each in extenders)
+        asks_all = bool(self._pre_filters or self._pre_scores or extenders)
+        self._verdicts: Memo[Verdicts] = Memo()
+        self._filter_keys = None if asks_all else _keyed(self._filters, "filter_key")
+        scorers = lineup.at(Point.SCORE)
+        normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in scorers)
+        self._score_keys = None if normalizes or asks_all else _keyed(scorers, "score_key")
         self._scoring = Scoring(
             cast("Sequence[ScorePlugin]", lineup.at(Point.SCORE)), lineup.weights, self.guard
         )
@@ -190,6 +201,50 @@ class Framework:
                     refused[cluster.name] = result
         return feasible, refused
 
+    def remembered_verdicts(self, cycle: Cycle) -> Verdicts | None:
+        """Return what the filters say of clusters that a binding like this one is not on.
+
+        None if they are to be asked about every cluster: one of them does not say what its answer depends on,
+        or PreFilter plugins or extenders take part.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        key = self._key(cycle, self._filter_keys, Point.FILTER)
+        if key is None:
+            return None
+        verdicts = self._verdicts.get(key, Verdicts)
+        verdicts.refresh(cycle.snapshot.living, lambda changed: self.run_filter(cycle.unplaced, changed)[1])
+        return verdicts
+
+    def score_key(self, cycle: Cycle) -> Hashable | None:
+        """Return what the scores of clusters depend on that a binding is not on, None if that is not known.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        return self._key(cycle, self._score_keys, Point.SCORE)
+
+    def scores_of(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
+        """Score clusters without PreScore plugins, which a profile with a ``score_key`` does not have."""
+        return self._scoring.run(cycle, clusters, frozenset())
+
+    def _key(self, cycle: Cycle, keyed: Sequence[Keyed] | None, point: Point) -> Hashable | None:
+        if keyed is None:
+            return None
+        plugin, parts = None, []
+        try:
+            with self.guard.watch:
+                for plugin, key_of in keyed:  # noqa: B007 (named if it raises)
+                    parts.append(key_of(cycle))
+            key = None if None in parts else tuple(parts)
+            hash(key)
+        except PluginTimeoutError:
+            raise self.guard.too_slow(cast("Plugin", plugin), point) from None
+        except Exception as problem:
+            raise failed(cast("Plugin", plugin), point, problem) from problem
+        return key
+
     async def run_post_filter(self, cycle: Cycle, diagnosis: Diagnosis) -> bool:
         """Ask the PostFilter plugins, when no cluster passes; tell whether it may work next time."""
         if not self._post_filters:
@@ -234,7 +289,7 @@ class Framework:
                 raise PluginError(f'running PreScore plugin "{plugin.name}": {result.message}')
         return self._scoring.run(cycle, clusters, skipped)
 
-    async def run_select(self, context: SelectContext) -> list[Candidate]:
+    async def run_select(self, context: SelectContext) -> Sequence[Candidate]:
         """Let the first Select plugin that does not skip choose clusters.
 
         Raises:
@@ -277,6 +332,12 @@ class Framework:
                 raise UnschedulableError(answer.message)
             raise PluginError(f'running {point.label} plugin "{plugin.name}": {answer.message}')
         return answer
+
+
+def _keyed(plugins: Sequence[Plugin], name: str) -> list[Keyed] | None:
+    """Return all plugins with a method of theirs, None if one does not have it."""
+    found = [(plugin, getattr(plugin, name, None)) for plugin in plugins]
+    return None if any(method is None for _, method in found) else cast("list[Keyed]", found)
 
 
 def _has_coroutines(lineup: Lineup) -> bool:

@@ -21,17 +21,23 @@ class Snapshot:
 
     Attributes:
         generation: Grows with every change; equal generations of one cache are equal snapshots.
+        living: Those that are not being deleted, in the same order.
+        terminating: The names of the others.
     """
 
     clusters: tuple[Cluster, ...] = ()
     generation: int = 0
+    living: tuple[Cluster, ...] = ()
+    terminating: frozenset[str] = frozenset()
     _by_name: dict[str, Cluster] = field(default_factory=dict)
 
     @classmethod
     def of(cls, clusters: Iterable[Cluster], *, generation: int = 0) -> Snapshot:
         """Take a snapshot of clusters in any order."""
         ordered = tuple(sorted(clusters, key=attrgetter("name")))
-        return cls(ordered, generation, {cluster.name: cluster for cluster in ordered})
+        living = tuple(cluster for cluster in ordered if not cluster.deleting)
+        terminating = frozenset(cluster.name for cluster in ordered if cluster.deleting)
+        return cls(ordered, generation, living, terminating, {cluster.name: cluster for cluster in ordered})
 
     def get(self, name: str) -> Cluster | None:
         """Find a cluster by its name."""
