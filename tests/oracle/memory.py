@@ -1,0 +1,183 @@
+"""Does remembering change a decision? ``make fuzz-memory`` (STEPS=2000 SEED=1)
+
+Bindings that share placements and requests, as they do behind policies, are decided again and again while
+clusters change, join, leave and begin to be deleted, and while the bindings get their targets: once with
+plugins that remember, and once with plugins that have never seen anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Framework, Snapshot
+from karmada_scheduler_plugins.registry import in_tree
+from tests.oracle import generator
+
+_SHARED = 3
+"""Placements, requests and kinds in a world; few, so that most bindings meet something remembered."""
+
+
+@dataclass
+class Tally:
+    """What a run compared."""
+
+    decisions: int = 0
+    different: list[str] = field(default_factory=list)
+
+
+class World:
+    """A world whose clusters change, with one framework that remembers it all."""
+
+    def __init__(self, document: dict[str, Any], dice: generator.Dice, spare: list[dict[str, Any]]) -> None:
+        self.dice = dice
+        self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
+        self.plugins = tuple(document["plugins"])
+        self.identity = str(document["id"])
+        self.remembering = self._framework()
+        self.estimators = [GeneralEstimator(self.gates)]
+        self.empty = bool(document["emptyWorkloadPropagation"])
+        self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
+        self.spare = spare
+        self.parsed: dict[str, Cluster] = {}
+        self.bindings = self._sharing(document["bindings"])
+
+    def _framework(self) -> Framework:
+        return Framework.build(in_tree(self.gates).select(self.plugins).registry)
+
+    def _sharing(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        models = [copy.deepcopy(each["spec"]) for each in documents[:_SHARED]]
+        for document in documents:
+            spec = document["spec"]
+            for fields in (("placement",), ("replicaRequirements", "components"), ("resource",)):
+                model = self.dice.pick(models)
+                for name in fields:
+                    if name == "resource":
+                        uid = spec["resource"].get("uid", "")
+                        spec["resource"] = {**model["resource"], "uid": uid}
+                    elif name in model:
+                        spec[name] = model[name]
+                    else:
+                        spec.pop(name, None)
+        return documents
+
+    def step(self, tally: Tally) -> None:
+        """Change some clusters, then decide everything both ways."""
+        self._change()
+        for name, manifest in self.clusters.items():
+            if name not in self.parsed:
+                self.parsed[name] = Cluster.from_manifest(manifest)
+        snapshot = Snapshot.of(self.parsed[name] for name in self.clusters)
+        for document in self.bindings:
+            binding = Binding.from_manifest(document)
+            if binding.spec.placement is None:
+                continue
+            decision = self._decide(binding, snapshot, self.remembering)
+            again = self._decide(binding, snapshot, self._framework())
+            tally.decisions += 1
+            if (shown := _shown(decision)) != (expected := _shown(again)):
+                tally.different.append(
+                    f"{self.identity} {binding.key}: remembered {shown}\n  asked anew {expected}"
+                )
+            if decision.targets is not None and self.dice.chance(0.3):
+                document["spec"]["clusters"] = [
+                    {"name": each.name, "replicas": each.replicas} for each in decision.targets
+                ]
+
+    def _decide(self, binding: Binding, snapshot: Snapshot, framework: Framework) -> Decision:
+        return at_once(
+            decide(
+                binding,
+                snapshot,
+                framework=framework,
+                estimators=self.estimators
+                if framework is self.remembering
+                else [GeneralEstimator(self.gates)],
+                gates=self.gates,
+                empty_workload_propagation=self.empty,
+            )
+        )
+
+    def _change(self) -> None:
+        for _ in range(self.dice.upto(2)):
+            name = self.dice.pick(list(self.clusters)) if self.clusters else ""
+            luck = self.dice.random()
+            if luck < 0.5 and name and self.spare:
+                other = self.dice.pick(self.spare)
+                self.clusters[name] = {**other, "metadata": {**other["metadata"], "name": name}}
+            elif luck < 0.7 and name:
+                del self.clusters[name]
+            elif luck < 0.9 and self.spare:
+                other = self.dice.pick(self.spare)
+                name = other["metadata"]["name"]
+                self.clusters[name] = other
+            elif name:
+                metadata = {**self.clusters[name]["metadata"], "deletionTimestamp": generator.T1}
+                self.clusters[name] = {**self.clusters[name], "metadata": metadata}
+            self.parsed.pop(name, None)
+
+
+def _shown(decision: Decision) -> tuple[object, ...]:
+    """Return all of a decision that anybody can see, and the way to it."""
+    return (
+        decision.targets,
+        decision.applied_placement,
+        decision.affinity_name,
+        str(decision.error),
+        [(term.index, term.name, str(term.error)) for term in decision.failed_terms],
+        [
+            (
+                attempt.targets,
+                dict(attempt.diagnosis.result_by_cluster),
+                {plugin: list(each) for plugin, each in attempt.scores.items()},
+                list(attempt.candidates),
+                list(attempt.selected),
+            )
+            for attempt in decision.attempts
+        ],
+    )
+
+
+def run(seed: int, steps: int) -> Iterator[Tally]:
+    """Play worlds of a seed, some steps each; yield the tally after each world."""
+    tally = Tally()
+    documents = generator.worlds(seed, cases=1 << 62)
+    played = 0
+    while played < steps:
+        document, other = next(documents), next(documents)
+        dice = generator.Dice(f"memory/{document['id']}")
+        world = World(document, dice, [*document["clusters"], *other["clusters"]])
+        for _ in range(6):
+            world.step(tally)
+            played += 1
+        yield tally
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make fuzz-memory", description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2000, help="rounds over all bindings of a world")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    tally = Tally()
+    for tally in run(options.seed, options.steps):
+        if len(tally.different) >= 3:
+            break
+    for difference in tally.different[:3]:
+        print(f"different: {difference}")
+    print(f"{tally.decisions} decisions taken twice, {len(tally.different)} different")
+    return 1 if tally.different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
