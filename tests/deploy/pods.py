@@ -238,10 +238,12 @@ class Kubelet:
         (image.root / "proc").mkdir(exist_ok=True)
         (image.root / "dev").mkdir(exist_ok=True)
         lines += [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
-        lines.append(f"mount -o remount,bind,{flag} {root}")
+        lines += [f"mount -o remount,bind,{flag} {root}", f"hostname {pod.name}"]
         inside = shlex.join(self._command(pod, container, image, context, root))
         script = "set -e; " + "; ".join(lines) + "; exec " + inside
-        return "exec " + shlex.join(["unshare", "--mount", "--propagation=private", "sh", "-c", script])
+        return "exec " + shlex.join(
+            ["unshare", "--mount", "--uts", "--propagation=private", "sh", "-c", script]
+        )
 
     def _command(self, pod: Pod, container: Object, image: Image, context: Object, root: Path) -> list[str]:
         user, group = image.user.split(":")
@@ -249,9 +251,8 @@ class Kubelet:
         assert not (context.get("runAsNonRoot") and user == "0"), "runAsNonRoot and the user is root"
         environment = dict(image.environment)
         for entry in container.get("env", ()):
-            is_address = entry.get("valueFrom") == {
-                "fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}
-            }
+            reference = entry.get("valueFrom", {}).get("fieldRef", {})
+            is_address = reference.get("fieldPath") == "status.podIP"
             environment[entry["name"]] = pod.address if is_address else entry["value"]
 
         def filled_in(text: str) -> str:
