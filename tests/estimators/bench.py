@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -183,10 +183,10 @@ def _bench(count: int, arguments: argparse.Namespace) -> Iterator[Bench]:
         yield Bench(plane, fleet, arguments)
 
 
-def _cases() -> list[Case]:
-    cases = [Case(scheduler, estimators=False) for scheduler in (UPSTREAM, "ours, partial")]
+def _cases(schedulers: Sequence[str]) -> list[Case]:
+    cases = [Case(scheduler, estimators=False) for scheduler in schedulers if scheduler != "ours, upstream"]
     for hanging in (False, True):
-        cases += [Case(scheduler, hanging=hanging) for scheduler in (UPSTREAM, *OURS)]
+        cases += [Case(scheduler, hanging=hanging) for scheduler in schedulers]
     return cases
 
 
@@ -196,6 +196,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--estimators", type=int, nargs="+", default=[10, 50], metavar="N")
+    everybody = (UPSTREAM, *OURS)
+    parser.add_argument("--schedulers", nargs="+", default=everybody, choices=everybody)
     parser.add_argument("--bindings", type=int, default=1500, help="waiting for each run (1500)")
     parser.add_argument(
         "--seconds", type=float, default=25, help="longest run, from the first placement on (25)"
@@ -207,7 +209,7 @@ def main() -> None:
     arguments = parser.parse_args()
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     for count in arguments.estimators:
-        results: dict[Case, list[Result]] = {case: [] for case in _cases()}
+        results: dict[Case, list[Result]] = {case: [] for case in _cases(arguments.schedulers)}
         with _bench(count, arguments) as bench:
             for number in range(1, arguments.rounds + 1):
                 for case, found in results.items():

@@ -255,8 +255,8 @@ class Inquiry:
 
     Attributes:
         name: For logs, upstream's.
-        fallbacks: Clusters to why the decision goes by their summaries; all that were asked if the answers are
-            void.
+        fallbacks: Clusters to why the decision goes by their summaries; all of them if the answers are void.
+        concerned: The clusters whose estimators should be heard.
     """
 
     name = "scheduler-estimator"
@@ -264,6 +264,7 @@ class Inquiry:
     def __init__(self, estimator: AccurateEstimator, binding: Binding) -> None:
         """Begin; the deadline runs from the first question on."""
         self.fallbacks: dict[str, str] = {}
+        self.concerned: set[str] = set()
         self._estimator = estimator
         resource = binding.spec.resource
         self._about = f"kind={resource.kind}, name={resource.namespace}/{resource.name}"
@@ -288,6 +289,7 @@ class Inquiry:
     async def _inquire(
         self, clusters: Sequence[Cluster], what: object, encode: Callable[[], Question], assumed: Assumed
     ) -> list[int]:
+        self.concerned |= {each.name for each in clusters}
         try:
             question = self._question(what, encode)
             keys = {
