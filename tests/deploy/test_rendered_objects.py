@@ -12,7 +12,7 @@ from tests.controlplane.members import Member
 from tests.deploy.chart import CHART, EVERYTHING, ROOT, Object, Values, helm, objects, one, render
 
 pytestmark = pytest.mark.e2e
-EXAMPLES = ROOT / "manifests" / "examples"
+EXAMPLES = sorted((ROOT / "manifests" / "examples" / "host").glob("*.yaml"))
 SETTINGS = {"": {}, "everything": EVERYTHING, "in its place": {"schedulerName": "default-scheduler"}}
 
 
@@ -41,6 +41,11 @@ def test_the_manifests_are_accepted(plane: ControlPlane, host: Member) -> None:
     folder = ROOT / "manifests"
     assert _dry_run(plane, (folder / "host.yaml").read_text(), host.kubeconfig) == 2
     assert _dry_run(plane, (folder / "karmada.yaml").read_text(), plane.kubeconfig) == 4
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_for_the_host_is_accepted(plane: ControlPlane, host: Member, path: Path) -> None:
+    assert _dry_run(plane, path.read_text(), host.kubeconfig) == 1
 
 
 def test_strict_validation_would_have_noticed_a_typo(plane: ControlPlane, host: Member) -> None:
