@@ -185,8 +185,8 @@ def _bench(count: int, arguments: argparse.Namespace) -> Iterator[Bench]:
 
 def _cases(schedulers: Sequence[str]) -> list[Case]:
     cases = [Case(scheduler, estimators=False) for scheduler in schedulers if scheduler != "ours, upstream"]
-    for hanging in (False, True):
-        cases += [Case(scheduler, hanging=hanging) for scheduler in schedulers]
+    # What is compared is measured one right after the other.
+    cases += [Case(scheduler, hanging=hanging) for scheduler in schedulers for hanging in (False, True)]
     return cases
 
 

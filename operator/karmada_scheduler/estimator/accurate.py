@@ -58,7 +58,7 @@ class Line(Protocol):
         ...
 
     async def ask(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        """Call a method; AskError if that fails."""
+        """Call a method; AskError if that fails, or takes longer than so many seconds."""
         ...
 
 
@@ -202,15 +202,15 @@ class AccurateEstimator:
         """Ask one cluster, and remember if it kept silent."""
         began = self._clock()
         try:
-            async with asyncio.timeout(self.timeout):
-                if self._line.standing(cluster) is Standing.NEW:
+            timeout = self.timeout
+            if self._line.standing(cluster) is Standing.NEW:
+                async with asyncio.timeout(timeout):
                     await self._line.settled(cluster)
-                payload = await self._line.ask(
-                    cluster, question.method, request, timeout=self.timeout, about=about
-                )
+                timeout = max(0.0, began + timeout - self._clock())
+            payload = await self._line.ask(cluster, question.method, request, timeout=timeout, about=about)
             answer = Answer(question.answer(payload))
         except TimeoutError:
-            answer = Answer(NO_OPINION, f"no answer within {self.timeout:g}s", timed_out=True)
+            answer = Answer(NO_OPINION, f"not connected within {self.timeout:g}s", timed_out=True)
         except AskError as error:
             answer = Answer(NO_OPINION, str(error), timed_out=error.timed_out)
         except ValueError as error:
