@@ -17,7 +17,12 @@ from tests.controlplane.ours import start_scheduler as start
 from tests.deploy import programs, rootfs
 from tests.deploy.dockerfile import Image
 
-USERS = ["system:karmada:my-scheduler", *(f"system:karmada:without-{number}" for number in range(1, 20))]
+USERS = [
+    "system:karmada:my-scheduler",
+    "system:karmada:with-estimators",
+    "system:karmada:sans-estimators",
+    *(f"system:karmada:without-{number}" for number in range(1, 20)),
+]
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

@@ -99,8 +99,8 @@ class Kubelet:
             self._thread.join(timeout=30)
             for pod in [pod for pods in self.pods.values() for pod in pods]:
                 self._end(pod)
-        if self.crash is not None:
-            raise self.crash
+            if self.crash is not None:
+                raise self.crash
 
     def _loop(self) -> None:
         try:
@@ -182,6 +182,9 @@ class Kubelet:
         if pod.process is not None:
             self.plane.forget(pod.process)
         pod.due = time.monotonic() + 2
+        if (wanted := pod.spec["containers"][0]["image"]) not in self.images:
+            pod.problem = f"there is no image {wanted}"
+            return
         try:
             volumes = {volume["name"]: self._fill(pod, volume) for volume in pod.spec.get("volumes", ())}
         except ApiError as error:

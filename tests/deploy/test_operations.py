@@ -97,9 +97,10 @@ def _installation(plane: ControlPlane, host: Member, image: Image, folder: Path)
     host.client.apply(deployment)
     images = {rootfs.OURS: image, UPSTREAM: _upstream_image(plane, folder / "upstream")}
     with Kubelet(plane, host.client, images, folder / "pods").running() as kubelet:
-        yield kubelet
-        host.client.delete(host.client.path_of(deployment))
-        plane.wait_for(lambda: not kubelet.pods, "the Pods to be gone")
+        try:
+            yield kubelet
+        finally:
+            host.client.delete(host.client.path_of(deployment))
 
 
 class _Shell:
