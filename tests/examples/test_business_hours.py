@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from karmada_scheduler.config.mistakes import ConfigError
 from karmada_scheduler.testing import FakeHandle, Run, binding, cluster, schedule
 from tests.examples.conftest import Example
 
@@ -48,3 +49,8 @@ def test_otherwise_the_placement_stays_until_they_begin(
     assert [target.name for target in run.binding.spec.clusters] == ["m1"]
     assert run.retry_after == hours * 3600
     assert run.methods_of("DefaultBinder") == []
+
+
+def test_a_gate_that_never_opens_is_a_mistake(example: Example) -> None:
+    with pytest.raises(ConfigError, match=r"pluginConfig\[0\]\.args: at least one day is needed"):
+        example("business_hours", days=[])

@@ -19,6 +19,10 @@ class BusinessHours:
         closes: int = 17
         days: tuple[int, ...] = (0, 1, 2, 3, 4)  # 0 is Monday
 
+        def __post_init__(self) -> None:
+            if not self.days:
+                raise ValueError("at least one day is needed")
+
     def __init__(self, args: Args, handle: Handle) -> None:
         self.args, self.handle, self.zone = args, handle, ZoneInfo(args.timezone)
 

@@ -1,8 +1,9 @@
 """SpaceCloud: a cluster has space for so many workloads, whatever their size."""
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.framework import (
     SUCCESS,
     FilterContext,
@@ -13,8 +14,8 @@ from karmada_scheduler.framework import (
     StateKey,
 )
 
-TENANTS = StateKey[Counter[str]]("SpaceCloud/tenants")
-"""How many other workloads are on each cluster."""
+TENANTS = StateKey[defaultdict[str, set[BindingKey]]]("SpaceCloud/tenants")
+"""The other workloads on each cluster."""
 
 FULL = Result.unschedulable("cluster(s) had no space for another workload")
 
@@ -22,7 +23,7 @@ FULL = Result.unschedulable("cluster(s) had no space for another workload")
 class SpaceCloud:
     """Filter by the number of workloads on a cluster.
 
-    PreFilter counts them once per binding; Filter reads that for every cluster. Workloads that are decided
+    PreFilter notes once per binding who is where; Filter reads that for every cluster. Workloads that are decided
     and not yet written come by ``add_binding``, so that two decisions at the same time do not take the same
     space. A cluster that already has the binding passes.
     """
@@ -45,23 +46,23 @@ class SpaceCloud:
         self._handle = handle
 
     def pre_filter(self, context: PreFilterContext, /) -> Result:
-        """Count the workloads on every cluster, this one aside."""
-        this = context.cycle.binding.key
-        others = (each for each in self._handle.bindings() if each.key != this)
-        context.cycle.state.write(
-            TENANTS, Counter(name for each in others for name in each.spec.target_names)
-        )
+        """Note the workloads on every cluster, this one aside."""
+        tenants = defaultdict[str, set[BindingKey]](set)
+        for each in self._handle.bindings():
+            if each.key != context.cycle.binding.key:
+                for name in each.spec.target_names:
+                    tenants[name].add(each.key)
+        context.cycle.state.write(TENANTS, tenants)
         return SUCCESS
 
     def add_binding(self, context: PeerContext, /) -> Result:
-        """Count a workload in, unless the cluster is known to have it."""
-        if not self._is_known(context):
-            context.cycle.state.read(TENANTS)[context.cluster.name] += 1
+        """Count a workload in; once, although the cluster may be known to have it."""
+        context.cycle.state.read(TENANTS)[context.cluster.name].add(context.peer.key)
         return SUCCESS
 
     def remove_binding(self, context: PeerContext, /) -> Result:
         """Leave a workload out."""
-        context.cycle.state.read(TENANTS)[context.cluster.name] -= 1
+        context.cycle.state.read(TENANTS)[context.cluster.name].discard(context.peer.key)
         return SUCCESS
 
     def filter(self, context: FilterContext, /) -> Result:
@@ -70,8 +71,4 @@ class SpaceCloud:
         if cluster.name in cycle.targets:
             return SUCCESS
         spaces = int(cluster.labels.get(self._args.label, self._args.spaces))
-        return SUCCESS if cycle.state.read(TENANTS)[cluster.name] < spaces else FULL
-
-    def _is_known(self, context: PeerContext) -> bool:
-        known = self._handle.binding(context.peer.key)
-        return known is not None and context.cluster.name in known.spec.target_names
+        return SUCCESS if len(cycle.state.read(TENANTS)[cluster.name]) < spaces else FULL
