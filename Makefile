@@ -60,6 +60,7 @@ check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile,
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(HADOLINT) Dockerfile
+	@$(BIN)/python -m tests.deploy programs
 	$(BIN)/pytest -q -m "not e2e"
 
 .PHONY: conformance
@@ -99,6 +100,7 @@ bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them 
 
 .PHONY: test
 test: binaries ## every test, those on the real control plane included
+	@$(BIN)/python -m tests.deploy programs --all
 	$(BIN)/pytest -q
 
 .PHONY: wheel
@@ -106,7 +108,7 @@ wheel: install ## build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
 .PHONY: manifests
-manifests: install ## render the chart into manifests/
+manifests: install ## render the chart into manifests/, and tables of flags and metrics into docs/operations.md
 	@$(BIN)/python -m tests.deploy manifests
 
 .PHONY: chart

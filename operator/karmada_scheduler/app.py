@@ -20,13 +20,15 @@ from typing import Any, Final
 from karmada_scheduler import __version__, metrics
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle import BindingCycle
+from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.client.connection import Connection, connect
+from karmada_scheduler.client.connection import ApiError, Connection, connect
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.framework.waiting import WaitingBindings
@@ -98,6 +100,16 @@ class _App:
             options, self._switchboard, self._metrics, own_plugins=own_plugins, clock=self._clock
         )
         self._queue = WaitingQueue(self._make_queue())
+        self._connection: Connection | None = None
+        self._estimation = (
+            Estimation.make(options.estimators, self._read_service, metrics=self._metrics, clock=self._clock)
+            if options.estimators.enabled
+            else None
+        )
+        self._assumed: AssumedPlacements | None = None
+        if options.feature_gates.enabled("SchedulingOvercommitProtection"):
+            self._assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
+            self._metrics.watch_assumed(self._assumed.__len__)
         self._intake = Intake(
             bindings=self._bindings,
             clusters=self._clusters,
@@ -107,6 +119,8 @@ class _App:
             clock=self._clock,
             waiting=self._waiting,
             keep=self._plugins.manifests,
+            on_cluster=self._estimation.connections.follow if self._estimation else None,
+            on_binding=self._assumed.saw if self._assumed is not None else None,
         )
         self._scheduler = Scheduler(
             options=options,
@@ -118,6 +132,8 @@ class _App:
             estimators=[GeneralEstimator(options.feature_gates)],
             metrics=self._metrics,
             clock=self._clock,
+            accurate=self._estimation.accurate if self._estimation else None,
+            assumed=self._assumed,
         )
         self._stop = asyncio.Event()
         self._filled = False
@@ -167,13 +183,24 @@ class _App:
             connection = await connect(
                 kubeconfig=options.kubeconfig, master=options.master, on_answer=self._count_request
             )
+            self._connection = connection
             try:
                 await self._until_stopped(self._serve(connection))
             finally:
+                if self._estimation:
+                    await self._estimation.close()
                 await self._plugins.close()
                 await connection.close()
         finally:
             await server.stop()
+
+    async def _read_service(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Read a Service of the Karmada API server; LookupError when it cannot be asked."""
+        assert self._connection is not None  # clusters are seen after that
+        try:
+            return await KarmadaClient(self._connection).get_service(namespace, name)
+        except ApiError as error:
+            raise LookupError(f"cannot read Service {namespace}/{name}: {error}") from error
 
     def _count_request(self, method: str, host: str, code: int) -> None:
         self._metrics.rest_requests.labels(str(code or "<error>"), method, host).inc()

@@ -126,9 +126,13 @@ class BindingCycle:
         """
         if decision.error is not None or decision.failed_terms or binding.reschedule_triggered:
             return True
-        return self._result(binding, decision) != ({}, None) or bool(
+        return self.changes_result(binding, decision) or bool(
             self._status_fields(binding, success(decision), keep_time_if_settled=True)
         )
+
+    def changes_result(self, binding: Binding, decision: Decision) -> bool:
+        """Tell whether a decision changes where a binding is, or the placement that it is there for."""
+        return self._result(binding, decision) != ({}, None)
 
     def passage(
         self, binding: Binding, decision: Decision, points: BindingPoints, wait: WaitFor
@@ -136,7 +140,7 @@ class BindingCycle:
         """Return the way of a decision through the plugins, None if it passes them by."""
         if decision.error is not None or decision.targets is None or decision.cycle is None:
             return None
-        if self._result(binding, decision) == ({}, None):
+        if not self.changes_result(binding, decision):
             return None
         return Passage(
             points,

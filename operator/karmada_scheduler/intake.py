@@ -57,14 +57,21 @@ class Intake:
         clock: Callable[[], float],
         waiting: WaitingBindings | None = None,
         keep: ManifestCache | None = None,
+        on_cluster: Callable[[Cluster | None, Cluster | None], None] | None = None,
+        on_binding: Callable[[Binding | None, Binding | None], None] | None = None,
     ) -> None:
         """Feed the caches and the queue that are given; policies are only kept here.
+
+        Connections to estimators follow clusters (``on_cluster``), assumptions follow bindings (``on_binding``):
+        both are told what was there before and is now, None where there is nothing or, of bindings, nothing of ours.
 
         What waits at Permit (``waiting``) is given up when it, or a cluster that it is to go to, changes.
         Extenders are sent manifests as they came (``keep``); None where there are no extenders.
         """
         self._waiting = waiting
         self._keep = keep
+        self._on_cluster = on_cluster
+        self._on_binding = on_binding
         self._bindings = bindings
         self._clusters = clusters
         self._queue = queue
@@ -184,6 +191,10 @@ class Intake:
             present = change.new or change.old
             assert present is not None  # a change has at least one side
             self._waiting.binding_changed(present.key, change.new, still_ours=self._is_ours)
+        if self._on_binding is not None:
+            new = change.new
+            ours = new is not None and triggers.is_responsible(new, self._scheduler_names)
+            self._on_binding(change.old, new if ours else None)
         event = triggers.on_binding(change.old, change.new, self._scheduler_names)
         if event is not None and change.new is not None:
             self._wake(change.new, event)
@@ -203,6 +214,8 @@ class Intake:
         log.log(logs.V3, "%s event for cluster %s", verb, name)
         if self._waiting and (new is None or new.deleting):
             self._waiting.cluster_leaves(name)
+        if self._on_cluster is not None:
+            self._on_cluster(old, new)
         versions = triggers.on_cluster(old, new)
         if not versions:
             return

@@ -16,6 +16,16 @@ def lines(decision: Decision) -> Iterator[str]:
         if attempt.affinity_name:
             yield f'Affinity term "{attempt.affinity_name}"'
         yield from _attempt_lines(attempt)
+    for name, reason in decision.fallbacks.items():
+        yield f'Cluster "{name}" went by its summary, reason: {reason}'
+
+
+def fallbacks(decision: Decision) -> str:
+    """Say briefly where a decision had to do without estimators, and why."""
+    names = sorted(decision.fallbacks)
+    first = names[0]
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{first}{others} ({decision.fallbacks[first]})"
 
 
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:

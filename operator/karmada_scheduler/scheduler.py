@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 from karmada_scheduler import logs, narration, triggers
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle import DONE, BindingCycle, Outcome, refused
+from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
@@ -25,6 +26,7 @@ from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.framework.diagnosis import FitError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime import Framework
@@ -74,8 +76,14 @@ class Scheduler:
         estimators: Sequence[ReplicaEstimator],
         metrics: Metrics,
         clock: Callable[[], float],
+        accurate: AccurateEstimator | None = None,
+        assumed: AssumedPlacements | None = None,
     ) -> None:
-        """Take what deciding needs; ``clock`` is in seconds."""
+        """Take what deciding needs; ``clock`` is in seconds.
+
+        Estimators in the member clusters (``accurate``) and assumed placements (``assumed``) are None where they
+        are not asked for.
+        """
         self._options = options
         self._queue = queue
         self._bindings = bindings
@@ -83,7 +91,9 @@ class Scheduler:
         self._profiles = profiles
         self._waiting = waiting
         self._estimators = tuple(estimators)
-        self._asks_estimators = any(getattr(each, "talks", False) for each in self._estimators)
+        self._accurate = accurate
+        self._assumed = assumed
+        self._turn = asyncio.Lock()
         self._metrics = metrics
         self._clock = clock
         self._slots = asyncio.Semaphore(options.max_in_flight)
@@ -192,9 +202,12 @@ class Scheduler:
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
         attempt = _Attempt(binding, framework, cycle, verdict, started)
-        if framework.talks or self._asks_estimators:
+        if framework.talks or self._asks_estimators(binding):
             return self._decide_and_follow(attempt)
-        return self._follow(attempt, at_once(self._decide(attempt)))
+        return self._follow(attempt, at_once(self._decide(attempt, self._estimators)))
+
+    def _asks_estimators(self, binding: Binding) -> bool:
+        return self._accurate is not None and binding.spec.is_workload
 
     def _parked_for(self, binding: Binding, framework: Framework) -> float:
         """Return for how many seconds PreEnqueue plugins keep a binding out, 0 if they let it in."""
@@ -213,21 +226,41 @@ class Scheduler:
         )
         return result.retry_after or PARKED_SECONDS
 
-    def _decide(self, attempt: _Attempt) -> Coroutine[Any, Any, Decision]:
+    def _decide(
+        self, attempt: _Attempt, estimators: Sequence[ReplicaEstimator]
+    ) -> Coroutine[Any, Any, Decision]:
         return decide(
             attempt.binding,
             self._clusters.snapshot(),
             framework=attempt.framework,
-            estimators=self._estimators,
+            estimators=estimators,
             gates=self._options.feature_gates,
+            assumed={} if self._assumed is None else self._assumed.by_cluster(),
             empty_workload_propagation=self._options.enable_empty_workload_propagation,
             peers=self._bindings if self._peers_count else None,
             in_flight=tuple(self._in_flight.values()),
         )
 
     async def _decide_and_follow(self, attempt: _Attempt) -> Outcome:
-        work = self._follow(attempt, await self._decide(attempt))
+        if self._assumed is None:
+            work = await self._decided(attempt)
+        else:
+            # What one takes is what the next does not have.
+            async with self._turn:
+                work = await self._decided(attempt)
         return work if isinstance(work, Outcome) else await work
+
+    async def _decided(self, attempt: _Attempt) -> Outcome | Work:
+        """Decide, asking estimators, and return what follows."""
+        if self._accurate is None:
+            return self._follow(attempt, await self._decide(attempt, self._estimators))
+        inquiry = self._accurate.inquiry(attempt.binding)
+        decision = await self._decide(attempt, (*self._estimators, inquiry))
+        if inquiry.fallbacks:
+            extent = "all" if inquiry.fallbacks.keys() >= inquiry.concerned else "some"
+            self._metrics.estimate_fallbacks.labels(extent).inc()
+            decision = replace(decision, fallbacks=inquiry.fallbacks)
+        return self._follow(attempt, decision)
 
     def _follow(self, attempt: _Attempt, decision: Decision) -> Outcome | Work:
         """Return what follows from a decision: nothing, or a write. What it needs is reserved at once."""
@@ -238,6 +271,13 @@ class Scheduler:
         if not cycle.has_work(binding, decision):
             self._count(attempt, None)
             return DONE
+        if decision.fallbacks:
+            log.info(
+                "%s went by summaries where estimators were not heard: %s",
+                binding.key.display,
+                narration.fallbacks(decision),
+                extra={"binding": str(binding.key), "count": len(decision.fallbacks)},
+            )
         framework = attempt.framework
         wait = partial(self._wait_for_permit, binding, decision)
         passage = cycle.passage(binding, decision, framework.binding, wait)
@@ -249,6 +289,12 @@ class Scheduler:
         if passage is not None and framework.counts_peers_in:
             spec = replace(binding.spec, clusters=decision.targets or ())
             self._in_flight[binding.key] = replace(binding, spec=spec)
+        if (
+            self._assumed is not None
+            and decision.targets is not None
+            and cycle.changes_result(binding, decision)
+        ):
+            self._assumed.assume(binding, decision.targets)
         return self._bind(attempt, decision, passage)
 
     async def _wait_for_permit(
@@ -277,11 +323,22 @@ class Scheduler:
             outcome = await attempt.cycle.bind(attempt.binding, decision, passage)
         finally:
             self._in_flight.pop(attempt.binding.key, None)
+            self._settle(attempt.binding.key, decision)
         if not outcome.again:
             self._count(attempt, outcome.error)
         if isinstance(outcome.error, FitError) and not outcome.retry:
             await self._look_back(attempt)
         return outcome
+
+    def _settle(self, key: BindingKey, decision: Decision) -> None:
+        """Confirm what was assumed of a decision, or take it back, by what is stored now."""
+        if self._assumed is None or decision.targets is None:
+            return
+        stored = self._bindings.get(key)
+        if stored is not None and stored.spec.clusters == decision.targets:
+            self._assumed.written(key)
+        else:
+            self._assumed.not_written(key)
 
     async def _look_back(self, attempt: _Attempt) -> None:
         """Note that a binding which fits nowhere needs nothing, if that is so now that it has lost its clusters.

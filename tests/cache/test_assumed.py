@@ -67,9 +67,11 @@ def test_several_bindings_add_up_newest_last(world: World) -> None:
     assert placed.spec.clusters == (TargetCluster("m1", 3),)
 
 
-def test_clusters_that_a_binding_leaves_are_free(world: World) -> None:
+def test_clusters_that_a_binding_leaves_are_free_once_that_is_written(world: World) -> None:
     placed = world.place(WEB, m1=2, m2=1)
-    world.place(placed, m2=3)
+    world.assumed.assume(placed, (TargetCluster("m2", 3),))
+    assert world.taken() == {"m1": [("web", 2)], "m2": [("web", 3)]}
+    world.assumed.written(WEB.key)
     assert world.taken() == {"m2": [("web", 3)]}
 
 
@@ -149,7 +151,7 @@ class TestAWriteThatFails:
     def test_brings_back_what_was_assumed_before(self, world: World) -> None:
         placed = world.place(WEB, m1=3)
         world.assumed.assume(placed, (TargetCluster("m2", 3),))
-        assert world.taken() == {"m2": [("web", 3)]}
+        assert world.taken() == {"m1": [("web", 3)], "m2": [("web", 3)]}
         world.assumed.not_written(WEB.key)
         assert world.taken() == {"m1": [("web", 3)]}
 
@@ -167,6 +169,11 @@ class TestAWriteThatFails:
         world.assumed.not_written(WEB.key)
         world.assumed.written(WEB.key)
         assert world.taken() == {}
+
+    def test_says_nothing_about_a_placement_that_is_written(self, world: World) -> None:
+        world.place(WEB, m1=3)
+        world.assumed.not_written(WEB.key)
+        assert world.taken() == {"m1": [("web", 3)]}
 
     def test_of_what_was_brought_back_still_expires(self, world: World) -> None:
         placed = world.place(WEB, m1=3)

@@ -1,4 +1,4 @@
-"""What the Makefile calls: python -m tests.deploy manifests | lint | package | rootfs."""
+"""What the Makefile calls: python -m tests.deploy --help."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ import sys
 import time
 from pathlib import Path
 
-from . import chart, manifests, programs, rootfs
+from . import chart, manifests, programs, reference, rootfs
 from .dockerfile import DockerfileError
 
 
 def _manifests(_: argparse.Namespace) -> None:
     for path in manifests.write():
         print(f"{path.relative_to(chart.ROOT)} is new")
+    page = reference.PAGE.read_text()
+    if (new := reference.updated(page)) != page:
+        reference.PAGE.write_text(new)
+        print(f"{reference.PAGE.relative_to(chart.ROOT)} is new")
+
+
+def _programs(arguments: argparse.Namespace) -> None:
+    print(f"Helm: {programs.helm()}")
+    if arguments.all:
+        print(f"CRDs of Prometheus Operator: {programs.monitoring_crds()}")
 
 
 def _package(_: argparse.Namespace) -> None:
@@ -43,7 +53,12 @@ def main() -> int:
     """Run one command; a mistake is told in words, not by a traceback."""
     parser = argparse.ArgumentParser(prog="python -m tests.deploy")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("manifests", help="render the chart into manifests/").set_defaults(do=_manifests)
+    commands.add_parser(
+        "manifests", help="render the chart into manifests/, tables into docs/operations.md"
+    ).set_defaults(do=_manifests)
+    command = commands.add_parser("programs", help="build what the tests of the chart need, once per machine")
+    command.add_argument("--all", action="store_true", help="also what only the end-to-end tests need")
+    command.set_defaults(do=_programs)
     commands.add_parser("package", help="lint the chart and pack it into dist/").set_defaults(do=_package)
     command = commands.add_parser(
         "rootfs", help="carry out the Dockerfile without a container engine, as root"

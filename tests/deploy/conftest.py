@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane, RealMember, binaries
+from tests.controlplane import ControlPlane, RealMember, SimulatedMember, binaries
 from tests.controlplane.fleet import simulated_members
 from tests.controlplane.members import Member
 from tests.controlplane.ours import Scheduler
@@ -17,7 +17,12 @@ from tests.controlplane.ours import start_scheduler as start
 from tests.deploy import programs, rootfs
 from tests.deploy.dockerfile import Image
 
-USERS = ["system:karmada:my-scheduler", *(f"system:karmada:without-{number}" for number in range(1, 20))]
+USERS = [
+    "system:karmada:my-scheduler",
+    "system:karmada:with-estimators",
+    "system:karmada:sans-estimators",
+    *(f"system:karmada:without-{number}" for number in range(1, 20)),
+]
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -30,7 +35,10 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane with four simulated members and no scheduler; it signs certificates on request."""
+    """A control plane with simulated members, one of them labelled as real, and no scheduler.
+
+    It signs certificates on request, as Karmada's does.
+    """
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
@@ -49,7 +57,7 @@ def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         ],
     }
     with ControlPlane(folder / "run", audit_log=True, extra_flags=flags) as plane:
-        plane.add(*simulated_members(4))
+        plane.add(*simulated_members(4), SimulatedMember("not-sim", region="rc", labels={"kind": "real"}))
         yield plane
 
 

@@ -99,8 +99,8 @@ class Kubelet:
             self._thread.join(timeout=30)
             for pod in [pod for pods in self.pods.values() for pod in pods]:
                 self._end(pod)
-        if self.crash is not None:
-            raise self.crash
+            if self.crash is not None:
+                raise self.crash
 
     def _loop(self) -> None:
         try:
@@ -182,6 +182,9 @@ class Kubelet:
         if pod.process is not None:
             self.plane.forget(pod.process)
         pod.due = time.monotonic() + 2
+        if (wanted := pod.spec["containers"][0]["image"]) not in self.images:
+            pod.problem = f"there is no image {wanted}"
+            return
         try:
             volumes = {volume["name"]: self._fill(pod, volume) for volume in pod.spec.get("volumes", ())}
         except ApiError as error:
@@ -238,10 +241,12 @@ class Kubelet:
         (image.root / "proc").mkdir(exist_ok=True)
         (image.root / "dev").mkdir(exist_ok=True)
         lines += [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
-        lines.append(f"mount -o remount,bind,{flag} {root}")
+        lines += [f"mount -o remount,bind,{flag} {root}", f"hostname {pod.name}"]
         inside = shlex.join(self._command(pod, container, image, context, root))
         script = "set -e; " + "; ".join(lines) + "; exec " + inside
-        return "exec " + shlex.join(["unshare", "--mount", "--propagation=private", "sh", "-c", script])
+        return "exec " + shlex.join(
+            ["unshare", "--mount", "--uts", "--propagation=private", "sh", "-c", script]
+        )
 
     def _command(self, pod: Pod, container: Object, image: Image, context: Object, root: Path) -> list[str]:
         user, group = image.user.split(":")
@@ -249,9 +254,8 @@ class Kubelet:
         assert not (context.get("runAsNonRoot") and user == "0"), "runAsNonRoot and the user is root"
         environment = dict(image.environment)
         for entry in container.get("env", ()):
-            is_address = entry.get("valueFrom") == {
-                "fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}
-            }
+            reference = entry.get("valueFrom", {}).get("fieldRef", {})
+            is_address = reference.get("fieldPath") == "status.podIP"
             environment[entry["name"]] = pod.address if is_address else entry["value"]
 
         def filled_in(text: str) -> str:

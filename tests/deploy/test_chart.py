@@ -211,7 +211,7 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"pluginFiles": {"files": {"a.py": "b"}, "existingConfigMap": "c"}}, "are both given: set one of them"),
         ({"pluginFiles": {"files": {"a-b.py": "c"}}}, "a-b.py"),
         ({"estimator": {"tls": {"secretName": "a"}}}, "set estimator.enabled to true"),
-        ({"estimator": {"enabled": True, "tls": {"insecureSkipVerify": True}}}, "there is nothing to verify"),
+        ({"estimator": {"tls": {"insecureSkipVerify": True}}}, "estimator.tls is given and estimator.enabled is false"),
         ({"ports": {"metrics": 10351}}, "both 10351: give them different ports"),
         ({"ports": {"metrics": 80}}, "/ports/metrics"),
         ({"plugins": ["-TaintToleration"]}, r'no "\*" to take it out of'),

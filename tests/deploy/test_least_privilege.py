@@ -274,3 +274,26 @@ def test_without_any_one_of_the_rules_something_breaks_and_the_log_says_what(
 def _is_about(rule: Object, name: str) -> bool:
     resource, _, verb = name.partition(" ")
     return bool(rule["resources"][0] == resource and (not verb or rule["verbs"][0] == verb))
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["with the role", "without the role"])
+def test_estimators_need_one_permission_more_and_the_chart_gives_it_only_for_them(
+    given: bool, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    name = "with-estimators" if given else "sans-estimators"
+    values: Values = {"schedulerName": name, "estimator": {"enabled": given}}
+    for document in objects(values, side="karmada", release=name):
+        plane.client.apply(document)
+    kubeconfig = plane.kubeconfig_for(user_of(name))
+    start_scheduler(name, kubeconfig, "--enable-scheduler-estimator=true")
+    web = Workload(plane, namespace)
+    web.create(named("sim-a1", replicaScheduling=DYNAMIC), replicas=2, scheduler=name)
+    plane.wait_for(web.binding, "the binding")
+    services = ("", "services", "get")
+    found = plane.wait_for(
+        lambda: audit(plane, user_of(name)),
+        "a Service to be asked for",
+        until=lambda found: services in found.permissions,
+    )
+    assert found.permissions <= granted(values) | {services}
+    assert (found.refused == []) is given

@@ -1,7 +1,8 @@
-"""manifests/ is what the chart makes."""
+"""manifests/ is what the chart makes, and the tables of docs/operations.md are what the code says."""
 
 from __future__ import annotations
 
+from tests.deploy import reference
 from tests.deploy.manifests import rendered
 
 
@@ -10,3 +11,10 @@ def test_the_manifests_are_up_to_date() -> None:
         path.name for path, text in rendered().items() if not path.exists() or path.read_text() != text
     ]
     assert outdated == [], "run `make manifests`"
+
+
+def test_the_operators_page_has_every_flag_and_every_metric() -> None:
+    page = reference.PAGE.read_text()
+    assert page == reference.updated(page), "run `make manifests`"
+    assert page.count("| `--") > 25
+    assert "`karmada_scheduler_schedule_attempts_total` (counter)" in page

@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.controlplane import ControlPlane, Node, Object, Process, RealMember, SimulatedMember
-from tests.controlplane.karmada import CLUSTERS
+from tests.controlplane.karmada import CLUSTERS, external_service
+from tests.e2e.workload import DYNAMIC, WORK, labelled
 
 NAMES = ("room1", "room2")
 NODES = {
     "room1": (Node(cpu="8", memory="16Gi", labels={"disk": "ssd"}), Node(cpu="4", memory="8Gi")),
     "room2": (Node(cpu="6", memory="64Gi"),),
 }
+SERVICES = "/api/v1/namespaces/karmada-system/services"
+PREFIX = "karmada-scheduler-estimator"
 ESTIMATOR_GATES = "--feature-gates=SchedulingOvercommitProtection=true"
 
 
@@ -39,6 +42,39 @@ class Rooms:
         process = self.estimators.pop(name)
         process.kill()
         self.plane.forget(process)
+
+    def flags(self) -> list[str]:
+        """Return the flags with which a scheduler asks them."""
+        return [
+            *self.plane.estimator_client_flags(),
+            "--disable-scheduler-estimator-in-pull-mode=false",
+        ]
+
+    def place(self, namespace: str, name: str, *, scheduler: str, cpu: str, replicas: int = 1) -> None:
+        """Create a binding, without a template, that is to be divided over both by free room."""
+        resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
+        self.plane.client.create(
+            {
+                "apiVersion": "work.karmada.io/v1alpha2",
+                "kind": "ResourceBinding",
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "labels": {"propagationpolicy.karmada.io/permanent-id": "rooms"},
+                },
+                "spec": {
+                    "resource": {**resource, "uid": f"uid-{name}"},
+                    "replicas": replicas,
+                    "replicaRequirements": {"resourceRequest": {"cpu": cpu}},
+                    "schedulerName": scheduler,
+                    "placement": labelled("room", replicaScheduling=DYNAMIC),
+                },
+            }
+        )
+
+    def bindings(self, namespace: str) -> list[Object]:
+        """Return all bindings of a namespace."""
+        return self.plane.client.list(f"{WORK}/namespaces/{namespace}/resourcebindings")
 
     def run(self, room: str, name: str, *, cpu: str, node: str = "node-1") -> None:
         """Have a Pod on a node, as a kubelet would run it."""
@@ -67,12 +103,17 @@ def rooms(plane: ControlPlane) -> Iterator[Rooms]:
         plane.start_aside(RealMember(name, nodes=NODES[name]))
     fields: dict[str, Any] = {"labels": {"kind": "room"}, "cpu": "1000", "memory": "1000Gi", "pods": "1000"}
     plane.add(*(SimulatedMember(name, **fields) for name in NAMES), agents=False)
+    # karmada-scheduler takes ten seconds per cluster without a Service to start, and none for one that is no use.
+    others = {member["metadata"]["name"] for member in plane.client.list(CLUSTERS)} - set(NAMES)
+    for name in others:
+        plane.client.apply(external_service(f"{PREFIX}-{name}"))
     made = Rooms(plane)
     for name in NAMES:
         made.start_estimator(name)
     yield made
+    for name in (*NAMES, *others):
+        plane.client.delete(f"{SERVICES}/{PREFIX}-{name}")
     for name in NAMES:
         plane.client.delete(f"{CLUSTERS}/{name}")
-        plane.client.delete(f"/api/v1/namespaces/karmada-system/services/karmada-scheduler-estimator-{name}")
         if name in made.estimators:
             made.stop_estimator(name)

@@ -1,8 +1,9 @@
-"""The real karmada-scheduler-estimator on real API servers with Node and Pod objects."""
+"""The real karmada-scheduler-estimator on real API servers with Node and Pod objects; by itself, and in the loop."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -17,11 +18,16 @@ from karmada_scheduler.estimator.accurate import PARTIAL, UPSTREAM, AccurateEsti
 from karmada_scheduler.estimator.connections import Connections, Settings
 from karmada_scheduler.metrics import EstimatingObserver, Metrics
 from karmada_scheduler.testing import binding, cluster
-from tests.controlplane import ControlPlane
+from tests.controlplane import ControlPlane, Object
+from tests.e2e.conftest import StartScheduler
 from tests.e2e.rooms import NAMES, Rooms
 from tests.e2e.rooms import rooms as having_rooms
+from tests.e2e.workload import WORK, placed
 
 ROOMS = [cluster(name).build() for name in NAMES]
+ROOM = {"room1": 48, "room2": 24}
+"""How many replicas of 250m the nodes hold."""
+BURST = 200
 
 
 @pytest.fixture(scope="module")
@@ -234,3 +240,121 @@ async def eventually(client: Client, requirements: ReplicaRequirements, expected
         if last == expected:
             return
     raise AssertionError(f"expected {expected}, last seen {last}")
+
+
+def test_ours_and_karmada_scheduler_come_to_the_same_with_and_without_one_of_the_estimators(
+    controlplane: ControlPlane, rooms: Rooms, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    policies = {"with-partial": "partial", "with-upstream": "upstream"}
+    schedulers = {
+        name: start_scheduler(*rooms.flags(), f"--estimator-failure-policy={policy}", name=name)
+        for name, policy in policies.items()
+    }
+    theirs = controlplane.start_karmada_scheduler("karmada-estimating", *rooms.flags())
+    everybody = [*policies, "karmada-estimating"]
+
+    def results(prefix: str) -> dict[str, dict[str, int]]:
+        for name in everybody:
+            rooms.place(namespace, f"{prefix}-{name}", scheduler=name, cpu="1", replicas=6)
+        paths = {
+            name: f"{WORK}/namespaces/{namespace}/resourcebindings/{prefix}-{name}" for name in everybody
+        }
+        return controlplane.wait_for(
+            lambda: {name: placed(controlplane.client.get(path)) for name, path in paths.items()},
+            f"{prefix} to be placed by all three",
+            until=lambda found: all(found.values()),
+        )
+
+    # 12 and 6 say the estimators; both summaries say 999.
+    assert results("all-answer") == {name: {"room1": 4, "room2": 2} for name in everybody}
+
+    rooms.stop_estimator("room1")
+    controlplane.wait_for(
+        lambda: [scheduler.log.count("Lost the connection") for scheduler in schedulers.values()],
+        "the loss to be noticed",
+        until=all,
+    )
+    found = results("one-is-gone")
+    assert found == {
+        "with-partial": {"room1": 6},  # 999 by its summary, 6 by room2's estimator
+        "with-upstream": {"room1": 3, "room2": 3},
+        "karmada-estimating": {"room1": 3, "room2": 3},
+    }
+
+    for scheduler in schedulers.values():
+        assert "went by summaries" in scheduler.log
+    exposition = schedulers["with-partial"].scrape()
+    assert 'karmada_scheduler_estimate_fallbacks_total{extent="some"} 1.0' in exposition
+    assert 'karmada_scheduler_estimators{standing="connected"} 1.0' in exposition
+    assert (
+        'karmada_scheduler_estimate_fallbacks_total{extent="all"} 1.0' in schedulers["with-upstream"].scrape()
+    )
+    theirs.stop()
+    controlplane.forget(theirs)
+
+
+def test_a_burst_onto_little_room_fills_every_cluster_and_none_beyond_what_it_can_hold(
+    controlplane: ControlPlane, rooms: Rooms, namespace: str, start_scheduler: StartScheduler
+) -> None:
+    for number in range(BURST):
+        rooms.place(namespace, f"work-{number}", scheduler="burst", cpu="250m")
+    start_scheduler(
+        *rooms.flags(),
+        "--feature-gates=SchedulingOvercommitProtection=true",
+        "--rate-limiter-max-delay=1s",
+        name="burst",
+    )
+
+    def full() -> list[Object]:
+        """All places are taken, and whoever is left has been told."""
+        found = rooms.bindings(namespace)
+        assert taken(found) == ROOM
+        assert all(told(each) for each in found)
+        return found
+
+    found = controlplane.wait_for(full, "both rooms to be full", timeout=90)
+
+    # The members report some of it: Pods instead of assumptions, one for one.
+    in_room2 = [each for each in found if "room2" in placed(each)]
+    for each in in_room2[:10]:
+        rooms.run("room2", each["metadata"]["name"], cpu="250m")
+        report_healthy(controlplane, each, "room2")
+    # Two of them go with their Pods, and two that were only assumed: room for four more, and no more.
+    for each in (*in_room2[:2], *in_room2[-2:]):
+        controlplane.client.delete(
+            f"{WORK}/namespaces/{namespace}/resourcebindings/{each['metadata']['name']}"
+        )
+    member = controlplane.members["room2"].client
+    for each in in_room2[:2]:
+        path = f"/api/v1/namespaces/default/pods/{each['metadata']['name']}"
+        member.request("DELETE", path, params={"gracePeriodSeconds": "0"})
+    gone = {each["metadata"]["name"] for each in (*in_room2[:2], *in_room2[-2:])}
+
+    def full_again() -> bool:
+        left = rooms.bindings(namespace)
+        assert not gone & {each["metadata"]["name"] for each in left}
+        assert taken(left)["room2"] <= ROOM["room2"]
+        return taken(left) == ROOM
+
+    controlplane.wait_for(full_again, "four others to take their place", timeout=60)
+
+
+def taken(bindings: list[Object]) -> dict[str, int]:
+    """Cluster name to replicas, over all bindings."""
+    count: Counter[str] = Counter()
+    for each in bindings:
+        count.update(placed(each))
+    return dict(count)
+
+
+def told(found: Object) -> bool:
+    return any(each["type"] == "Scheduled" for each in found.get("status", {}).get("conditions", []))
+
+
+def report_healthy(plane: ControlPlane, found: Object, cluster: str) -> None:
+    name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
+    report = {"clusterName": cluster, "applied": True, "health": "Healthy"}
+    plane.client.patch(
+        f"{WORK}/namespaces/{namespace}/resourcebindings/{name}/status",
+        {"status": {"aggregatedStatus": [report]}},
+    )

@@ -50,8 +50,12 @@ class Line:
         self.about.append(about)
         if method == MAX_AVAILABLE_REPLICAS:
             self.requests.append(pb.MaxAvailableReplicasRequest.FromString(request))
-        while self.answers[cluster] is None:
-            await self.changed.wait()
+        try:
+            async with asyncio.timeout(timeout):
+                while self.answers[cluster] is None:
+                    await self.changed.wait()
+        except TimeoutError:
+            raise AskError(f"no answer within {timeout:g}s", timed_out=True) from None
         answer = self.answers[cluster]
         if isinstance(answer, str):
             raise AskError(answer)

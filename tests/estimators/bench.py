@@ -15,14 +15,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.controlplane import ControlPlane, Process, SimulatedMember, karmada
-from tests.controlplane.ours import start_scheduler
+from tests.controlplane.ours import Scheduler, start_scheduler
 from tests.controlplane.table import table
 from tests.estimators.fleet import Fleet
 
@@ -87,6 +87,35 @@ class Bench:
             self.plane.client.request("DELETE", f"{WORK}/namespaces/{name}/resourcebindings")
         return Result(rate, stall, placed, self.fleet.asked() - before)
 
+    def alternate(self, windows: int, seconds: float) -> tuple[list[float], list[float]]:
+        """Have one estimator hang and answer in turns under ``partial``, within one run.
+
+        What else the machine does changes slower than that, so the two lists of rates can be compared even on a
+        busy machine. Each window is counted from the end of the first deadline on.
+        """
+        self._runs += 1
+        name = f"run-{self._runs}"
+        self.plane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self._create(name)
+        rates: tuple[list[float], list[float]] = ([], [])
+        flags = [*NO_LIMIT, *_estimator_flags(), "--estimator-failure-policy=partial"]
+        scheduler = start_scheduler(self.plane, *flags, name=name)
+        try:
+            self.plane.wait_for(lambda: _attempts(scheduler) > 50, "the run to begin")
+            for number in range(2 * windows):
+                (self.fleet.hang if number % 2 else self.fleet.answer)(0)
+                time.sleep(DEADLINE_SECONDS + 1)
+                before, began = _attempts(scheduler), time.monotonic()
+                time.sleep(seconds)
+                after, ended = _attempts(scheduler), time.monotonic()
+                rates[number % 2].append((after - before) / (ended - began))
+        finally:
+            self.fleet.answer(0)
+            scheduler.process.stop()
+            self.plane.forget(scheduler.process)
+            self.plane.client.request("DELETE", f"{WORK}/namespaces/{name}/resourcebindings")
+        return rates
+
     def _create(self, name: str) -> None:
         equal = self.arguments.equal_requests
 
@@ -101,10 +130,7 @@ class Bench:
     def _running(self, case: Case, name: str) -> Iterator[float]:
         flags = [*NO_LIMIT]
         if case.estimators:
-            flags += [
-                "--enable-scheduler-estimator=true",
-                f"--scheduler-estimator-timeout={DEADLINE_SECONDS:g}s",
-            ]
+            flags += _estimator_flags()
         if case.scheduler == UPSTREAM:
             process: Process = self.plane.start_karmada_scheduler(name, *flags)
         else:
@@ -139,6 +165,20 @@ class Bench:
         (begin, few), (end, many) = lasting[0], lasting[-1]
         rate = (many - few) / (end - begin) if end > begin else float("nan")
         return rate, first - started, samples[-1][1]
+
+
+def _estimator_flags() -> list[str]:
+    return ["--enable-scheduler-estimator=true", f"--scheduler-estimator-timeout={DEADLINE_SECONDS:g}s"]
+
+
+def _attempts(scheduler: Scheduler) -> float:
+    """Return how many bindings a scheduler of ours has placed."""
+    lines = scheduler.scrape().splitlines()
+    return sum(
+        float(line.rsplit(" ", 1)[1])
+        for line in lines
+        if line.startswith("karmada_scheduler_schedule_attempts_total")
+    )
 
 
 def _binding(namespace: str, number: int, cpu: str) -> dict[str, object]:
@@ -183,10 +223,10 @@ def _bench(count: int, arguments: argparse.Namespace) -> Iterator[Bench]:
         yield Bench(plane, fleet, arguments)
 
 
-def _cases() -> list[Case]:
-    cases = [Case(scheduler, estimators=False) for scheduler in (UPSTREAM, "ours, partial")]
-    for hanging in (False, True):
-        cases += [Case(scheduler, hanging=hanging) for scheduler in (UPSTREAM, *OURS)]
+def _cases(schedulers: Sequence[str]) -> list[Case]:
+    cases = [Case(scheduler, estimators=False) for scheduler in schedulers if scheduler != "ours, upstream"]
+    # What is compared is measured one right after the other.
+    cases += [Case(scheduler, hanging=hanging) for scheduler in schedulers for hanging in (False, True)]
     return cases
 
 
@@ -196,6 +236,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--estimators", type=int, nargs="+", default=[10, 50], metavar="N")
+    everybody = (UPSTREAM, *OURS)
+    parser.add_argument("--schedulers", nargs="+", default=everybody, choices=everybody)
     parser.add_argument("--bindings", type=int, default=1500, help="waiting for each run (1500)")
     parser.add_argument(
         "--seconds", type=float, default=25, help="longest run, from the first placement on (25)"
@@ -203,11 +245,25 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=1, help="how often everything is measured; medians count"
     )
+    parser.add_argument(
+        "--alternate",
+        type=int,
+        default=0,
+        metavar="N",
+        help="instead: N pairs of windows within one run of ours",
+    )
     parser.add_argument("--equal-requests", action="store_true", help="all bindings ask for the same")
     arguments = parser.parse_args()
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     for count in arguments.estimators:
-        results: dict[Case, list[Result]] = {case: [] for case in _cases()}
+        if arguments.alternate:
+            with _bench(count, arguments) as bench:
+                well, badly = bench.alternate(arguments.alternate, arguments.seconds)
+            pairs = [bad / good for good, bad in zip(well, badly, strict=True)]
+            print(f"{count} estimators, bindings/s: all answer {_listed(well)}; one hangs {_listed(badly)}")
+            print(f"one hangs, of all answering: median of {len(pairs)} pairs {statistics.median(pairs):.0%}")
+            continue
+        results: dict[Case, list[Result]] = {case: [] for case in _cases(arguments.schedulers)}
         with _bench(count, arguments) as bench:
             for number in range(1, arguments.rounds + 1):
                 for case, found in results.items():
@@ -216,6 +272,10 @@ def main() -> None:
         print(f"\n{count} estimators, {arguments.bindings} bindings"
               f"{' with equal requests' if arguments.equal_requests else ''}\n")  # fmt: skip
         print(table(["scheduler", "estimators", "bindings/s", "of all answering", "stall s"], _rows(results)))
+
+
+def _listed(rates: Sequence[float]) -> str:
+    return f"{statistics.median(rates):.1f} ({', '.join(f'{rate:.1f}' for rate in rates)})"
 
 
 def _rows(results: dict[Case, list[Result]]) -> list[list[object]]:

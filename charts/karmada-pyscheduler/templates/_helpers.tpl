@@ -95,7 +95,9 @@ kind: KarmadaSchedulerConfiguration
 - --scheduler-estimator-ca-file=/etc/karmada/pki/scheduler-estimator-client/{{ .tls.caKey }}
 - --scheduler-estimator-cert-file=/etc/karmada/pki/scheduler-estimator-client/{{ .tls.certKey }}
 - --scheduler-estimator-key-file=/etc/karmada/pki/scheduler-estimator-client/{{ .tls.keyKey }}
-- --insecure-skip-estimator-verify={{ .tls.insecureSkipVerify }}
+{{- end }}
+{{- if .tls.insecureSkipVerify }}
+- --insecure-skip-estimator-verify=true
 {{- end }}
 {{- end }}
 {{- end }}

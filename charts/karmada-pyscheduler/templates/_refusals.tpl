@@ -38,11 +38,8 @@ Each text says what is wrong, and what to set instead.
 {{- if and .Values.pluginFiles.files .Values.pluginFiles.existingConfigMap -}}
 {{- fail "pluginFiles.files and pluginFiles.existingConfigMap are both given: set one of them." -}}
 {{- end -}}
-{{- if and .Values.estimator.tls.secretName (not .Values.estimator.enabled) -}}
-{{- fail "estimator.tls.secretName is given and estimator.enabled is false: set estimator.enabled to true, or leave the Secret out." -}}
-{{- end -}}
-{{- if and .Values.estimator.tls.insecureSkipVerify (not .Values.estimator.tls.secretName) -}}
-{{- fail "estimator.tls.insecureSkipVerify is true without estimator.tls.secretName: estimators are called without TLS then, and there is nothing to verify. Name the Secret, or set it to false." -}}
+{{- if and (or .Values.estimator.tls.secretName .Values.estimator.tls.insecureSkipVerify) (not .Values.estimator.enabled) -}}
+{{- fail "estimator.tls is given and estimator.enabled is false: set estimator.enabled to true, or leave estimator.tls out." -}}
 {{- end -}}
 {{- if eq (int .Values.ports.metrics) (int .Values.ports.health) -}}
 {{- fail (printf "ports.metrics and ports.health are both %d: give them different ports." (int .Values.ports.metrics)) -}}

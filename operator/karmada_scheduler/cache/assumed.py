@@ -36,11 +36,15 @@ class _Entry:
     Attributes:
         workloads: By cluster.
         expires: In seconds of the clock.
-        before: What was assumed before; kept while it is open whether this one gets written.
+        is_open: Whether it is not known yet if this gets written.
+        leaving: Clusters that the binding leaves as soon as it is.
+        before: What was assumed before; kept while this is open.
     """
 
     workloads: dict[str, AssumedWorkload]
     expires: float
+    is_open: bool = True
+    leaving: frozenset[str] = frozenset()
     before: _Entry | None = None
 
 
@@ -72,39 +76,40 @@ class AssumedPlacements:
     def assume(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
         """Count a decision as placed; ``written`` or ``not_written`` says later what became of it.
 
-        Only workloads in a namespace take room. Clusters that the binding leaves are free at once.
+        Only workloads in a namespace take room. Clusters that the binding leaves are free once that is written.
         """
         if binding.key.kind != RESOURCE_BINDING or not binding.spec.is_workload:
             return
         key, before = binding.key, self._entries.get(binding.key)
-        kept: dict[str, AssumedWorkload] = {}
-        if before is not None:
-            left = binding.spec.target_names
-            kept = {name: each for name, each in before.workloads.items() if name not in left}
+        kept = dict(before.workloads) if before is not None else {}
         workloads = kept | {target.name: footprint(binding, target) for target in targets}
-        self._replace(key, _Entry(workloads, self._clock() + self._ttl, before))
+        leaving = binding.spec.target_names - {target.name for target in targets}
+        self._replace(key, _Entry(workloads, self._clock() + self._ttl, leaving=leaving, before=before))
 
     def written(self, key: BindingKey) -> None:
         """Take note that what was assumed last is stored."""
         entry = self._entries.get(key)
-        if entry is not None:
-            entry.before = None
+        if entry is not None and entry.is_open:
+            entry.is_open, entry.before = False, None
+            for cluster in entry.leaving:
+                self._release(key, entry, cluster)
             if not entry.workloads:
-                self._replace(key, None)
+                self._entries.pop(key, None)
 
     def not_written(self, key: BindingKey) -> None:
         """Assume again what was assumed before."""
         entry = self._entries.get(key)
-        if entry is not None:
+        if entry is not None and entry.is_open:
             before = entry.before
             self._replace(key, before if before is not None and before.workloads else None)
 
     def saw(self, old: Binding | None, new: Binding | None) -> None:
         """Release what the change of a binding shows to run; ``new`` is None when it is no business of ours."""
-        key = (old or new).key  # type: ignore[union-attr]
-        entry = self._entries.get(key)
-        if entry is None:
+        present = old or new
+        entry = None if present is None else self._entries.get(present.key)
+        if present is None or entry is None:
             return
+        key = present.key
         if new is None or (old is not None and old.uid != new.uid):
             self._replace(key, None)
             return
@@ -118,7 +123,7 @@ class AssumedPlacements:
         if entry.workloads.pop(cluster, None) is not None:
             self._regroup(key, [cluster])
         if not entry.workloads and entry.before is None:
-            del self._entries[key]
+            self._entries.pop(key, None)
 
     def _replace(self, key: BindingKey, new: _Entry | None) -> None:
         old = self._entries.pop(key, None)

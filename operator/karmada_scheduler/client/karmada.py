@@ -81,6 +81,18 @@ class KarmadaClient:
             raise
         return any(entry.get("name") == resource.plural for entry in answer.get("resources") or ())
 
+    async def get_service(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """Read a Service of the Karmada API server, None if there is none."""
+        try:
+            answer: dict[str, Any] = await self._connection.request(
+                "GET", f"/api/v1/namespaces/{namespace}/services/{name}", timeout=10.0
+            )
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+        return answer
+
     async def get_binding(self, key: BindingKey) -> dict[str, Any]:
         """Read a binding from the API server."""
         answer: dict[str, Any] = await self._connection.request("GET", _path(key))

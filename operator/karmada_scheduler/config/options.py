@@ -79,7 +79,7 @@ class Options:
         health_address, metrics_address: ``host:port``, or "" for none.
         config: The file with profiles, plugin args and extenders.
         plugin_dir: The directory whose files are plugins.
-        notices: What of this was asked for and has no effect yet; for the log.
+        notices: What is odd about the flags without being a mistake; for the log.
     """
 
     kubeconfig: str = ""
@@ -388,28 +388,19 @@ def _validated(flags: argparse.Namespace) -> Options:
         rate_limiter_bucket_size=int(
             _positive(flags.rate_limiter_bucket_size, defaults.rate_limiter_bucket_size)
         ),
-        notices=_notices(flags, gates),
+        notices=_notices(flags),
         verbosity=flags.v,
         logging_format=flags.logging_format,
     )
 
 
-def _notices(flags: argparse.Namespace, gates: features.FeatureGates) -> tuple[str, ...]:
+def _notices(flags: argparse.Namespace) -> tuple[str, ...]:
     notices = []
     if bool(flags.scheduler_estimator_cert_file) != bool(flags.scheduler_estimator_key_file):
         notices.append(
             "--scheduler-estimator-cert-file and --scheduler-estimator-key-file work together only: "
             "estimators see no certificate"
         )
-    if flags.enable_scheduler_estimator:
-        notices.append(
-            "--enable-scheduler-estimator has no effect yet: room is taken from the clusters' resource summaries"
-        )
-    notices.extend(
-        f"feature gate {name} is accepted and has no effect yet"
-        for name in ("SchedulingOvercommitProtection",)
-        if gates.enabled(name)
-    )
     return tuple(notices)
 
 

@@ -57,6 +57,8 @@ class Decision:
         error: Why the binding could not be scheduled; its text is the condition's message.
         failed_terms: Affinity terms that were tried in vain, in order.
         attempts: The runs behind it, in order; the last one counts.
+        fallbacks: Clusters whose estimator should have been heard and was not, with the reason; the summary
+            had to do. All of them if no estimator's answer counted.
     """
 
     key: BindingKey
@@ -66,6 +68,7 @@ class Decision:
     error: SchedulingError | None = None
     failed_terms: tuple[TermFailure, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_success(self) -> bool:

@@ -58,7 +58,7 @@ class Line(Protocol):
         ...
 
     async def ask(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        """Call a method; AskError if that fails."""
+        """Call a method; AskError if that fails, or takes longer than so many seconds."""
         ...
 
 
@@ -202,15 +202,15 @@ class AccurateEstimator:
         """Ask one cluster, and remember if it kept silent."""
         began = self._clock()
         try:
-            async with asyncio.timeout(self.timeout):
-                if self._line.standing(cluster) is Standing.NEW:
+            timeout = self.timeout
+            if self._line.standing(cluster) is Standing.NEW:
+                async with asyncio.timeout(timeout):
                     await self._line.settled(cluster)
-                payload = await self._line.ask(
-                    cluster, question.method, request, timeout=self.timeout, about=about
-                )
+                timeout = max(0.0, began + timeout - self._clock())
+            payload = await self._line.ask(cluster, question.method, request, timeout=timeout, about=about)
             answer = Answer(question.answer(payload))
         except TimeoutError:
-            answer = Answer(NO_OPINION, f"no answer within {self.timeout:g}s", timed_out=True)
+            answer = Answer(NO_OPINION, f"not connected within {self.timeout:g}s", timed_out=True)
         except AskError as error:
             answer = Answer(NO_OPINION, str(error), timed_out=error.timed_out)
         except ValueError as error:
@@ -255,8 +255,8 @@ class Inquiry:
 
     Attributes:
         name: For logs, upstream's.
-        fallbacks: Clusters to why the decision goes by their summaries; all that were asked if the answers are
-            void.
+        fallbacks: Clusters to why the decision goes by their summaries; all of them if the answers are void.
+        concerned: The clusters whose estimators should be heard.
     """
 
     name = "scheduler-estimator"
@@ -264,6 +264,7 @@ class Inquiry:
     def __init__(self, estimator: AccurateEstimator, binding: Binding) -> None:
         """Begin; the deadline runs from the first question on."""
         self.fallbacks: dict[str, str] = {}
+        self.concerned: set[str] = set()
         self._estimator = estimator
         resource = binding.spec.resource
         self._about = f"kind={resource.kind}, name={resource.namespace}/{resource.name}"
@@ -288,6 +289,7 @@ class Inquiry:
     async def _inquire(
         self, clusters: Sequence[Cluster], what: object, encode: Callable[[], Question], assumed: Assumed
     ) -> list[int]:
+        self.concerned |= {each.name for each in clusters}
         try:
             question = self._question(what, encode)
             keys = {

@@ -303,24 +303,34 @@ class Connections:
             link.look_again.clear()
             began = self._clock()
             self._observer.taken(began - asked)
-            try:
-                await self._connect(link)
-            except (DiscoveryError, LookupError, OSError, ValueError) as error:
-                self._tell(link, str(error))
-                if link.channel is None:
-                    link.standing = Standing.ABSENT
-                link.settled.set()
-                self._observer.finished(self._clock() - began)
+            is_connected = await self._attempt(link)
+            self._observer.finished(self._clock() - began)
+            if is_connected:
+                failures = 0
+                await self._until_doubtful(link)
+                self._observer.added()
+            else:
                 self._observer.retried()
                 await self._pause(_PAUSES[min(failures, len(_PAUSES) - 1)])
                 failures += 1
-                asked = self._clock()
-                continue
-            self._observer.finished(self._clock() - began)
-            failures = 0
-            await self._until_doubtful(link)
-            self._observer.added()
             asked = self._clock()
+
+    async def _attempt(self, link: _Link) -> bool:
+        """Try to connect; tell why that failed."""
+        try:
+            await self._connect(link)
+        except (DiscoveryError, LookupError, OSError, ValueError) as error:
+            self._tell(link, str(error))
+        except Exception:
+            log.exception("Cannot connect to the estimator of a cluster", extra={"cluster": link.name})
+        else:
+            return True
+        if link.channel is None:
+            link.standing = Standing.ABSENT
+        elif not _is_up(link.channel):
+            link.standing = Standing.LOST
+        link.settled.set()
+        return False
 
     def _tell(self, link: _Link, text: str) -> None:
         """Say once why there is no connection."""

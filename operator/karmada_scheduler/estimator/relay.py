@@ -27,6 +27,7 @@ class Relay:
         self._host, self._port = host, int(port)
         self._context = context
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._server: asyncio.Server | None = None
 
     @classmethod
@@ -57,6 +58,7 @@ class Relay:
 
     async def close(self) -> None:
         """Close the socket and all connections."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -64,31 +66,31 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take a connection of grpc's; it may come while all is being closed."""
+        if self._is_closed:
+            writer.close()
+            return
+        task = asyncio.create_task(self._relay(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        writers = [writer]
+        task.add_done_callback(lambda _: writer.close())  # also if it was cancelled before it began
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there, beyond = await asyncio.open_connection(
                 self._host, self._port, ssl=self._context, server_hostname=self._host
             )
-            writers.append(beyond)
-            ways = [asyncio.create_task(_pour(reader, beyond)), asyncio.create_task(_pour(there, writer))]
-            try:
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for way in ways:
-                    way.cancel()
-                await asyncio.gather(*ways, return_exceptions=True)
-        except (OSError, asyncio.CancelledError):
-            return  # grpc sees its connection end, and tries again or is being closed
+        except OSError:
+            return  # grpc sees its connection end, and tries again
+        ways = [asyncio.create_task(_pour(reader, beyond)), asyncio.create_task(_pour(there, writer))]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in writers:
-                each.close()
-                with contextlib.suppress(OSError, asyncio.CancelledError):
-                    await each.wait_closed()
+            for way in ways:
+                way.cancel()
+            beyond.transport.abort()  # a polite end takes as long as the other side likes
+            await asyncio.gather(*ways, return_exceptions=True)
 
 
 async def _pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

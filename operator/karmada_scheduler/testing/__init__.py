@@ -8,6 +8,8 @@
     assert placed(decision) == {"m1": 4}
 
 A builder makes a manifest, and what it builds went through the same parser as what the API server sends.
+``decide`` ends with the decision; ``schedule`` goes on through Reserve, Permit, PreBind, Bind and PostBind. A
+``FakeHandle`` stands for the scheduler; ``make`` and ``profiles`` make plugins as a configuration file would.
 No control plane is needed for any of this.
 """
 
@@ -17,25 +19,35 @@ from karmada_scheduler.testing.decisions import (
     Group,
     decide,
     filter_context,
-    framework,
-    gates,
     placed,
     score_context,
     snapshot,
 )
+from karmada_scheduler.testing.handles import FakeHandle, Recorded
+from karmada_scheduler.testing.runs import Circumstances, Run, Step, schedule, scheduling
+from karmada_scheduler.testing.setups import framework, gates, make, profiles
 
 __all__ = [
     "SERVED_APIS",
     "BindingBuilder",
+    "Circumstances",
     "ClusterBuilder",
+    "FakeHandle",
     "Group",
+    "Recorded",
+    "Run",
+    "Step",
     "binding",
     "cluster",
     "decide",
     "filter_context",
     "framework",
     "gates",
+    "make",
     "placed",
+    "profiles",
+    "schedule",
+    "scheduling",
     "score_context",
     "snapshot",
 ]

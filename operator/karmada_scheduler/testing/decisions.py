@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey
@@ -15,27 +16,12 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Cycle, FilterContext, Framework, Peers, Plugin, ScoreContext, Snapshot
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler.testing.setups import framework
 
 
 def snapshot(*clusters: ClusterBuilder | Cluster) -> Snapshot:
     """Take a snapshot of clusters."""
     return Snapshot.of(each.build() if isinstance(each, ClusterBuilder) else each for each in clusters)
-
-
-def framework(
-    *plugins: Plugin, gates: FeatureGates | None = None, select: Iterable[str] = ("*",)
-) -> Framework:
-    """Build the in-tree plugins that ``--plugins`` would select, followed by these."""
-    registry = in_tree(gates or FeatureGates()).select(select).registry
-    for plugin in plugins:
-        registry.register(plugin.name, lambda plugin=plugin: plugin)
-    return Framework.build(registry)
-
-
-def gates(**settings: bool) -> FeatureGates:
-    """Switch feature gates on or off."""
-    return FeatureGates(settings)
 
 
 class Group:
@@ -89,25 +75,31 @@ def decide(
     binding: BindingBuilder,
     *clusters: ClusterBuilder,
     gates: FeatureGates | None = None,
-    plugins: Framework | None = None,
+    plugins: Framework | Sequence[Plugin | type[Plugin]] = (),
     empty_workload_propagation: bool = False,
     assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
     peers: Peers | None = None,
+    in_flight: Sequence[BindingBuilder] = (),
 ) -> Decision:
-    """Decide where a binding goes, with the in-tree plugins and the built-in estimator."""
+    """Decide where a binding goes, with the in-tree plugins, some more, and the built-in estimator.
+
+    Plugins that talk get an event loop for it, so this cannot be called from a coroutine then; see
+    ``scheduling``.
+    """
     gates = gates or FeatureGates()
-    return at_once(
-        schedule.decide(
-            binding.build(),
-            snapshot(*clusters),
-            framework=plugins or framework(gates=gates),
-            estimators=[GeneralEstimator(gates)],
-            gates=gates,
-            empty_workload_propagation=empty_workload_propagation,
-            assumed=assumed or {},
-            peers=peers,
-        )
+    deciders = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates)
+    decision = schedule.decide(
+        binding.build(),
+        snapshot(*clusters),
+        framework=deciders,
+        estimators=[GeneralEstimator(gates)],
+        gates=gates,
+        empty_workload_propagation=empty_workload_propagation,
+        assumed=assumed or {},
+        peers=peers,
+        in_flight=[each.build() for each in in_flight],
     )
+    return asyncio.run(decision) if deciders.talks else at_once(decision)
 
 
 def placed(decision: Decision) -> dict[str, int]:

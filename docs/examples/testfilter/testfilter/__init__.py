@@ -1,0 +1,27 @@
+"""TestFilter: admit clusters by name."""
+
+from dataclasses import dataclass, field
+
+from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+
+REFUSED = Result.unschedulable("cluster(s) are not admitted by TestFilter")
+
+
+class TestFilter:
+    """Filter by name: a cluster passes if it is on the list."""
+
+    name = "TestFilter"
+    __test__ = False  # for pytest: no test, in spite of its name
+
+    @dataclass(frozen=True)
+    class Args:
+        """The clusters to admit."""
+
+        clusters: list[str] = field(default_factory=lambda: ["member1", "member2"])
+
+    def __init__(self, args: Args) -> None:
+        self._admitted = frozenset(args.clusters)
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse what is not on the list; a cluster that already has the binding is no exception."""
+        return SUCCESS if context.cluster.name in self._admitted else REFUSED

@@ -1,0 +1,102 @@
+"""The scheduler as plugins under test see it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.framework import Result, Snapshot, WaitingBinding
+from karmada_scheduler.framework.waiting import PermittedLater
+from karmada_scheduler.testing.bindings import BindingBuilder
+
+
+class Recorded(NamedTuple):
+    """An Event that a plugin recorded."""
+
+    binding: BindingKey
+    warning: bool
+    reason: str
+    text: str
+
+
+class FakeHandle:
+    """A handle whose world is set by the test; it keeps what plugins ask of it.
+
+    ``schedule`` shows the clusters that it is given here, and keeps here what it writes.
+
+    Attributes:
+        clusters: What ``snapshot`` returns.
+        time: What ``now`` returns: seconds since 1970.
+        activated: What plugins activated, in order.
+        events: What plugins recorded, in order.
+    """
+
+    def __init__(self, *bindings: BindingBuilder, profile: str = DEFAULT_SCHEDULER_NAME) -> None:
+        """Know some bindings, and no cluster yet."""
+        self.clusters = Snapshot()
+        self.time = 0.0
+        self.activated: list[BindingKey] = []
+        self.events: list[Recorded] = []
+        self._profile = profile
+        self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
+        self._waiting: dict[BindingKey, PermittedLater] = {}
+
+    def at(self, moment: datetime) -> Self:
+        """Set the time."""
+        self.time = moment.timestamp()
+        return self
+
+    def put(self, binding: Binding) -> None:
+        """Show a binding from now on as it is here."""
+        self._bindings[binding.key] = binding
+
+    @property
+    def profile(self) -> str:
+        """The scheduler name of the profile."""
+        return self._profile
+
+    def now(self) -> float:
+        """Return the time that was set."""
+        return self.time
+
+    def snapshot(self) -> Snapshot:
+        """Return the clusters."""
+        return self.clusters
+
+    def bindings(self) -> Iterable[Binding]:
+        """Return the bindings."""
+        return tuple(self._bindings.values())
+
+    def binding(self, key: BindingKey) -> Binding | None:
+        """Find a binding."""
+        return self._bindings.get(key)
+
+    def activate(self, key: BindingKey) -> None:
+        """Keep the key."""
+        self.activated.append(key)
+
+    def waiting(self) -> Sequence[WaitingBinding]:
+        """Return the bindings that wait at Permit."""
+        return tuple(self._waiting.values())
+
+    def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
+        """Keep the Event."""
+        self.events.append(Recorded(binding.key, warning, reason, text))
+
+    def wait(
+        self, binding: Binding, timeouts: Mapping[str, float], then: Callable[[WaitingBinding], None]
+    ) -> Awaitable[Result]:
+        """Let a binding wait; ``then`` is called as soon as it does."""
+        waiting = self._waiting[binding.key] = PermittedLater(binding, frozenset(), timeouts)
+
+        async def answered() -> Result:
+            try:
+                then(waiting)
+                return await waiting.wait()
+            finally:
+                del self._waiting[binding.key]
+
+        return answered()

@@ -1,0 +1,269 @@
+"""A binding's whole way through the plugins, from PreFilter to PostBind, without a control plane.
+
+    run = schedule(binding("web").replicas(4).dynamic_weight(), cluster("m1"), cluster("m2"), plugins=[Ledger()])
+    assert run.placed == {"m1": 2, "m2": 2}
+    assert run.methods_of("Ledger") == ["reserve"]
+
+``str(run)`` tells what happened; what is written stays in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core import outcome
+from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.core.outcome import ConditionSpec
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Framework, Guard, Plugin, PluginError, Point, Result, WaitingBinding
+from karmada_scheduler.passage import Passage
+from karmada_scheduler.testing.bindings import BindingBuilder
+from karmada_scheduler.testing.clusters import ClusterBuilder
+from karmada_scheduler.testing.decisions import snapshot
+from karmada_scheduler.testing.handles import FakeHandle
+from karmada_scheduler.testing.setups import framework
+
+Context = TypeVar("Context")
+Answer = TypeVar("Answer")
+
+
+class Step(NamedTuple):
+    """One call of a plugin; Filter and Score, called once per cluster, are not among them.
+
+    Attributes:
+        method: As in the plugin: ``pre_filter``, ``reserve``, ``unreserve``.
+        answer: What it returned; a PluginError if it raised, took too long or hung.
+    """
+
+    plugin: str
+    method: str
+    answer: object
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What became of a binding.
+
+    Attributes:
+        decision: Where it should go, with everything behind it.
+        binding: As it is stored afterwards.
+        error: What kept it from being placed.
+        steps: The calls of plugins, in order.
+    """
+
+    decision: Decision
+    binding: Binding
+    error: Exception | None
+    steps: Sequence[Step]
+
+    @property
+    def placed(self) -> dict[str, int]:
+        """Replicas by cluster, in the order in which they are written; fails the test if it was not placed."""
+        assert self.error is None, f"not placed: {self.error}"
+        return {target.name: target.replicas for target in self.binding.spec.clusters}
+
+    @property
+    def condition(self) -> ConditionSpec:
+        """The Scheduled condition as users read it: status, reason, message."""
+        return outcome.condition_for(self.error)
+
+    @property
+    def retry_after(self) -> float:
+        """After how many seconds a plugin wants to be asked again; 0 if none said."""
+        return float(getattr(self.error, "retry_after", 0.0)) or self.decision.retry_after
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The clusters that did not pass the filters, and why."""
+        kept_out = self._attempt.diagnosis.result_by_cluster
+        return {name: result.message for name, result in kept_out.items()}
+
+    @property
+    def scores(self) -> dict[str, dict[str, int]]:
+        """By plugin and cluster: final scores times weight."""
+        names = sorted(candidate.name for candidate in self._attempt.candidates)
+        return {
+            plugin: dict(zip(names, scores, strict=True)) for plugin, scores in self._attempt.scores.items()
+        }
+
+    def methods_of(self, plugin: str) -> list[str]:
+        """Return the methods of a plugin that were called, in order."""
+        return [step.method for step in self.steps if step.plugin == plugin]
+
+    @property
+    def _attempt(self) -> Attempt:
+        return self.decision.attempts[-1] if self.decision.attempts else Attempt()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.binding.key.display}: {self.condition.reason}: {self.condition.message}"
+        for name, reason in self.refused.items():
+            yield f"  {name} refused: {reason}"
+        for plugin, scores in self.scores.items():
+            yield f"  {plugin} scored: {scores}"
+        for step in self.steps:
+            yield f"  {step.plugin}.{step.method}: {_shown(step.answer)}"
+        targets = ", ".join(f"{each.name}:{each.replicas}" for each in self.binding.spec.clusters)
+        yield f"  on {targets or 'no cluster'}"
+
+
+class Circumstances(TypedDict, total=False):
+    """Under which a binding is scheduled.
+
+    Attributes:
+        plugins: After the in-tree ones; objects or classes, or a framework from ``framework`` or ``profiles``.
+        handle: What plugins ask; classes among ``plugins`` are made with it.
+        gates: Feature gates.
+        in_flight: Bindings that are decided and not yet written, for PreFilter extensions.
+        write_fails: What the API server answers to the write.
+    """
+
+    plugins: Framework | Sequence[Plugin | type[Plugin]]
+    handle: FakeHandle
+    gates: FeatureGates
+    in_flight: Sequence[BindingBuilder]
+    write_fails: Exception
+
+
+def schedule(
+    binding: BindingBuilder,
+    *clusters: ClusterBuilder,
+    when_waiting: Callable[[WaitingBinding], None] | None = None,
+    **circumstances: Unpack[Circumstances],
+) -> Run:
+    """Take a binding through all plugins.
+
+    Args:
+        binding: What to schedule.
+        clusters: Where it could go.
+        when_waiting: Called when the binding waits at Permit; may allow or reject it. Without an answer its
+            time is up at once.
+        circumstances: See ``Circumstances``.
+    """
+
+    def then(waiting: WaitingBinding, timeouts: dict[str, float]) -> None:
+        if when_waiting is not None:
+            when_waiting(waiting)
+        plugin, seconds = min(timeouts.items(), key=lambda item: item[1])
+        waiting.reject(plugin, f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}")
+
+    return asyncio.run(_run(binding, clusters, then, circumstances))
+
+
+async def scheduling(
+    binding: BindingBuilder, *clusters: ClusterBuilder, **circumstances: Unpack[Circumstances]
+) -> Run:
+    """Do what ``schedule`` does, in a coroutine: several bindings can wait at Permit at the same time.
+
+    Whoever waits does so until ``handle.waiting`` is used to answer, or until its time is really up.
+    """
+    return await _run(binding, clusters, lambda _waiting, _timeouts: None, circumstances)
+
+
+async def _run(
+    builder: BindingBuilder,
+    clusters: Sequence[ClusterBuilder],
+    then: Callable[[WaitingBinding, dict[str, float]], None],
+    circumstances: Circumstances,
+) -> Run:
+    binding, handle = builder.build(), circumstances.get("handle") or FakeHandle()
+    gates = circumstances.get("gates") or FeatureGates()
+    plugins = circumstances.get("plugins") or ()
+    given = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates, handle=handle)
+    recorder = _Recorder()
+    recorded = Framework(given.lineup, extenders=given.extenders, guard=recorder)
+    handle.clusters = snapshot(*clusters)
+    handle.put(binding)
+    decision = await decide(
+        binding,
+        handle.clusters,
+        framework=recorded,
+        estimators=[GeneralEstimator(gates)],
+        gates=gates,
+        in_flight=[each.build() for each in circumstances.get("in_flight", ())],
+    )
+    stored = _as_stored(binding, decision)
+
+    async def write() -> Binding:
+        if (failure := circumstances.get("write_fails")) is not None:
+            raise failure
+        handle.put(stored)
+        return stored
+
+    if decision.error is not None or decision.targets is None or decision.cycle is None or stored == binding:
+        handle.put(stored)
+        return Run(decision, stored, decision.error, recorder.steps)
+    passage = Passage(
+        recorded.binding,
+        binding,
+        decision.targets,
+        decision.cycle,
+        write=write,
+        wait=lambda timeouts: handle.wait(binding, timeouts, lambda waiting: then(waiting, timeouts)),
+    )
+    try:
+        passage.reserve()
+        await passage.go()
+        await passage.arrived()
+    except Exception as error:  # noqa: BLE001 (it is what the test wants to see)
+        return Run(decision, binding, error, recorder.steps)
+    return Run(decision, passage.written or binding, None, recorder.steps)
+
+
+def _as_stored(binding: Binding, decision: Decision) -> Binding:
+    if decision.targets is None:
+        return binding
+    placement = {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
+    return replace(
+        binding,
+        annotations={**binding.annotations, **placement},
+        spec=replace(binding.spec, clusters=decision.targets),
+    )
+
+
+class _Recorder(Guard):
+    """Calls plugins and keeps what they answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[Step] = []
+
+    def call(
+        self, plugin: Plugin, point: Point, function: Callable[[Context], Answer], context: Context
+    ) -> Answer:
+        try:
+            answer = super().call(plugin, point, function, context)
+        except PluginError as error:
+            self._keep(plugin, function, error)
+            raise
+        self._keep(plugin, function, answer)
+        return answer
+
+    async def ask(
+        self, plugin: Plugin, point: Point, function: Callable[[Context], object], context: Context
+    ) -> object:
+        try:
+            answer = await super().ask(plugin, point, function, context)
+        except PluginError as error:
+            self._keep(plugin, function, error)
+            raise
+        self._keep(plugin, function, answer)
+        return answer
+
+    def _keep(self, plugin: Plugin, function: Callable[..., object], answer: object) -> None:
+        self.steps.append(Step(plugin.name, getattr(function, "__name__", repr(function)), answer))
+
+
+def _shown(answer: object) -> str:
+    if isinstance(answer, Result):
+        return f"{answer.code.value} {answer.message}".strip()
+    return f"{answer!s:.200}"

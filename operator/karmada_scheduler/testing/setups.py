@@ -1,0 +1,79 @@
+"""Plugins, made and put in order as the scheduler does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.framework import Framework, Handle, Plugin
+from karmada_scheduler.framework import making as framework_making
+from karmada_scheduler.framework.making import Factory, Registration
+from karmada_scheduler.sources import PluginDirectory, PluginSetup
+from karmada_scheduler.testing.handles import FakeHandle
+from karmada_scheduler_plugins.registry import in_tree
+
+P = TypeVar("P", bound=Plugin)
+
+
+def gates(**settings: bool) -> FeatureGates:
+    """Switch feature gates on or off."""
+    return FeatureGates(settings)
+
+
+def make(plugin: type[P], args: Mapping[str, Any] | None = None, *, handle: Handle | None = None) -> P:
+    """Make a plugin as a profile would, with args as a configuration file has them.
+
+    Raises:
+        ConfigError: What the scheduler would say at its start.
+    """
+    registration = Registration(plugin.name, plugin)
+    return cast("P", framework_making.make(registration, args, handle or FakeHandle()))
+
+
+def framework(
+    *plugins: Plugin | type[Plugin],
+    gates: FeatureGates | None = None,
+    select: Iterable[str] = ("*",),
+    handle: Handle | None = None,
+) -> Framework:
+    """Build the in-tree plugins that ``--plugins`` would select, followed by these.
+
+    Raises:
+        ConfigError: One of them cannot be made, or is no plugin.
+    """
+    own = [Registration(each.name, _factory(each)) for each in plugins]
+    registry = in_tree(gates or FeatureGates()).select(select).registry
+    setup = PluginSetup(registry, handle_for=lambda _: handle or FakeHandle(), own=own, packages=list)
+    return Framework(setup.start().by_name[DEFAULT_SCHEDULER_NAME])
+
+
+def profiles(
+    config: Path | None = None,
+    *,
+    plugin_dir: Path | None = None,
+    plugins: Sequence[type[Plugin]] = (),
+    handle: Handle | None = None,
+    gates: FeatureGates | None = None,
+) -> dict[str, Framework]:
+    """Build what ``--config`` and ``--plugin-dir`` would, by scheduler name; ``plugins`` are there as well.
+
+    Raises:
+        ConfigError: Everything that the scheduler would refuse.
+    """
+    setup = PluginSetup(
+        in_tree(gates or FeatureGates()),
+        handle_for=lambda name: handle or FakeHandle(profile=name),
+        own=[Registration(each.name, each) for each in plugins],
+        packages=list,
+        directory=PluginDirectory(plugin_dir) if plugin_dir else None,
+        configuration=load(config) if config else SchedulerConfiguration(),
+    )
+    return {name: Framework(lineup) for name, lineup in setup.start().by_name.items()}
+
+
+def _factory(plugin: Plugin | type[Plugin]) -> Factory:
+    return plugin if isinstance(plugin, type) else lambda: plugin

@@ -1,0 +1,62 @@
+"""The tables of docs/operations.md that are made from the code: every flag, every metric."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from karmada_scheduler.config import options
+from karmada_scheduler.metrics import Metrics
+
+from .chart import ROOT
+
+PAGE: Final = ROOT / "docs" / "operations.md"
+
+
+def updated(text: str) -> str:
+    """Return the page with its tables as they should be."""
+    for name, lines in (("flags", _flags()), ("metrics", _metrics())):
+        table = "\n".join(lines)
+        text = re.sub(
+            rf"(<!-- {name}: .*? -->\n).*?(<!-- end of {name} -->)",
+            lambda match, table=table: f"{match[1]}{table}\n{match[2]}",  # type: ignore[misc]
+            text,
+            flags=re.DOTALL,
+        )
+    return text
+
+
+def _flags() -> list[str]:
+    lines, unused = ["| flag | default | what it does |", "|---|---|---|"], []
+    for action in options.make_parser()._actions:
+        name = f"`{action.option_strings[-1]}`"
+        if not action.help or action.dest == "help":
+            continue
+        if "no effect" in action.help:
+            unused.append(name)
+            continue
+        default = action.default
+        if isinstance(default, float):
+            shown = f"{default:g}s"
+        elif isinstance(default, bool):
+            shown = str(default).lower()
+        else:
+            shown = "" if default in (None, "", []) else str(default)
+        lines.append(f"| {name} | {shown and f'`{shown}`'} | {action.help.replace('|', '/')} |")
+    return [
+        *lines,
+        "",
+        "Accepted, because karmada-scheduler has them, and without effect: " + ", ".join(unused) + ".",
+    ]
+
+
+def _metrics() -> list[str]:
+    lines = ["| metric | labels | what it is |", "|---|---|---|"]
+    metrics = Metrics()
+    metrics.workqueues.of("scheduler-queue")
+    for family in sorted(metrics.registry.collect(), key=lambda family: family.name):
+        collector = metrics.registry._names_to_collectors.get(family.name)
+        labels = ", ".join(getattr(collector, "_labelnames", ()))
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        lines.append(f"| `{name}` ({family.type}) | {labels} | {family.documentation} |")
+    return lines

@@ -1,0 +1,73 @@
+"""The Dockerfile as a text, and the locks that it installs from."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from karmada_scheduler import __version__
+from tests.deploy.chart import ROOT
+from tests.deploy.dockerfile import DockerfileError, parse
+
+LOCKS = ROOT / "requirements"
+INSTRUCTIONS = parse((ROOT / "Dockerfile").read_text())
+
+
+def _last_stage() -> list[tuple[str, str]]:
+    start = max(number for number, (name, _) in enumerate(INSTRUCTIONS) if name == "FROM")
+    return INSTRUCTIONS[start:]
+
+
+def test_everything_from_outside_has_a_hash() -> None:
+    commands = [part for name, rest in INSTRUCTIONS if name == "RUN" for part in rest.split("&&")]
+    from_outside = [part for part in commands if "install" in part and "--no-deps" not in part]
+    assert len(from_outside) == 2
+    for part in from_outside:
+        assert "--require-hashes" in part
+        assert "--only-binary=:all:" in part  # nothing is compiled, and no setup.py is executed
+
+
+def test_the_result_is_copied_and_nothing_is_executed_in_it() -> None:
+    names = [name for name, _ in _last_stage()]
+    assert "RUN" not in names
+    assert [rest for name, rest in _last_stage() if name == "USER"] == ["65532:65532"]
+    assert [rest for name, rest in _last_stage() if name == "ENTRYPOINT"] == ['["karmada-pyscheduler"]']
+
+
+def test_the_base_is_an_argument() -> None:
+    assert {rest.partition(" AS ")[0] for name, rest in INSTRUCTIONS if name == "FROM"} == {"${PYTHON_IMAGE}"}
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert ("ARG", f"VERSION={__version__}") in INSTRUCTIONS
+
+
+def test_make_image_insists_on_a_digest_and_says_how_to_find_it() -> None:
+    command = ["make", "image", "PYTHON_IMAGE=python:3.11-slim-bookworm"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode != 0
+    assert "the base is not pinned" in answer.stderr
+    assert "docker buildx imagetools inspect" in answer.stderr
+
+
+@pytest.mark.parametrize("name", ["runtime.txt", "build.txt"])
+def test_what_is_shipped_was_tested_in_the_same_version(name: str) -> None:
+    def pins(lock: str) -> dict[str, str]:
+        return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", (LOCKS / lock).read_text(), re.MULTILINE))
+
+    assert pins(name).items() <= pins("dev.txt").items()
+
+
+@pytest.mark.parametrize("lock", sorted(LOCKS.glob("*.txt")), ids=lambda path: path.name)
+def test_every_pin_of_a_lock_has_a_hash(lock: str) -> None:
+    entries = re.split(r"^(?=[A-Za-z0-9])", (LOCKS / lock).read_text(), flags=re.MULTILINE)[1:]
+    assert entries
+    for entry in entries:
+        assert "--hash=sha256:" in entry, entry
+
+
+def test_an_instruction_that_is_none_is_named() -> None:
+    with pytest.raises(DockerfileError, match="not an instruction: run true"):
+        parse("FROM base\nrun true\n")

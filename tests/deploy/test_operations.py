@@ -1,0 +1,180 @@
+"""docs/operations.md: its commands, executed in order, by somebody who has two kubeconfigs."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import ControlPlane, Object
+from tests.controlplane.members import Member
+from tests.deploy import programs, rootfs
+from tests.deploy.chart import ROOT
+from tests.deploy.dockerfile import Image
+from tests.deploy.pods import Kubelet
+from tests.deploy.reference import PAGE
+
+pytestmark = pytest.mark.e2e
+
+UPSTREAM = "docker.io/karmada/karmada-scheduler:v1.18.2"
+
+
+def _commands() -> list[tuple[str, str]]:
+    """Return the blocks marked sh, each with the heading that it is under."""
+    heading, blocks = "", []
+    for match in re.finditer(r"^(#+ [^\n]*)$|^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        if match[1]:
+            heading = match[1].lstrip("# ")
+        else:
+            blocks.append((heading, match[2]))
+    return blocks
+
+
+def _karmada_scheduler() -> Object:
+    """Return karmada-scheduler's Deployment, as Karmada's installers make it, with one replica."""
+    labels = {"app": "karmada-scheduler"}
+    arguments = [
+        "--kubeconfig=/etc/karmada/config/karmada.config",
+        "--metrics-bind-address=$(POD_IP):8080",
+        "--health-probe-bind-address=$(POD_IP):10351",
+    ]
+    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    container = {
+        "name": "karmada-scheduler",
+        "image": UPSTREAM,
+        "command": ["/bin/karmada-scheduler", *arguments],
+        "env": [address],
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": 10351}},
+        "volumeMounts": [{"name": "karmada-config", "mountPath": "/etc/karmada/config"}],
+    }
+    volume = {"name": "karmada-config", "secret": {"secretName": "karmada-scheduler-config"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "karmada-scheduler", "namespace": "karmada-system", "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "automountServiceAccountToken": False,
+                    "containers": [container],
+                    "volumes": [volume],
+                },
+            },
+        },
+    }
+
+
+def _upstream_image(plane: ControlPlane, root: Path) -> Image:
+    """Return an image that holds karmada-scheduler and nothing else."""
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "karmada-scheduler").write_bytes(plane.binaries.path("scheduler").read_bytes())
+    (root / "bin" / "karmada-scheduler").chmod(0o755)
+    return Image(root)
+
+
+@contextmanager
+def _installation(plane: ControlPlane, host: Member, image: Image, folder: Path) -> Iterator[Kubelet]:
+    """Karmada as an installer leaves it: karmada-scheduler and its kubeconfig, in the host cluster."""
+    kubeconfig = plane.kubeconfig_for("system:karmada:karmada-scheduler", ["system:masters"])
+    host.client.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "karmada-scheduler-config", "namespace": "karmada-system"},
+            "data": {"karmada.config": base64.b64encode(kubeconfig.read_bytes()).decode()},
+        }
+    )
+    deployment = _karmada_scheduler()
+    host.client.apply(deployment)
+    images = {rootfs.OURS: image, UPSTREAM: _upstream_image(plane, folder / "upstream")}
+    with Kubelet(plane, host.client, images, folder / "pods").running() as kubelet:
+        try:
+            yield kubelet
+        finally:
+            host.client.delete(host.client.path_of(deployment))
+
+
+class _Shell:
+    """One bash in which a page's blocks are executed one after the other, as in a terminal."""
+
+    def __init__(self, plane: ControlPlane, host: Member, folder: Path) -> None:
+        home, tools = folder / "home", folder / "bin"
+        (home / ".kube").mkdir(parents=True)
+        tools.mkdir()
+        (home / ".kube" / "config").write_bytes(host.kubeconfig.read_bytes())
+        (home / ".kube" / "karmada.config").write_bytes(plane.kubeconfig.read_bytes())
+        (tools / "helm").symlink_to(programs.helm())
+        (tools / "kubectl").symlink_to(plane.binaries.path("kubectl"))
+        checkout = folder / "checkout"
+        checkout.mkdir()
+        for name in ("charts", "manifests"):
+            (checkout / name).symlink_to(ROOT / name)
+        self._checkout = checkout
+        self._environment = {
+            "HOME": str(home),
+            "PATH": f"{tools}:{Path(sys.executable).parent}:/usr/bin:/bin",
+        }
+
+    def execute(self, block: str) -> str:
+        exports = "export HOST=~/.kube/config KARMADA=~/.kube/karmada.config\n"
+        answer = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", exports + block],
+            cwd=self._checkout,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert answer.returncode == 0, f"status {answer.returncode} of\n{block}\n{answer.stdout}"
+        return answer.stdout
+
+
+def test_every_command_of_the_operators_page_works(
+    plane: ControlPlane, host: Member, image: Image, tmp_path: Path
+) -> None:
+    plane.client.delete("/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/my-scheduler")
+    shell = _Shell(plane, host, tmp_path / "shell")
+    said: dict[str, str] = {}
+    with _installation(plane, host, image, tmp_path) as kubelet:
+        for heading, block in _commands():
+            try:
+                said[heading] = said.get(heading, "") + shell.execute(block)
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                logs = [
+                    f"{pod.name} ({pod.starts} starts) {pod.problem}\n{pod.process.log_tail(15) if pod.process else ''}"
+                    for pods in kubelet.pods.values()
+                    for pod in pods
+                ]
+                pytest.fail(f"{heading}: {error}\n" + "\n".join(logs))
+            if heading == "With its own identity" and "rollout" in block:
+                _only_its_own_identity_is_left(kubelet)
+    assert "web-my-deployment" in said["Install next to karmada-scheduler"]
+    assert "From" in said["Install next to karmada-scheduler"]
+    assert "my-scheduler" in said["Install next to karmada-scheduler"].partition("Events:")[2]
+    assert (
+        "certificatesigningrequest.certificates.k8s.io/my-scheduler approved" in said["With its own identity"]
+    )
+    assert "Rollback was a success" in said["Configure it"]
+    assert "karmada-pyscheduler-" in said["Replace karmada-scheduler"]
+    assert "karmada-scheduler-" in said["Roll back"]
+    assert "demo/web-my\n" in said["Uninstall"]
+
+
+def _only_its_own_identity_is_left(kubelet: Kubelet) -> None:
+    """The Pods hold the new kubeconfig, and no key of karmada-scheduler's in it."""
+    for pod in kubelet.pods["my-scheduler"]:
+        config = (pod.folder / "volumes" / "kubeconfig" / "karmada.config").read_text()
+        assert config.count("client-key-data") == 1
+        assert "name: my-scheduler" in config

@@ -1,0 +1,90 @@
+"""Real API servers accept everything that the chart renders, each side its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import ControlPlane
+from tests.controlplane.api import ApiError
+from tests.controlplane.members import Member
+from tests.deploy.chart import CHART, EVERYTHING, ROOT, Object, Values, helm, objects, one, render
+
+pytestmark = pytest.mark.e2e
+EXAMPLES = sorted((ROOT / "manifests" / "examples" / "host").glob("*.yaml"))
+SETTINGS = {"": {}, "everything": EVERYTHING, "in its place": {"schedulerName": "default-scheduler"}}
+
+
+def _dry_run(plane: ControlPlane, text: str, kubeconfig: Path) -> int:
+    arguments = ("apply", "--dry-run=server", "--validate=strict", "--filename=-")
+    return plane.kubectl(*arguments, kubeconfig=kubeconfig, stdin=text).count("(server dry run)")
+
+
+@pytest.mark.parametrize("values", SETTINGS.values(), ids=SETTINGS)
+def test_the_host_accepts_its_side_with_strict_validation(
+    plane: ControlPlane, host: Member, values: Values
+) -> None:
+    """ServiceMonitor and PrometheusRule, too: their CRDs are generated from Prometheus Operator's types."""
+    assert _dry_run(plane, render(values), host.kubeconfig) == len(objects(values))
+
+
+@pytest.mark.parametrize("values", SETTINGS.values(), ids=SETTINGS)
+def test_karmada_s_api_server_accepts_its_side_with_strict_validation(
+    plane: ControlPlane, values: Values
+) -> None:
+    text = render(values, side="karmada")
+    assert _dry_run(plane, text, plane.kubeconfig) == len(objects(values, side="karmada"))
+
+
+def test_the_manifests_are_accepted(plane: ControlPlane, host: Member) -> None:
+    folder = ROOT / "manifests"
+    assert _dry_run(plane, (folder / "host.yaml").read_text(), host.kubeconfig) == 2
+    assert _dry_run(plane, (folder / "karmada.yaml").read_text(), plane.kubeconfig) == 4
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_for_the_host_is_accepted(plane: ControlPlane, host: Member, path: Path) -> None:
+    assert _dry_run(plane, path.read_text(), host.kubeconfig) == 1
+
+
+def test_strict_validation_would_have_noticed_a_typo(plane: ControlPlane, host: Member) -> None:
+    with pytest.raises(RuntimeError, match="unknown field"):
+        _dry_run(
+            plane, render().replace("terminationGracePeriodSeconds", "terminationGrace"), host.kubeconfig
+        )
+
+
+def test_a_namespace_that_enforces_the_restricted_standard_admits_the_pod(host: Member) -> None:
+    template = one(objects(), "Deployment")["spec"]["template"]
+
+    def create(spec: Object) -> None:
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "probe", "namespace": "karmada-system"},
+            "spec": spec,
+        }
+        host.client.request(
+            "POST", "/api/v1/namespaces/karmada-system/pods", body=pod, params={"dryRun": "All"}
+        )
+
+    create(template["spec"])
+    with pytest.raises(ApiError, match='violates PodSecurity "restricted'):
+        create({**template["spec"], "securityContext": {}})
+
+
+@pytest.mark.parametrize("side", ["host", "karmada"])
+@pytest.mark.parametrize("name", ["my-scheduler", "default-scheduler"])
+def test_the_notes_tell_what_to_do_next(side: str, name: str, plane: ControlPlane, host: Member) -> None:
+    settings = [f"--set=side={side},schedulerName={name}", "--dry-run=server", "--namespace=karmada-system"]
+    kubeconfig = host.kubeconfig if side == "host" else plane.kubeconfig
+    _, _, notes = helm("install", "mine", str(CHART), *settings, kubeconfig=kubeconfig).partition("NOTES:\n")
+    wanted = {
+        ("host", "my-scheduler"): "get lease my-scheduler",
+        ("host", "default-scheduler"): "scale deployment/karmada-scheduler --replicas=0",
+        ("karmada", "my-scheduler"): "User system:karmada:my-scheduler",
+        ("karmada", "default-scheduler"): "User system:karmada:default-scheduler",
+    }
+    assert wanted[side, name] in notes
+    assert ("system:masters" in notes) == (side == "host")

@@ -1,0 +1,1 @@
+"""The examples of docs/examples, as authors would test them."""

@@ -1,0 +1,19 @@
+"""Installs the packages of docs/examples where a process can be told to find them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def install(*names: str, into: Path) -> dict[str, str]:
+    """Install examples as pip does, and return the environment in which they are there."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-index", "--no-build-isolation"]
+    sources = [str(EXAMPLES / name) for name in names]
+    subprocess.run([*pip, *offline, "--target", str(into), *sources], check=True)
+    return {"PYTHONPATH": os.pathsep.join([str(into), *filter(None, [os.environ.get("PYTHONPATH")])])}

@@ -1,0 +1,37 @@
+"""What is promised of docs/examples/plugins: one short file each, and a configuration that works."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.testing import profiles
+from tests.examples.conftest import PLUGINS
+
+FILES = sorted(PLUGINS.glob("*.py"))
+
+
+def test_there_are_six() -> None:
+    assert len(FILES) == 6
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_plugin_is_one_file_of_at_most_forty_lines_with_a_docstring(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 40
+    assert ast.get_docstring(ast.parse(text))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_configuration_beside_it_enables_it_alone(path: Path) -> None:
+    [framework] = profiles(path.with_suffix(".yaml"), plugin_dir=PLUGINS).values()
+    ours = [each for each in framework.lineup.plugins if type(each).__module__.split(".")[1] == path.stem]
+    others = [
+        each
+        for each in framework.lineup.plugins
+        if not type(each).__module__.startswith("karmada_scheduler_plugins")
+    ]
+    assert len(ours) == 1
+    assert others == ours
