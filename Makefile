@@ -78,6 +78,12 @@ record: binaries ## record what the real karmada-scheduler does with a random wo
 fuzz: install ## generated cases before our core and the real Go core (CASES=10000 SEED=1 ARGS=--features)
 	@$(BIN)/python -m tests.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)
 
+STEPS ?= 2000
+
+.PHONY: fuzz-memory
+fuzz-memory: install ## decisions with and without what plugins remember, while clusters change (STEPS=2000 SEED=1)
+	@$(BIN)/python -m tests.oracle.memory --steps $(STEPS) --seed $(SEED)
+
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
 	@$(BIN)/python -m tests.controlplane binaries

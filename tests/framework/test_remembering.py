@@ -1,0 +1,185 @@
+"""Which clusters plugins are asked about, when they say what their answers depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import pytest
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import (
+    SUCCESS,
+    Cycle,
+    FilterContext,
+    Framework,
+    Lineup,
+    PluginError,
+    Result,
+    ScoreContext,
+    Snapshot,
+)
+from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
+
+
+NAMES = [f"m{number}" for number in range(1, 10)]
+
+
+def spread() -> BindingBuilder:
+    return binding("w").replicas(3).dynamic_weight()
+
+
+class Asked:
+    """A plugin that passes and scores everything and remembers what it was asked about."""
+
+    name = "Asked"
+
+    def __init__(self, key: Hashable = ()) -> None:
+        self.key = key
+        self.filtered: list[str] = []
+        self.scored: list[str] = []
+
+    def filter_key(self, cycle: Cycle) -> Hashable:
+        return self.key
+
+    def filter(self, context: FilterContext, /) -> Result:
+        self.filtered.append(context.cluster.name)
+        return SUCCESS
+
+    def score_key(self, cycle: Cycle) -> Hashable:
+        return self.key
+
+    def score(self, context: ScoreContext, /) -> int:
+        self.scored.append(context.cluster.name)
+        return 50
+
+    def taken(self) -> tuple[list[str], list[str]]:
+        """Return what was asked about since the last call."""
+        asked = self.filtered, self.scored
+        self.filtered, self.scored = [], []
+        return asked
+
+
+class World:
+    """A framework with a plugin that counts, and clusters that may change."""
+
+    def __init__(self, *, key: Hashable = ()) -> None:
+        self.plugin = Asked(key)
+        in_tree = {each.name: each for each in framework().lineup.plugins}
+        self.framework = Framework(Lineup.of({**in_tree, "Asked": self.plugin}))
+        self.clusters = {name: cluster(name).room(cpu=8).build() for name in NAMES}
+        self.estimators = [GeneralEstimator(FeatureGates())]
+
+    def decide(self, builder: BindingBuilder) -> Decision:
+        return at_once(
+            decide(
+                builder.build(),
+                Snapshot.of(self.clusters.values()),
+                framework=self.framework,
+                estimators=self.estimators,
+                gates=gates(),
+            )
+        )
+
+    def replace(self, name: str, new: Cluster | None) -> None:
+        self.clusters.pop(name, None)
+        if new is not None:
+            self.clusters[name] = new
+
+
+def test_the_second_binding_of_a_kind_asks_about_no_cluster() -> None:
+    world = World()
+    first = world.decide(spread())
+    assert world.plugin.taken() == (NAMES, NAMES)
+    second = world.decide(spread().uid("other"))
+    assert world.plugin.taken() == ([], [])
+    assert second.attempts[0].candidates == first.attempts[0].candidates
+
+
+def test_only_a_cluster_that_changed_is_asked_about_again() -> None:
+    world = World()
+    world.decide(spread())
+    world.plugin.taken()
+    world.replace("m2", cluster("m2").room(cpu=1).build())
+    decision = world.decide(spread())
+    assert world.plugin.taken() == (["m2"], ["m2"])
+    assert {each.name: each.allocatable for each in decision.attempts[0].candidates}["m2"] < 8
+
+
+def test_a_cluster_that_comes_or_goes_is_noticed() -> None:
+    world = World()
+    world.decide(spread())
+    world.plugin.taken()
+    world.replace("m1", None)
+    world.replace("m0", cluster("m0").room(cpu=8).build())
+    decision = world.decide(spread())
+    assert world.plugin.taken() == (["m0"], ["m0"])
+    assert {each.name for each in decision.attempts[0].candidates} == {"m0", *NAMES[1:]}
+
+
+def test_a_cluster_that_begins_to_be_deleted_is_left_out() -> None:
+    world = World()
+    world.decide(spread())
+    world.replace("m1", cluster("m1").room(cpu=8).deleting().build())
+    assert {each.name for each in world.decide(spread()).attempts[0].candidates} == set(NAMES[1:])
+
+
+def test_about_the_clusters_that_a_binding_is_on_plugins_are_always_asked() -> None:
+    world = World()
+    world.decide(spread())
+    world.plugin.taken()
+    decision = world.decide(spread().on(m2=1).evicted_from("m3"))
+    filtered, scored = world.plugin.taken()
+    assert set(filtered) == {"m2"}
+    assert set(scored) == {"m2"}
+    best = decision.attempts[0].candidates[0]
+    assert (best.name, best.score) == ("m2", 150)
+    assert decision.attempts[0].diagnosis.result_by_cluster["m3"].plugin == "ClusterEviction"
+
+
+def test_another_placement_kind_or_request_is_another_question() -> None:
+    world = World()
+    world.decide(spread())
+    for other in (
+        spread().names("m1", "m2"),
+        spread().resource("batch/v1", "Job"),
+        spread().request({"cpu": "2"}),
+    ):
+        world.plugin.taken()
+        world.decide(other)
+        assert world.plugin.taken() != ([], [])
+
+
+def test_a_plugin_that_cannot_say_what_it_depends_on_is_asked_about_every_cluster() -> None:
+    world = World(key=None)
+    for _ in range(2):
+        world.decide(spread())
+        assert world.plugin.taken() == (NAMES, NAMES)
+
+
+def test_the_scores_of_remembered_clusters_can_still_be_read() -> None:
+    world = World()
+    world.decide(spread())
+    scores = world.decide(spread().on(m2=1)).attempts[0].scores
+    assert scores == {
+        "ClusterAffinity": [0] * 9,
+        "ClusterLocality": [0, 100, 0, 0, 0, 0, 0, 0, 0],
+        "Asked": [50] * 9,
+    }
+
+
+def test_a_key_that_fails_is_an_error_that_names_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    def broken(self: Asked, cycle: Cycle) -> Hashable:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Asked, "filter_key", broken)
+    world = World()
+    error = world.decide(spread().on(m1=3)).error
+    assert isinstance(error, PluginError)
+    assert str(error) == 'failed to find fit clusters: plugin "Asked" failed at Filter: boom'
