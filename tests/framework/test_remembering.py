@@ -25,12 +25,11 @@ from karmada_scheduler.framework import (
 )
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
 
-
 NAMES = [f"m{number}" for number in range(1, 10)]
 
 
 def spread() -> BindingBuilder:
-    return binding("w").replicas(3).dynamic_weight()
+    return binding("w").replicas(3, cpu=1).dynamic_weight()
 
 
 class Asked:
