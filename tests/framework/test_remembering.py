@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import pytest
 
@@ -182,3 +182,28 @@ def test_a_key_that_fails_is_an_error_that_names_the_plugin(monkeypatch: pytest.
     error = world.decide(spread().on(m1=3)).error
     assert isinstance(error, PluginError)
     assert str(error) == 'failed to find fit clusters: plugin "Asked" failed at Filter: boom'
+
+
+class AllOrNothing:
+    """An estimator that answers for all clusters that it is asked about, or for none."""
+
+    name = "all-or-nothing"
+
+    def __init__(self) -> None:
+        self.questions: list[list[str]] = []
+
+    def max_available_replicas(self, clusters: Sequence[Cluster], *_: object) -> list[int]:
+        self.questions.append([each.name for each in clusters])
+        return [7] * len(clusters)
+
+    max_available_component_sets = max_available_replicas
+
+
+def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_every_time() -> None:
+    world = World()
+    estimator = AllOrNothing()
+    world.estimators.append(estimator)  # type: ignore[arg-type]
+    for builder in (spread(), spread().on(m2=3).evicted_from("m3")):
+        world.decide(builder)
+    without_m3 = [name for name in NAMES if name != "m3"]
+    assert estimator.questions == [NAMES, without_m3]

@@ -35,6 +35,9 @@ class ReplicaEstimator(Protocol):
 
     Every answer has one number per cluster, in the given order; NO_OPINION where it has none.
 
+    One whose answer for a cluster depends on nothing but that cluster and the request has a true ``is_local``;
+    what it said is then remembered until the cluster changes.
+
     Attributes:
         name: For logs.
     """

@@ -65,9 +65,9 @@ class _Recipe:
     in_flight: Sequence[Binding]
 
     @property
-    def asks_elsewhere(self) -> bool:
-        """Whether room is asked for over the network, where it may change at any time."""
-        return any(getattr(estimator, "talks", False) for estimator in self.estimators)
+    def room_is_local(self) -> bool:
+        """Whether what estimators say of a cluster depends on nothing but that cluster and the request."""
+        return all(getattr(estimator, "is_local", False) for estimator in self.estimators)
 
 
 async def decide(
@@ -352,29 +352,37 @@ async def _candidates(
     cycle: Cycle, found: _Found, scores: Mapping[str, Sequence[int]], recipe: _Recipe
 ) -> Sequence[Candidate]:
     """Join score, tier and room of the clusters that passed, in the order of preference."""
-    spec = cycle.binding.spec
-    room = await available_replicas(
-        spec, found.feasible, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
-    )
-    own = _appraised(cycle, found.feasible, scores, room)
     if found.verdicts is None:
-        return preferred_first(own)
+        return preferred_first(
+            _appraised(cycle, found.feasible, scores, await _room(cycle, found.feasible, recipe))
+        )
     ranking = _ranking(cycle, found.verdicts, recipe)
     if ranking is not None:
-        return ranking.ranked_with(found.asked, own) if found.asked else ranking.ranked
-    others = [cluster for cluster in found.verdicts.feasible if cluster.name not in found.asked]
-    room = await available_replicas(
-        spec, others, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
-    )
-    return preferred_first(
-        [*own, *_appraised(cycle, others, recipe.framework.scores_of(cycle, others), room)]
+        if not found.asked:
+            return ranking.ranked
+        own = _appraised(cycle, found.feasible, scores, await _room(cycle, found.feasible, recipe))
+        return ranking.ranked_with(found.asked, own)
+    # Estimators that answer for all clusters or for none are asked about all at once.
+    others = (cluster for cluster in found.verdicts.feasible if cluster.name not in found.asked)
+    clusters = sorted((*others, *found.feasible), key=lambda cluster: cluster.name)
+    scores = recipe.framework.scores_of(cycle, clusters)
+    return preferred_first(_appraised(cycle, clusters, scores, await _room(cycle, clusters, recipe)))
+
+
+async def _room(cycle: Cycle, clusters: Sequence[Cluster], recipe: _Recipe) -> Sequence[int]:
+    return await available_replicas(
+        cycle.binding.spec,
+        clusters,
+        estimators=recipe.estimators,
+        gates=recipe.gates,
+        assumed=recipe.assumed,
     )
 
 
 def _ranking(cycle: Cycle, verdicts: Verdicts, recipe: _Recipe) -> Ranking | None:
     """Return the remembered order for bindings like this one; None where the room depends on more."""
     spec, framework = cycle.binding.spec, recipe.framework
-    if recipe.assumed or recipe.asks_elsewhere or counts_component_sets(spec, recipe.gates):
+    if recipe.assumed or not recipe.room_is_local or counts_component_sets(spec, recipe.gates):
         return None
     requirements = spec.replica_requirements if counts(spec) else None
     request = requirements.key if requirements is not None else None

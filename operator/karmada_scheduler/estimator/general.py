@@ -50,6 +50,7 @@ class GeneralEstimator:
     """Estimates from what clusters report about themselves; it always has an answer."""
 
     name = "general-estimator"
+    is_local = True
 
     def __init__(self, gates: FeatureGates) -> None:
         self._uses_models = gates.enabled("CustomizedClusterResourceModeling")
