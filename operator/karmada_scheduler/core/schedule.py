@@ -12,12 +12,12 @@ scheduleResourceBindingWithClusterAffinities.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.placement import Placement
@@ -33,7 +33,7 @@ from karmada_scheduler.core.available_replicas import (
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed, placement_of
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
-from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
+from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.deciding import AssignContext, SelectContext
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, PluginError, SchedulingError
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
@@ -56,7 +56,7 @@ class _Recipe:
     empty_workload_propagation: bool
     assumed: Assumed
     peers: Peers | None
-    in_flight: Sequence[Binding]
+    in_flight: Sequence[InFlight]
 
 
 async def decide(
@@ -70,6 +70,7 @@ async def decide(
     assumed: Assumed = _NOTHING_ASSUMED,
     peers: Peers | None = None,
     in_flight: Sequence[Binding] = (),
+    stored: Callable[[BindingKey], Binding | None] = lambda _: None,
 ) -> Decision:
     """Decide where a binding goes; whether there is a reason to ask is ``classify``'s business.
 
@@ -86,9 +87,11 @@ async def decide(
         assumed: Recent placements that count as taken (gate SchedulingOvercommitProtection).
         peers: The bindings of the same groups (gate WorkloadAffinity).
         in_flight: Bindings that are decided and may not be written yet, with the clusters they will have.
+        stored: Returns one of these as it is stored, None if it is not known.
     """
+    planned = [InFlight(stored(each.key), each) for each in in_flight]
     recipe = _Recipe(
-        snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers, in_flight
+        snapshot, framework, estimators, gates, empty_workload_propagation, assumed, peers, planned
     )
     terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
     decisions = [await _decide_once(binding, recipe)]
@@ -106,7 +109,10 @@ async def decide(
         standings.append(standing)
         if classify(binding, terminating=terminating, gates=gates).type is ScheduleType.AVOID:
             break
-        decisions.append(_one_after_the_other(decision, await _decide_once(binding, recipe)))
+        second = await _decide_once(binding, recipe)
+        if isinstance(second.error, PluginError):
+            return second  # nothing is written of a decision that could not be taken to its end
+        decisions.append(_one_after_the_other(decision, second))
     return decisions[-1]
 
 
@@ -189,7 +195,8 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) ->
     """Try one affinity term after the other, from the one in force on; the first that works is taken.
 
     If none does, the error of the first decides. Earlier terms are not tried again: a binding does not go
-    back to a term that it has left.
+    back to a term that it has left. A broken plugin ends the attempt: it says nothing about the clusters, so
+    it must neither clear a placement nor move the binding to the next term.
     """
     failures: list[TermFailure] = []
     attempts: list[Attempt] = []
@@ -201,10 +208,11 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) ->
             decision = _concluded(binding, placement, None, attempt.targets, attempts)
             return replace(decision, affinity_name=name, failed_terms=tuple(failures))
         failures.append(TermFailure(index, name, attempt.error))
-    # A broken plugin says nothing about the clusters, so it must not clear a placement.
-    broken = (failure.error for failure in failures if isinstance(failure.error, PluginError))
-    decision = _concluded(binding, placement, next(broken, failures[0].error), None, attempts)
-    return replace(decision, failed_terms=tuple(failures))
+        if isinstance(attempt.error, PluginError):
+            break
+    last = failures[-1].error
+    error = last if isinstance(last, PluginError) else failures[0].error
+    return replace(_concluded(binding, placement, error, None, attempts), failed_terms=tuple(failures))
 
 
 def _term_in_force(binding: Binding, placement: Placement) -> int:
@@ -236,10 +244,12 @@ async def _run(cycle: Cycle, recipe: _Recipe) -> Attempt:
     framework, attempt = recipe.framework, Attempt(cycle.affinity_name, cycle)
     try:
         with _step("Filter", framework):
-            feasible, diagnosis = await _find(cycle, recipe)
+            feasible, diagnosis, pre_filtered = await _find(cycle, recipe)
             attempt = replace(attempt, diagnosis=diagnosis)
             if not feasible:
-                may_work_next_time = await framework.run_post_filter(cycle, diagnosis)
+                may_work_next_time = await framework.run_post_filter(
+                    cycle, diagnosis, skipped=pre_filtered.skipped, left_out=pre_filtered.left_out
+                )
                 nowhere = FitError(len(cycle.snapshot), diagnosis)
                 return replace(attempt, error=nowhere, may_work_next_time=may_work_next_time)
         with _step("Score", framework, on_error="failed to prioritize clusters"):
@@ -275,17 +285,25 @@ def _step(
             framework.observer.step(name, time.perf_counter() - start)
 
 
-async def _find(cycle: Cycle, recipe: _Recipe) -> tuple[list[Cluster], Diagnosis]:
+class _PreFiltered(NamedTuple):
+    """What PreFilter plugins have said: which of them skip, and which clusters they have left out."""
+
+    skipped: frozenset[str]
+    left_out: Collection[str]
+
+
+async def _find(cycle: Cycle, recipe: _Recipe) -> tuple[list[Cluster], Diagnosis, _PreFiltered]:
     """Return the clusters that can take the binding, and what keeps the others out."""
     framework = recipe.framework
     clusters: Sequence[Cluster] = [cluster for cluster in cycle.snapshot if not cluster.deleting]
     clusters, refused, skipped = await framework.run_pre_filter(cycle, clusters, recipe.in_flight)
+    pre_filtered = _PreFiltered(skipped, frozenset(refused))
     feasible, judged = framework.run_filter(cycle, clusters, skipped)
     refused.update(judged)
     if framework.extenders:
         feasible, rejected = await filter_by_extenders(framework.extenders, cycle, feasible)
         refused.update(rejected)
-    return feasible, Diagnosis(refused)
+    return feasible, Diagnosis(refused), pre_filtered
 
 
 async def _candidates(
