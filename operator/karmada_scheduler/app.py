@@ -147,7 +147,9 @@ class _App:
         if is_custom or options.feature_gates.enabled("PriorityBasedScheduling"):
             priorities: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(
                 clock=self._clock,
-                rank=ranked_by(sorter, self._bindings.get) if sorter is not None and is_custom else None,
+                rank=ranked_by(sorter, self._bindings.get, watch=self._plugins.watch)
+                if sorter is not None and is_custom
+                else None,
             )
             self._metrics.watch_pending(priorities.pending)
             return priorities

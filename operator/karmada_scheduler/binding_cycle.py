@@ -41,7 +41,7 @@ from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import outcome
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.binding_runtime import BindingPoints, WaitFor
-from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError
 from karmada_scheduler.framework.waiting import AbandonedError
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.passage import Passage
@@ -138,7 +138,7 @@ class BindingCycle:
         self, binding: Binding, decision: Decision, points: BindingPoints, wait: WaitFor
     ) -> Passage | None:
         """Return the way of a decision through the plugins, None if it passes them by."""
-        if decision.error is not None or decision.targets is None or decision.cycle is None:
+        if isinstance(decision.error, FitError) or decision.targets is None or decision.cycle is None:
             return None
         if not self.changes_result(binding, decision):
             return None
@@ -164,8 +164,7 @@ class BindingCycle:
                     written = await self._write_result(binding, decision)
                 else:
                     await passage.go()
-                    # A plugin may have written in a way of its own, so that only a read can tell what is there.
-                    written = passage.written or await self._fresh(binding)
+                    written = passage.written or await self._written_by_others(binding, decision, passage)
                     await passage.arrived()
             except ApiError as error:
                 if (verdict := await self._verdict(binding, error)) is not None:
@@ -179,6 +178,18 @@ class BindingCycle:
             return Outcome(again=stale.again)
         except NotLeadingError as error:
             return Outcome(error)
+
+    async def _written_by_others(self, binding: Binding, decision: Decision, passage: Passage) -> Binding:
+        """Read what a plugin has written in a way of its own; PluginError if that is not what was decided."""
+        fresh = await self._fresh(binding)
+        if set(fresh.spec.clusters) == set(decision.targets or ()) and (
+            fresh.applied_placement_json == decision.applied_placement
+        ):
+            return fresh
+        passage.give_back()
+        raise PluginError(
+            f"{passage.binder} says that it wrote spec.clusters and the annotation, and did not"
+        )
 
     def is_observed(self, binding: Binding) -> bool:
         """Tell whether a binding that needs nothing has even been told so."""
@@ -227,6 +238,7 @@ class BindingCycle:
         return annotations, clusters
 
     async def _write_result(self, binding: Binding, decision: Decision) -> Binding:
+        binding = self._rebased(binding)
         annotations, clusters = self._result(binding, decision)
         if not annotations and clusters is None:
             return binding
@@ -241,6 +253,16 @@ class BindingCycle:
         )
         log.log(logs.V4, "Patch schedule to %s succeed", binding.key.display)
         return answer
+
+    def _rebased(self, binding: Binding) -> Binding:
+        """Return the newest version that is known, if nothing has changed that a decision goes by.
+
+        Statuses change all the time, and a binding may have waited for minutes.
+        """
+        newest = self._bindings.get(binding.key)
+        if newest is None or newest is binding:
+            return binding
+        return newest if _basis(newest) == _basis(binding) else binding
 
     async def _verdict(self, binding: Binding, error: ApiError) -> Outcome | None:
         """Say what follows from a refused result patch, None if the binding's status should tell of it."""
@@ -376,6 +398,20 @@ def refused(decision: Decision, error: SchedulingError) -> Decision:
         failed_terms=(),
         error=error,
         attempts=(),
+    )
+
+
+def _basis(binding: Binding) -> tuple[object, ...]:
+    """Return what a decision goes by."""
+    status = binding.status
+    return (
+        binding.uid,
+        binding.generation,
+        binding.deleting,
+        binding.labels,
+        binding.annotations,
+        status.scheduler_observing_affinity_name,
+        status.last_scheduled_time,
     )
 
 

@@ -113,3 +113,10 @@ def configure(*, verbosity_level: int, json_format: bool) -> None:
         handler.addFilter(_first_tries_only)
     kopf.setLevel(logging.DEBUG if verbosity_level >= _KOPF_VERBOSITY else logging.ERROR)
     logging.captureWarnings(capture=True)
+
+
+def follow(module: str) -> None:
+    """Let a plugin's package log as verbosely as this one, unless it has said itself how verbosely it logs."""
+    package = logging.getLogger(module.partition(".")[0])
+    if package.level == logging.NOTSET:
+        package.setLevel(logging.getLogger("karmada_scheduler").level)

@@ -6,13 +6,16 @@ binding is written gives back what plugins have reserved for it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.framework.binding import BindContext
 from karmada_scheduler.framework.binding_runtime import BindingPoints, WaitFor
 from karmada_scheduler.framework.cycle import Cycle
-from karmada_scheduler.framework.diagnosis import PluginError
+from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
+
+log = logging.getLogger(__name__)
 
 Write = Callable[[], Awaitable[Binding]]
 
@@ -22,6 +25,7 @@ class Passage:
 
     Attributes:
         written: The binding as it was stored, once it was; None also where a plugin wrote by itself.
+        binder: Who has bound it, for texts.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Passage:
         self._failure: Exception | None = None
         self._context = BindContext(binding, targets, cycle, self._patch)
         self.written: Binding | None = None
+        self.binder = ""
 
     def reserve(self) -> None:
         """Claim what the decision needs; SchedulingError if it is refused, and then nothing is claimed."""
@@ -49,6 +54,8 @@ class Passage:
     async def go(self) -> None:
         """Get permission, prepare and write.
 
+        What is written is bound: a plugin that fails after that changes nothing, and is only told of in the log.
+
         Raises:
             SchedulingError: A plugin refused or failed.
             AbandonedError: The decision is out of date.
@@ -56,18 +63,27 @@ class Passage:
         """
         try:
             await self._points.permit(self._context, self._wait)
-            await self._points.bind(self._context)
+            self.binder = await self._points.bind(self._context)
         except BaseException as error:
-            self._points.unreserve(self._context)
+            if self.written is not None and isinstance(error, SchedulingError):
+                log.error("After writing %s: %s", self._context.binding.key.display, error)  # noqa: TRY400
+                return
+            self.give_back()
             if self._failure is not None and isinstance(error, PluginError):
                 raise self._failure from None
             raise
+
+    def give_back(self) -> None:
+        """Give back what was claimed: nothing is written."""
+        self._points.unreserve(self._context)
 
     async def arrived(self) -> None:
         """Tell plugins that the decision is written."""
         await self._points.post_bind(self._context)
 
     async def _patch(self) -> Binding:
+        if self.written is not None:
+            return self.written
         try:
             self.written = await self._write()
         except Exception as error:

@@ -7,7 +7,9 @@ whenever a file of the plugin directory changes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -23,7 +25,7 @@ from karmada_scheduler.extenders.tls import ExtenderTLSError
 from karmada_scheduler.framework.available import Lineups
 from karmada_scheduler.framework.binding import QueueSortPlugin
 from karmada_scheduler.framework.guard import Guard
-from karmada_scheduler.framework.isolation import Alarm
+from karmada_scheduler.framework.isolation import Alarm, Watch
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.plugin_handle import PluginHandle, Switchboard
@@ -80,6 +82,11 @@ class PluginHost:
         self.profiles: Final = Profiles(self._frameworks(lineups))
 
     @property
+    def watch(self) -> Watch:
+        """What plain functions of plugins run under."""
+        return self._guard.watch
+
+    @property
     def queue_sort(self) -> QueueSortPlugin | None:
         """The plugin that orders the queue, the same in all profiles; a later version needs a restart."""
         _, framework = self.profiles.items()[0]
@@ -89,8 +96,11 @@ class PluginHost:
         """Put new versions of plugin files to use until cancelled; what is being decided ends with the old."""
         while follows:
             await asyncio.sleep(_LOOK_SECONDS)
-            # In a thread, because a file can do anything while it is executed.
-            lineups = await asyncio.to_thread(self._setup.reload)
+            try:
+                lineups = await _in_daemon_thread(self._setup.reload)
+            except Exception:
+                log.exception("Cannot look at the plugin files")
+                continue
             if lineups is not None:
                 self.profiles.replace(self._frameworks(lineups))
                 on_change()
@@ -134,3 +144,30 @@ class PluginHost:
     def _observe(self, extender: str, verb: str, result: str, seconds: float) -> None:
         self._metrics.extender_requests.labels(extender, verb, result).inc()
         self._metrics.extender_duration.labels(extender, verb).observe(seconds)
+
+
+async def _in_daemon_thread(function: Callable[[], Lineups | None]) -> Lineups | None:
+    """Call what executes files, which can do anything, in a thread that the end of the process does not wait for."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Lineups | None] = loop.create_future()
+
+    def settle(lineups: Lineups | None, problem: BaseException | None) -> None:
+        if done.done():
+            return
+        if problem is not None:
+            done.set_exception(problem)
+        else:
+            done.set_result(lineups)
+
+    def run() -> None:
+        lineups, problem = None, None
+        try:
+            lineups = function()
+        except BaseException as raised:  # noqa: BLE001 (raised where it is waited for)
+            problem = RuntimeError(f"{type(raised).__name__}: {raised}")
+            problem.__cause__ = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, lineups, problem)
+
+    threading.Thread(target=run, name="plugin files", daemon=True).start()
+    return await done

@@ -12,12 +12,18 @@ DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 
 class Profiles:
-    """Frameworks by scheduler name. The names stay; what is behind them may be replaced while the loop runs."""
+    """Frameworks by scheduler name. The names stay; what is behind them may be replaced while the loop runs.
+
+    Attributes:
+        names: The scheduler names.
+        counts_peers_in: Whether a plugin of any profile wants to know what is decided and not yet written.
+    """
 
     def __init__(self, frameworks: Mapping[str, Framework]) -> None:
         """Serve these names for good."""
         self._frameworks = dict(frameworks)
         self.names: Final = frozenset(self._frameworks)
+        self.counts_peers_in = any(each.counts_peers_in for each in self._frameworks.values())
 
     def of(self, binding: Binding) -> Framework | None:
         """Return the framework of a binding's profile, None if another scheduler is responsible for it."""
@@ -36,3 +42,4 @@ class Profiles:
         if frozenset(frameworks) != self.names:
             raise ValueError(f"the profiles {sorted(self.names)} cannot become {sorted(frameworks)}")
         self._frameworks = dict(frameworks)
+        self.counts_peers_in = any(each.counts_peers_in for each in self._frameworks.values())

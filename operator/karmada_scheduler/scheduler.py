@@ -21,7 +21,7 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.core.at_once import WaitsError, at_once
 from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
@@ -181,6 +181,8 @@ class Scheduler:
 
     def _work_for(self, key: BindingKey, cycle: BindingCycle, started: float) -> Outcome | Work:
         binding = self._bindings.get(key)
+        activated = key in self._activated
+        self._activated.discard(key)
         if binding is None or not triggers.is_ours(binding, self._profiles.names):
             return DONE
         framework = self._profiles.of(binding)
@@ -196,24 +198,24 @@ class Scheduler:
         if verdict.type is ScheduleType.AVOID:
             log.log(logs.V3, "%s", verdict.reason, extra={"type": verdict.type.value})
             return DONE if cycle.is_observed(binding) else cycle.observe(binding)
-        if (later := self._parked_for(binding, framework)) > 0:
+        if not activated and (later := self._parked_for(binding, framework)) > 0:
             return Outcome(later=later)
         # Upstream tells of what is always recomputed at V(3) only, and so do we.
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
         attempt = _Attempt(binding, framework, cycle, verdict, started)
-        if framework.talks or self._asks_estimators(binding):
-            return self._decide_and_follow(attempt)
-        return self._follow(attempt, at_once(self._decide(attempt, self._estimators)))
+        if not framework.talks and not self._asks_estimators(binding):
+            try:
+                return self._follow(attempt, at_once(self._decide(attempt, self._estimators)))
+            except WaitsError:
+                framework.turns_out_to_talk()
+        return self._decide_and_follow(attempt)
 
     def _asks_estimators(self, binding: Binding) -> bool:
         return self._accurate is not None and binding.spec.is_workload
 
     def _parked_for(self, binding: Binding, framework: Framework) -> float:
         """Return for how many seconds PreEnqueue plugins keep a binding out, 0 if they let it in."""
-        if binding.key in self._activated:
-            self._activated.discard(binding.key)
-            return 0.0
         result = framework.binding.admit(binding)
         if result.is_success:
             return 0.0
@@ -239,6 +241,7 @@ class Scheduler:
             empty_workload_propagation=self._options.enable_empty_workload_propagation,
             peers=self._bindings if self._peers_count else None,
             in_flight=tuple(self._in_flight.values()),
+            stored=self._bindings.get,
         )
 
     async def _decide_and_follow(self, attempt: _Attempt) -> Outcome:
@@ -286,7 +289,7 @@ class Scheduler:
                 passage.reserve()
             except SchedulingError as refusal:
                 decision, passage = refused(decision, refusal), None
-        if passage is not None and framework.counts_peers_in:
+        if passage is not None and self._profiles.counts_peers_in:
             spec = replace(binding.spec, clusters=decision.targets or ())
             self._in_flight[binding.key] = replace(binding, spec=spec)
         if (
@@ -310,13 +313,26 @@ class Scheduler:
         self._slots.release()
         began, result = self._clock(), "abandoned"
         try:
-            answer = await self._waiting.wait(binding, targets, timeouts)
+            look = partial(self._look_at_waiting, binding.key, targets)
+            answer = await self._waiting.wait(binding, targets, timeouts, look=look)
             result = "allowed" if answer.is_success else "rejected"
         finally:
             self._metrics.permit_wait.labels(result).observe(self._clock() - began)
             await self._slots.acquire()
             self._writing.add(task)
         return answer
+
+    def _look_at_waiting(self, key: BindingKey, targets: frozenset[str]) -> None:
+        """Tell what has changed while the plugins were asked: whatever changes later is told by the intake."""
+        self._waiting.binding_changed(
+            key,
+            self._bindings.get(key),
+            still_ours=lambda binding: triggers.is_ours(binding, self._profiles.names),
+        )
+        for name in targets:
+            cluster = self._clusters.get(name)
+            if cluster is None or cluster.deleting:
+                self._waiting.cluster_leaves(name)
 
     async def _bind(self, attempt: _Attempt, decision: Decision, passage: Passage | None) -> Outcome:
         try:

@@ -120,7 +120,7 @@ class Builder:
         scope = {**variables, **image.environment}
         match name:
             case "RUN":
-                run(image, rest, variables)
+                self._run(image, rest, variables)
             case "COPY":
                 self._copy(image, _expand(rest, scope))
             case "WORKDIR":
@@ -139,6 +139,18 @@ class Builder:
             case _:
                 raise DockerfileError(f"{name} is not supported here; add it to {Path(__file__).name}")
         return image
+
+    def _run(self, image: Image, rest: str, variables: Mapping[str, str]) -> None:
+        """Run a command, with part of the context mounted if it begins with --mount=type=bind."""
+        mounts: dict[Path, str] = {}
+        while rest.startswith("--mount="):
+            option, _, rest = rest.partition(" ")
+            fields = dict(field.partition("=")[::2] for field in option.removeprefix("--mount=").split(","))
+            if fields.pop("type", "") != "bind" or not fields.keys() <= {"source", "target", "rw"}:
+                raise DockerfileError(f"{option} is not supported here; add it to {Path(__file__).name}")
+            mounts[self._context / fields.get("source", ".")] = fields["target"]
+            rest = rest.lstrip()
+        run(image, rest, variables, mounts)
 
     def _copy(self, image: Image, rest: str) -> None:
         words = rest.split()
@@ -171,10 +183,21 @@ class Builder:
                 shutil.copy2(origin, into / origin.name if is_folder else into)
 
 
-def run(image: Image, command: str, variables: Mapping[str, str] | None = None) -> str:
+def run(
+    image: Image,
+    command: str,
+    variables: Mapping[str, str] | None = None,
+    folders: Mapping[Path, str] | None = None,
+) -> str:
     """Run a shell command in an image as its user, and return what it prints.
 
     The network's names and authorities are this machine's, as an engine would arrange it.
+
+    Args:
+        image: Where.
+        command: What.
+        variables: Environment variables beside the image's.
+        folders: Folders of this machine and where they are to be seen meanwhile.
     """
     root = shlex.quote(str(image.root))
     mounts = [
@@ -185,6 +208,10 @@ def run(image: Image, command: str, variables: Mapping[str, str] | None = None) 
             for name in ("/etc/resolv.conf", "/etc/hosts")
         ),
     ]
+    points = {folder: image.root / target.lstrip("/") for folder, target in (folders or {}).items()}
+    for folder, point in points.items():
+        point.mkdir(parents=True, exist_ok=True)
+        mounts.append(shlex.join(["mount", "--bind", str(folder), str(point)]))
     environment = {name: os.environ[name] for name in _PROXIES if name in os.environ}
     if _AUTHORITIES.exists():
         mounts.append(
@@ -211,6 +238,8 @@ def run(image: Image, command: str, variables: Mapping[str, str] | None = None) 
         check=False,
     )
     shutil.rmtree(image.root / "run" / "build", ignore_errors=True)
+    for point in points.values():
+        point.rmdir()
     if answer.returncode != 0:
         end = "\n".join(f"    {line}" for line in (answer.stdout + answer.stderr).splitlines()[-20:])
         raise DockerfileError(f"RUN {command}\nended with status {answer.returncode}:\n{end}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -103,14 +104,12 @@ def test_the_chart_s_deployment_runs_in_it_without_rights_on_a_read_only_root(
 
 
 def test_an_image_with_plugins_is_three_lines_on_top(image: Image, tmp_path: Path) -> None:
-    """The Dockerfile of docs/operations.md, with a package that has no dependencies."""
+    """The Dockerfile of docs/operations.md, beside a package of docs/examples."""
     text = (ROOT / "docs" / "operations.md").read_text()
     [dockerfile] = [block.partition("```")[0] for block in text.split("```dockerfile\n")[1:]]
-    context = tmp_path / "context"
-    package = context / "my-plugins"
-    (package / "my_plugins").mkdir(parents=True)
-    (package / "pyproject.toml").write_text('[project]\nname = "my-plugins"\nversion = "1.0"\n')
-    (package / "my_plugins" / "__init__.py").write_text('"""Nothing."""\n')
+    assert len(dockerfile.strip().splitlines()) == 1 + 3
+    context = tmp_path / "testfilter"
+    shutil.copytree(ROOT / "docs" / "examples" / "testfilter", context)
     (context / "Dockerfile").write_text(dockerfile)
 
     def find(reference: str) -> Image:
@@ -120,8 +119,9 @@ def test_an_image_with_plugins_is_three_lines_on_top(image: Image, tmp_path: Pat
     built = Builder(context, tmp_path / "stages", find=find).build(context / "Dockerfile")
     assert built.user == image.user
     assert built.entrypoint == image.entrypoint
-    program = "/opt/karmada-pyscheduler/bin/python -c 'import my_plugins, karmada_scheduler; print(my_plugins.__doc__)'"
-    assert run(built, program).strip() == "Nothing."
+    assert not (built.root / "src").exists()
+    assert "TestFilter" in run(built, "karmada-pyscheduler plugins")
+    assert "TestFilter" not in run(image, "karmada-pyscheduler plugins")
 
 
 def test_a_dockerfile_that_copies_what_is_ignored_is_refused(image: Image, tmp_path: Path) -> None:

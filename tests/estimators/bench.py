@@ -84,7 +84,8 @@ class Bench:
                 rate, stall, placed = self._watch(name, started)
         finally:
             self.fleet.answer(0)
-            self.plane.client.request("DELETE", f"{WORK}/namespaces/{name}/resourcebindings")
+            path = f"{WORK}/namespaces/{name}/resourcebindings"
+            self.plane.client.request("DELETE", path, timeout=300)
         return Result(rate, stall, placed, self.fleet.asked() - before)
 
     def alternate(self, windows: int, seconds: float) -> tuple[list[float], list[float]]:
@@ -113,7 +114,6 @@ class Bench:
             self.fleet.answer(0)
             scheduler.process.stop()
             self.plane.forget(scheduler.process)
-            self.plane.client.request("DELETE", f"{WORK}/namespaces/{name}/resourcebindings")
         return rates
 
     def _create(self, name: str) -> None:

@@ -21,7 +21,13 @@ from karmada_scheduler.testing import binding, cluster
 from tests.examples.documents import Command, File, read
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "writing-plugins.md"
+README = Path(__file__).parents[2] / "README.md"
 SCREEN = 40
+
+
+def test_the_readme_shows_the_same_plugin() -> None:
+    [shown] = [part for part in read(README) if isinstance(part, File)]
+    assert shown == next(part for part in read(DOCUMENT) if isinstance(part, File))
 
 
 def test_the_first_plugin_runs_within_the_first_screen() -> None:

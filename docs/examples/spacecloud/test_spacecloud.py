@@ -47,6 +47,17 @@ def test_what_moves_is_not_counted_twice() -> None:
     assert run.placed == {"m1": 0}
 
 
+def test_what_moves_away_leaves_its_space() -> None:
+    handle = FakeHandle(binding("other").on("m1"))
+    plugin = make(SpaceCloud, {"spaces": 1}, handle=handle)
+    members = cluster("m1"), cluster("m2")
+    run = schedule(
+        binding("web"), *members, plugins=[plugin], handle=handle, in_flight=[binding("other").on("m2")]
+    )
+    assert run.placed == {"m1": 0}
+    assert run.refused == {"m2": FULL}
+
+
 def test_only_its_own_profile_has_it() -> None:
     handle = FakeHandle(*(binding(name).on("m1") for name in "abc"))
     default, space = profiles(CONFIG, plugins=[SpaceCloud], handle=handle).values()

@@ -12,11 +12,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class WaitsError(RuntimeError):
+    """A coroutine waits for something, so it needs an event loop; it has been closed."""
+
+
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
     """Return what a coroutine returns.
 
     Raises:
-        RuntimeError: It waits for something, so it needs an event loop.
+        WaitsError: It waits for something, so it needs an event loop.
     """
     try:
         coroutine.send(None)
@@ -24,4 +28,4 @@ def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
         result: T = end.value
         return result
     coroutine.close()
-    raise RuntimeError(f"{coroutine!r} waits for something and needs an event loop")
+    raise WaitsError(f"{coroutine!r} waits for something and needs an event loop")

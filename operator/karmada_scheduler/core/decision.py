@@ -82,8 +82,8 @@ class Decision:
 
     @property
     def cycle(self) -> Cycle | None:
-        """The attempt that counts, as the plugins saw it; None if it did not come to one."""
-        return self.attempts[-1].cycle if self.attempts else None
+        """The attempt that found the place, as the plugins saw it; None if none did."""
+        return next((each.cycle for each in reversed(self.attempts) if each.error is None), None)
 
     @property
     def may_work_next_time(self) -> bool:

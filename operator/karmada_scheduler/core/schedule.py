@@ -12,13 +12,13 @@ scheduleResourceBindingWithClusterAffinities.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, cast
 
-from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.placement import Placement
@@ -38,7 +38,7 @@ from karmada_scheduler.core.classify import ScheduleType, classify, placement_ch
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
 from karmada_scheduler.core.ranking import Ranking
-from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
+from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.deciding import AssignContext, SelectContext
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, PluginError, SchedulingError
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
@@ -62,7 +62,7 @@ class _Recipe:
     empty_workload_propagation: bool
     assumed: Assumed
     peers: Peers | None
-    in_flight: Sequence[Binding]
+    in_flight: Sequence[InFlight]
 
     @property
     def room_is_local(self) -> bool:
@@ -81,6 +81,7 @@ async def decide(
     assumed: Assumed = _NOTHING_ASSUMED,
     peers: Peers | None = None,
     in_flight: Sequence[Binding] = (),
+    stored: Callable[[BindingKey], Binding | None] = lambda _: None,
 ) -> Decision:
     """Decide where a binding goes; whether there is a reason to ask is ``classify``'s business.
 
@@ -97,9 +98,11 @@ async def decide(
         assumed: Recent placements that count as taken (gate SchedulingOvercommitProtection).
         peers: The bindings of the same groups (gate WorkloadAffinity).
         in_flight: Bindings that are decided and may not be written yet, with the clusters they will have.
+        stored: Returns one of these as it is stored, None if it is not known.
     """
+    planned = [InFlight(stored(each.key), each) for each in in_flight]
     recipe = _Recipe(
-        snapshot, framework, tuple(estimators), gates, empty_workload_propagation, assumed, peers, in_flight
+        snapshot, framework, tuple(estimators), gates, empty_workload_propagation, assumed, peers, planned
     )
     decisions = [await _decide_once(binding, recipe)]
     standings = [_standing(binding, assumed)]
@@ -116,7 +119,10 @@ async def decide(
         standings.append(standing)
         if classify(binding, terminating=snapshot.terminating, gates=gates).type is ScheduleType.AVOID:
             break
-        decisions.append(_one_after_the_other(decision, await _decide_once(binding, recipe)))
+        second = await _decide_once(binding, recipe)
+        if isinstance(second.error, PluginError):
+            return second  # nothing is written of a decision that could not be taken to its end
+        decisions.append(_one_after_the_other(decision, second))
     return decisions[-1]
 
 
@@ -199,7 +205,8 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) ->
     """Try one affinity term after the other, from the one in force on; the first that works is taken.
 
     If none does, the error of the first decides. Earlier terms are not tried again: a binding does not go
-    back to a term that it has left.
+    back to a term that it has left. A broken plugin ends the attempt: it says nothing about the clusters, so
+    it must neither clear a placement nor move the binding to the next term.
     """
     failures: list[TermFailure] = []
     attempts: list[Attempt] = []
@@ -211,10 +218,11 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: _Recipe) ->
             decision = _concluded(binding, placement, None, attempt.targets, attempts)
             return replace(decision, affinity_name=name, failed_terms=tuple(failures))
         failures.append(TermFailure(index, name, attempt.error))
-    # A broken plugin says nothing about the clusters, so it must not clear a placement.
-    broken = (failure.error for failure in failures if isinstance(failure.error, PluginError))
-    decision = _concluded(binding, placement, next(broken, failures[0].error), None, attempts)
-    return replace(decision, failed_terms=tuple(failures))
+        if isinstance(attempt.error, PluginError):
+            break
+    last = failures[-1].error
+    error = last if isinstance(last, PluginError) else failures[0].error
+    return replace(_concluded(binding, placement, error, None, attempts), failed_terms=tuple(failures))
 
 
 def _term_in_force(binding: Binding, placement: Placement) -> int:
@@ -249,9 +257,10 @@ async def _run(cycle: Cycle, recipe: _Recipe) -> Attempt:
             found = await _find(cycle, recipe)
             attempt = replace(attempt, diagnosis=found.diagnosis)
             if not found.any:
-                diagnosis = found.diagnosis
-                may_work_next_time = await framework.run_post_filter(cycle, diagnosis)
-                nowhere = FitError(len(cycle.snapshot), diagnosis)
+                may_work_next_time = await framework.run_post_filter(
+                    cycle, found.diagnosis, skipped=found.skipped, left_out=found.left_out
+                )
+                nowhere = FitError(len(cycle.snapshot), found.diagnosis)
                 return replace(attempt, error=nowhere, may_work_next_time=may_work_next_time)
         with _step("Score", framework, on_error="failed to prioritize clusters"):
             scores = await _scores(cycle, found, recipe)
@@ -295,12 +304,16 @@ class _Found:
         diagnosis: What keeps the others out.
         verdicts: What is remembered of the clusters that the binding is not on; None if nothing is.
         asked: The clusters that were asked about now.
+        skipped: The plugins whose PreFilter skipped.
+        left_out: The clusters that PreFilter plugins have refused.
     """
 
     feasible: Sequence[Cluster]
     diagnosis: Diagnosis
     verdicts: Verdicts | None = None
     asked: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+    left_out: Container[str] = ()
 
     @property
     def any(self) -> bool:
@@ -320,12 +333,13 @@ async def _find(cycle: Cycle, recipe: _Recipe) -> _Found:
         return _recall(cycle, verdicts, framework)
     clusters: Sequence[Cluster] = cycle.snapshot.living
     clusters, refused, skipped = await framework.run_pre_filter(cycle, clusters, recipe.in_flight)
+    left_out = frozenset(refused)
     feasible, judged = framework.run_filter(cycle, clusters, skipped)
     refused.update(judged)
     if framework.extenders:
         feasible, rejected = await filter_by_extenders(framework.extenders, cycle, feasible)
         refused.update(rejected)
-    return _Found(feasible, Diagnosis(refused))
+    return _Found(feasible, Diagnosis(refused), skipped=skipped, left_out=left_out)
 
 
 def _recall(cycle: Cycle, verdicts: Verdicts, framework: Framework) -> _Found:

@@ -1,5 +1,7 @@
 """What plugins are and what they see; everything that an author needs can be imported from here.
 
+For tests of plugins there is ``karmada_scheduler.testing``, for a main of one's own ``karmada_scheduler.command``.
+
 - ``deciding``, ``binding``: the extension points and their contexts, with the contract of each.
 - ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: what goes in and comes out.
 - ``diagnosis``: why a binding has no place.
@@ -8,6 +10,9 @@
 - ``extender``: the same points for programs elsewhere.
 """
 
+from karmada_scheduler.api.binding import Binding, BindingKey, BindingSpec, TargetCluster
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.framework.binding import (
     MAX_PERMIT_SECONDS,
     BindContext,
@@ -21,11 +26,12 @@ from karmada_scheduler.framework.binding import (
     QueueSortPlugin,
     ReservePlugin,
 )
-from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
+from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.cycle_state import CycleState, StateKey
 from karmada_scheduler.framework.deciding import (
     MAX_CLUSTER_SCORE,
     MIN_CLUSTER_SCORE,
+    AssignAnswer,
     AssignContext,
     AssignPlugin,
     FilterContext,
@@ -36,6 +42,7 @@ from karmada_scheduler.framework.deciding import (
     Plugin,
     PostFilterContext,
     PostFilterPlugin,
+    PreFilterAnswer,
     PreFilterContext,
     PreFilterExtensions,
     PreFilterPlugin,
@@ -43,6 +50,7 @@ from karmada_scheduler.framework.deciding import (
     PreScorePlugin,
     ScoreContext,
     ScorePlugin,
+    SelectAnswer,
     SelectContext,
     SelectPlugin,
 )
@@ -56,8 +64,9 @@ from karmada_scheduler.framework.diagnosis import (
 from karmada_scheduler.framework.guard import Guard, Observer
 from karmada_scheduler.framework.handle import DetachedHandle, Handle, WaitingBinding
 from karmada_scheduler.framework.lineup import Lineup
+from karmada_scheduler.framework.making import Factory, Registration
 from karmada_scheduler.framework.points import Point
-from karmada_scheduler.framework.registry import Factory, Registry, Selection, SelectionMessage
+from karmada_scheduler.framework.registry import Registry, Selection, SelectionMessage
 from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -68,11 +77,16 @@ __all__ = [
     "MIN_CLUSTER_SCORE",
     "SKIP",
     "SUCCESS",
+    "AssignAnswer",
     "AssignContext",
     "AssignPlugin",
     "BindContext",
     "BindPlugin",
+    "Binding",
+    "BindingKey",
+    "BindingSpec",
     "Candidate",
+    "Cluster",
     "Code",
     "Cycle",
     "CycleState",
@@ -85,6 +99,7 @@ __all__ = [
     "Framework",
     "Guard",
     "Handle",
+    "InFlight",
     "Lineup",
     "NormalizeScoreContext",
     "NormalizeScorePlugin",
@@ -92,6 +107,7 @@ __all__ = [
     "PeerContext",
     "Peers",
     "PermitPlugin",
+    "Placement",
     "Plugin",
     "PluginError",
     "Point",
@@ -101,6 +117,7 @@ __all__ = [
     "PreBindPlugin",
     "PreEnqueueContext",
     "PreEnqueuePlugin",
+    "PreFilterAnswer",
     "PreFilterContext",
     "PreFilterExtensions",
     "PreFilterPlugin",
@@ -108,18 +125,21 @@ __all__ = [
     "PreScorePlugin",
     "QueueSortPlugin",
     "QueuedBinding",
+    "Registration",
     "Registry",
     "ReservePlugin",
     "Result",
     "SchedulingError",
     "ScoreContext",
     "ScorePlugin",
+    "SelectAnswer",
     "SelectContext",
     "SelectPlugin",
     "Selection",
     "SelectionMessage",
     "Snapshot",
     "StateKey",
+    "TargetCluster",
     "UnschedulableError",
     "WaitingBinding",
 ]

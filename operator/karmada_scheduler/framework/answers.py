@@ -27,7 +27,11 @@ def selected(plugin: Plugin, answer: object, context: SelectContext) -> Sequence
     """
     if getattr(plugin, "unchecked", False):
         return cast("Sequence[Candidate]", answer)
-    if not isinstance(answer, Sequence) or not all(isinstance(each, Candidate) for each in answer):
+    if (
+        not isinstance(answer, Sequence)
+        or isinstance(answer, str)
+        or not all(isinstance(each, Candidate) for each in answer)
+    ):
         raise nonsense(plugin, Point.SELECT, answer, "some of the candidates")
     known = {candidate.name for candidate in context.candidates}
     names = [each.name for each in answer]
@@ -50,7 +54,10 @@ def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[Targ
         divided = list(answer) if isinstance(answer, Sequence) else [answer]
     if getattr(plugin, "unchecked", False):
         return divided
-    if not all(isinstance(each, TargetCluster) and type(each.replicas) is int for each in divided):
+    if not all(
+        isinstance(each, TargetCluster) and isinstance(each.name, str) and type(each.replicas) is int
+        for each in divided
+    ):
         raise nonsense(plugin, Point.ASSIGN, answer, "replicas by cluster name")
     known = {candidate.name for candidate in context.selected}
     names = [each.name for each in divided]

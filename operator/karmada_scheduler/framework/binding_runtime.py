@@ -23,7 +23,7 @@ from karmada_scheduler.framework.binding import (
 from karmada_scheduler.framework.deciding import Plugin
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extender import Extender, ExtenderError
-from karmada_scheduler.framework.guard import Guard, checked
+from karmada_scheduler.framework.guard import Guard, checked, not_allowed
 from karmada_scheduler.framework.lineup import Lineup
 from karmada_scheduler.framework.points import Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
@@ -35,13 +35,7 @@ WaitFor = Callable[[dict[str, float]], Awaitable[Result]]
 
 
 class RefusedError(UnschedulableError):
-    """Reserve or Permit said no.
-
-    Attributes:
-        retry_after: After how many seconds it is worth asking again; 0 leaves that to the queue.
-    """
-
-    retry_after = 0.0
+    """Reserve or Permit said no."""
 
 
 class BindingPoints:
@@ -121,10 +115,10 @@ class BindingPoints:
         if timeouts:
             result = await wait(timeouts)
             if not result.is_success:
-                raise RefusedError(result.message)
+                raise RefusedError(result.message, retry_after=result.retry_after)
 
-    async def bind(self, context: BindContext) -> None:
-        """Run PreBind, then the first binder that does not skip.
+    async def bind(self, context: BindContext) -> str:
+        """Run PreBind, then the first binder that does not skip; return who that was, for texts.
 
         Raises:
             SchedulingError: One refused or failed.
@@ -135,18 +129,19 @@ class BindingPoints:
                 result = checked(plugin, Point.PRE_BIND, answer)
                 if not result.is_skip:
                     _must(plugin, Point.PRE_BIND, result)
-        if await self._bound_by_extender(context):
-            return
+        extender = await self._bound_by_extender(context)
+        if extender is not None:
+            return f'extender "{extender.name}"'
         with self._timed(Point.BIND):
             for binder in self._binds:
                 answer = await self._guard.ask(binder, Point.BIND, binder.bind, context)
                 result = checked(binder, Point.BIND, answer)
                 if not result.is_skip:
                     _must(binder, Point.BIND, result)
-                    return
+                    return f'plugin "{binder.name}"'
         raise PluginError("no Bind plugin wrote the decision")
 
-    async def _bound_by_extender(self, context: BindContext) -> bool:
+    async def _bound_by_extender(self, context: BindContext) -> Extender | None:
         for extender in self._binders:
             if not extender.is_interested(context.binding):
                 continue
@@ -156,8 +151,8 @@ class BindingPoints:
                 if not extender.ignorable:
                     raise PluginError(str(error)) from error
                 continue  # the extender has logged and counted it
-            return True
-        return False
+            return extender
+        return None
 
     async def post_bind(self, context: BindContext) -> None:
         """Tell plugins what was written. Never raises."""
@@ -194,8 +189,8 @@ def _must(plugin: Plugin, point: Point, result: Result) -> None:
     """Turn what is not SUCCESS into the error that ends the attempt."""
     if result.is_success:
         return
-    if result.is_refusal and point is not Point.PRE_BIND:
-        refused = RefusedError(result.message)
-        refused.retry_after = result.retry_after
-        raise refused
-    raise PluginError(f'running {point.label} plugin "{plugin.name}": {result.message}')
+    if not result.is_refusal:
+        raise not_allowed(plugin, point, result)
+    if point is Point.PRE_BIND:  # what is prepared here is no business of the binding's
+        raise PluginError(f'running {point.label} plugin "{plugin.name}": {result.message}')
+    raise RefusedError(result.message, retry_after=result.retry_after)

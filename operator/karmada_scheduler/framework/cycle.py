@@ -87,6 +87,18 @@ class Cycle:
         return (self.term.affinity, *(each.affinity for each in overflow))
 
 
+class InFlight(NamedTuple):
+    """A binding that is decided and may not be written yet.
+
+    Attributes:
+        stored: As the cache has it; None if it is not known (any more).
+        planned: The same with the clusters that it will have.
+    """
+
+    stored: Binding | None
+    planned: Binding
+
+
 class Candidate(NamedTuple):
     """A cluster that passed the filters.
 

@@ -87,8 +87,9 @@ class PeerContext:
 class PreFilterExtensions(Plugin, Protocol):
     """Keeps the notes of PreFilter true while other bindings come and go in thought.
 
-    Called between PreFilter and Filter for bindings that were decided and are not yet written, and for
-    the what-ifs of PostFilter, on a copy of the notes.
+    Called between PreFilter and Filter for bindings that were decided and are not yet written: first
+    ``remove_binding`` as they are stored, which is how ``handle.bindings()`` shows them, then ``add_binding``
+    as they will be. Called for the what-ifs of PostFilter, too, on a copy of the notes.
     """
 
     def add_binding(self, context: PeerContext, /) -> Result:
@@ -150,7 +151,8 @@ class PostFilterPlugin(Plugin, Protocol):
 
         Plugins are asked in order until one returns SUCCESS, Error or UnschedulableAndUnresolvable.
         SUCCESS means that it may work next time: the binding is tried again after a pause instead of
-        waiting for an event. The attempt itself has failed in every case, with the filters' reasons.
+        waiting for an event. The attempt itself has failed in every case, with the filters' reasons; what
+        goes wrong here is in the log.
         """
         ...
 

@@ -25,7 +25,19 @@ class SchedulingError(Exception):
 
 
 class UnschedulableError(SchedulingError):
-    """The replicas do not fit into the clusters that were found."""
+    """The replicas do not fit into the clusters that were found, or a plugin refused.
+
+    Attributes:
+        retry_after: After how many seconds it is worth asking again; 0 leaves that to the queue.
+    """
+
+    def __init__(self, text: str = "", *, retry_after: float = 0.0) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+    def within(self, step: str) -> Self:
+        """Return the same error as seen from the step that it stopped."""
+        return type(self)(f"{step}: {self}", retry_after=self.retry_after)
 
 
 class PluginError(SchedulingError):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import time
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final, NoReturn, Protocol, TypeVar
 
 from karmada_scheduler.framework import isolation
 from karmada_scheduler.framework.deciding import Plugin
@@ -62,10 +63,8 @@ class Guard:
             with self.watch:
                 answer = function(context)
             code = _code_of(answer)
-        except isolation.PluginTimeoutError:
-            raise self.too_slow(plugin, point) from None
-        except Exception as problem:
-            raise failed(plugin, point, problem) from problem
+        except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
+            blame(plugin, point, problem)
         finally:
             self._observe(plugin, point, code, begin)
         return answer
@@ -79,55 +78,101 @@ class Guard:
     ) -> object:
         """Call a function that may be a coroutine, and wait for it; PluginError as from ``call``."""
         begin = time.perf_counter()
-        code = Code.ERROR
+        code, waits = Code.ERROR, False
         try:
             with self.watch:
                 answer = function(context)
             if inspect.isawaitable(answer):
-                seconds = getattr(plugin, "timeout", self.budget)
+                waits, seconds = True, getattr(plugin, "timeout", self.budget)
                 answer = await isolation.in_time(answer, watch=self.watch, seconds=seconds)
             code = _code_of(answer)
-        except isolation.PluginTimeoutError:
-            raise self.too_slow(plugin, point) from None
-        except Exception as problem:
-            raise failed(plugin, point, problem) from problem
+        except BaseException as problem:
+            if waits and isinstance(problem, isolation.FROM_OUTSIDE):
+                raise
+            blame(plugin, point, problem)
         finally:
             self._observe(plugin, point, code, begin)
         return answer
-
-    def too_slow(self, plugin: Plugin, point: Point) -> PluginError:
-        """Return the error of a plugin that was stopped."""
-        seconds = getattr(plugin, "timeout", None) or self.budget
-        return PluginError(f'plugin "{plugin.name}" took longer than {seconds:g}s at {point.label}')
 
     def _observe(self, plugin: Plugin, point: Point, code: Code, begin: float) -> None:
         if self.observer is not None:
             self.observer.plugin(plugin.name, point.label, code, time.perf_counter() - begin)
 
 
-def failed(plugin: Plugin, point: Point, problem: Exception, *, where: str = "") -> PluginError:
-    """Return the error of a plugin that raised; ``where`` tells of what, with a space before it."""
-    what = str(problem) or type(problem).__name__
-    return PluginError(f'plugin "{plugin.name}" failed at {point.label}{where}: {what}')
+def blame(plugin: Plugin, point: Point, problem: BaseException, *, where: str = "") -> NoReturn:
+    """Raise the error of a plugin that raised; ``where`` tells of what, with a space before it.
+
+    Raises:
+        PluginError: Always, unless somebody wants this process to stop.
+    """
+    if isinstance(problem, (KeyboardInterrupt, GeneratorExit)):
+        raise problem
+    if isinstance(problem, isolation.PluginTimeoutError):
+        raise PluginError(f'plugin "{plugin.name}" {problem} at {point.label}{where}') from None
+    text = f'plugin "{plugin.name}" failed at {point.label}{where}: {said(problem)}'
+    raise PluginError(text) from problem
+
+
+def said(problem: BaseException) -> str:
+    """Return the text of what a plugin raised, whatever kind of exception it made."""
+    try:
+        return str(problem) or type(problem).__name__
+    except Exception:  # noqa: BLE001 (a plugin's __str__)
+        return type(problem).__name__
 
 
 def nonsense(plugin: Plugin, point: Point, got: object, expected: str) -> PluginError:
     """Return the error of a plugin that answered what its point does not allow."""
-    return PluginError(f'plugin "{plugin.name}" returned {got!r:.200} at {point.label}, expected {expected}')
+    try:
+        shown = f"{got!r:.200}"
+    except Exception:  # noqa: BLE001 (a plugin's __repr__)
+        shown = f"a {type(got).__name__}"
+    return PluginError(f'plugin "{plugin.name}" returned {shown} at {point.label}, expected {expected}')
 
 
 def checked(plugin: Plugin, point: Point, answer: object) -> Result:
     """Put the plugin's name on its result.
 
     Raises:
-        PluginError: It is no Result.
+        PluginError: It is no Result, or one that holds what it must not.
     """
     if not isinstance(answer, Result):
-        raise nonsense(plugin, point, answer, "a Result")
+        raise nonsense(plugin, point, answer, _EXPECTED.get(point, "a Result"))
     if answer.is_success:
         return answer
-    return Result(answer.code, answer.reasons, plugin.name, answer.timeout, answer.retry_after)
+    if not isinstance(answer.code, Code):
+        raise nonsense(plugin, point, answer, "a Code in the Result")
+    if not isinstance(answer.reasons, (tuple, list)) or not all(
+        isinstance(reason, str) for reason in answer.reasons
+    ):
+        raise nonsense(plugin, point, answer, "texts as reasons, in a tuple")
+    if not (_is_time(answer.timeout) and _is_time(answer.retry_after)):
+        raise nonsense(plugin, point, answer, "seconds as timeout and retry_after")
+    return Result(answer.code, tuple(answer.reasons), plugin.name, answer.timeout, answer.retry_after)
+
+
+def not_allowed(plugin: Plugin, point: Point, result: Result) -> PluginError:
+    """Return the error of a plugin that says Error, or something that means nothing at this point."""
+    if result.code is Code.ERROR:
+        return PluginError(f'running {point.label} plugin "{plugin.name}": {result.message}')
+    return nonsense(plugin, point, result.code.value, _ALLOWED.get(point, "Success, Unschedulable or Error"))
+
+
+_ALLOWED: Final = {
+    Point.PRE_FILTER: "cluster names, Success, Skip, Unschedulable or Error",
+    Point.PRE_SCORE: "Success, Skip or Error",
+    Point.SELECT: "some of the candidates, Skip, Unschedulable or Error",
+    Point.ASSIGN: "replicas by cluster name, Skip, Unschedulable or Error",
+    Point.PERMIT: "Success, Wait, Unschedulable or Error",
+    Point.PRE_BIND: "Success, Skip or Error",
+    Point.BIND: "Success, Skip, Unschedulable or Error",
+}
+_EXPECTED: Final = {Point.PRE_FILTER: "a Result or a set of cluster names"}
+
+
+def _is_time(seconds: object) -> bool:
+    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 <= seconds < math.inf
 
 
 def _code_of(answer: object) -> Code:
-    return answer.code if isinstance(answer, Result) else Code.SUCCESS
+    return answer.code if isinstance(answer, Result) and isinstance(answer.code, Code) else Code.SUCCESS

@@ -1,28 +1,65 @@
 """What keeps a broken plugin from costing more than its own binding.
 
 Whatever a plugin raises becomes a PluginError that names it and the point. A plugin that does not return is
-stopped: a coroutine by its deadline, plain Python code by an alarm signal that raises inside it. Code of a
-C extension that never returns to the interpreter cannot be stopped by anything but the liveness probe.
+stopped: a coroutine by its deadline, plain Python code by an alarm signal that raises inside it. Code that
+catches everything and goes on is stopped in its handler. Code of a C extension that never returns to the
+interpreter, and code that catches everything at two levels, cannot be stopped by anything but the liveness
+probe.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import math
 import signal
+import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import FrameType, TracebackType
-from typing import Any, Final, Generic, Protocol, Self, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 
 DEFAULT_BUDGET: Final = 5.0
 """Seconds that the plain functions of a point may take for one binding, and one coroutine of a plugin."""
 
+GRACE: Final = 1.0
+"""Seconds that a coroutine gets to clean up after its time is up."""
+
+LOAD_SECONDS: Final = 30.0
+"""Seconds that a file of plugins, a package, or the factory of a plugin may take."""
+
+_AGAIN: Final = 0.05
+"""Seconds between alarms, once one has rung."""
+
+_BOOKS: Final = frozenset({
+    "karmada_scheduler.framework.waiting",
+    "karmada_scheduler.passage",
+    "karmada_scheduler.plugin_handle",
+    "logging",
+})  # fmt: skip
+"""Modules that plugins call, and that must not be left half-way."""
+
+_RUNNERS: Final = ("karmada_scheduler.framework.", "karmada_scheduler.queue_order")
+
 
 class PluginTimeoutError(BaseException):
-    """Raised inside a plugin that took too long; no Exception, so that ``except Exception`` there lets it through."""
+    """Raised inside a plugin that took too long; no Exception, so that ``except Exception`` there lets it through.
+
+    Attributes:
+        seconds: What it may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"took longer than {seconds:g}s")
+        self.seconds: Final = seconds
+
+
+FROM_OUTSIDE: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+"""What comes up in a coroutine of a plugin and is not the plugin's."""
 
 
 class Watch(Protocol):
@@ -50,7 +87,8 @@ class Unwatched:
 class Alarm:
     """Watches by the process's interval timer; one per process, used in the main thread.
 
-    Inside a watch another one begins nothing new: the time of the outer one counts.
+    Inside a watch another one begins nothing new: the time of the outer one counts. Code that has caught the
+    alarm and returned is late all the same.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -63,37 +101,107 @@ class Alarm:
             raise ValueError("only the main thread can be watched")
         self._seconds: Final = seconds
         self._depth = 0
-        signal.signal(signal.SIGALRM, self._ring)
+        self._rings = 0
+        self._number = 0
+        self._before = signal.signal(signal.SIGALRM, self._ring)
+
+    def close(self) -> None:
+        """Give SIGALRM back."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._before)
 
     def __enter__(self) -> Self:
         self._depth += 1
         if self._depth == 1:
-            # Repeated, for a plugin that catches everything and goes on.
-            signal.setitimer(signal.ITIMER_REAL, self._seconds, self._seconds)
+            self._rings = 0
+            self._number += 1
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, _AGAIN)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._depth -= 1
-        if self._depth == 0:
+        # As long as this runs the alarm does not raise (see _place), so what is begun here is ended.
+        if self._depth == 1:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            if sys.gettrace() is _trace_no_more:
+                sys.settrace(None)
+        self._depth -= 1
+        if self._rings and (kind is None or kind is StopIteration):
+            raise PluginTimeoutError(self._seconds)
 
     def _ring(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         # A signal may be handled just after the timer was stopped; nobody is to blame then.
-        if self._depth:
-            raise PluginTimeoutError
+        if not self._depth:
+            return
+        place, is_protected = _place(frame)
+        if is_protected:
+            self._raise_at_next_line(place)
+            return
+        self._rings += 1
+        if self._rings > 1:
+            self._raise_at_next_line(place)
+        raise PluginTimeoutError(self._seconds)
+
+    def _raise_at_next_line(self, frame: FrameType | None) -> None:
+        """Let the next line raise that runs in any of the plugin's functions.
+
+        That is after the call that must not be left half-way, or in the handler that catches everything.
+        """
+        if frame is None or sys.gettrace() is not None:  # a debugger
+            return
+        number = self._number
+
+        def raise_again(_frame: FrameType, event: str, _argument: object) -> object:
+            if event == "line" and self._depth and self._number == number:
+                self._rings += 1
+                raise PluginTimeoutError(self._seconds)
+            return raise_again
+
+        while frame is not None and not _is_runner(frame):
+            frame.f_trace = raise_again
+            frame = frame.f_back
+        sys.settrace(_trace_no_more)
+
+
+_OWN: Final = frozenset({Alarm.__enter__.__code__, Alarm.__exit__.__code__})
+
+
+def _place(frame: FrameType | None) -> tuple[FrameType | None, bool]:
+    """Return where a plugin is, and whether it has called what must not be left half-way."""
+    place, is_protected = frame, False
+    while frame is not None:
+        if frame.f_code in _OWN:
+            return None, True
+        if frame.f_globals.get("__name__") in _BOOKS:
+            place, is_protected = frame.f_back, True
+        elif _is_runner(frame):
+            break
+        frame = frame.f_back
+    return place, is_protected
+
+
+def _is_runner(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(_RUNNERS)
+
+
+def _trace_no_more(_frame: FrameType, _event: str, _argument: object) -> None:
+    """Trace no function that is called from now on."""
 
 
 class Watched(Generic[T]):
     """An awaitable whose every step between two waits runs under a watch."""
 
-    def __init__(self, awaitable: Awaitable[T], watch: Watch) -> None:
+    def __init__(
+        self, awaitable: Awaitable[T], watch: Watch, *, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait for ``awaitable``; if it waits for more when it ``is_over``, it is not waited for any longer."""
         self._awaitable = awaitable
         self._watch = watch
+        self._is_over = is_over
 
     def __await__(self) -> Generator[Any, Any, T]:
-        steps = self._awaitable.__await__()
+        steps: Any = self._awaitable.__await__()
         step: Callable[[], Any] = partial(next, steps)
         while True:
             try:
@@ -102,6 +210,8 @@ class Watched(Generic[T]):
             except StopIteration as end:
                 result: T = end.value
                 return result
+            if self._is_over():
+                self._drop(steps)
             try:
                 answer = yield waits_for
             except BaseException as error:  # noqa: BLE001 (handed on to where it belongs)
@@ -109,18 +219,110 @@ class Watched(Generic[T]):
             else:
                 step = partial(steps.send, answer)
 
+    def _drop(self, steps: Any) -> NoReturn:
+        """Wait no longer for what goes on although it was cancelled."""
+        try:
+            with self._watch:
+                steps.close()
+        except BaseException:  # noqa: BLE001 (it will not even be closed)
+            # Its end as garbage would run it again, at any time and unwatched, so it never becomes garbage.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(steps))
+        raise PluginTimeoutError(math.nan)
+
 
 async def in_time(awaitable: Awaitable[T], *, watch: Watch, seconds: float | None) -> T:
     """Wait for a plugin's coroutine.
 
     Raises:
         PluginTimeoutError: It took longer than ``seconds``, or one step of it longer than the watch allows.
+        RuntimeError: It was cancelled, and not by whoever waits for it.
     """
-    deadline = asyncio.timeout(seconds)
+    if seconds is None or _task() is None:
+        return await _uncancelled(Watched(awaitable, watch))
+    deadline, end = asyncio.timeout(seconds), asyncio.timeout(seconds + GRACE)
     try:
-        async with deadline:
-            return await Watched(awaitable, watch)
+        async with end, deadline:
+            result = await _uncancelled(Watched(awaitable, watch, is_over=end.expired))
     except TimeoutError:
-        if deadline.expired():
-            raise PluginTimeoutError from None
-        raise
+        if not deadline.expired():
+            raise
+    except PluginTimeoutError:
+        if not deadline.expired():
+            raise
+    else:
+        if not deadline.expired():
+            return result
+    raise PluginTimeoutError(seconds)
+
+
+async def _uncancelled(watched: Watched[T]) -> T:
+    try:
+        return await watched
+    except asyncio.CancelledError as error:
+        task = _task()
+        if task is not None and task.cancelling():
+            raise
+        raise RuntimeError("what it waited for was cancelled") from error
+
+
+def _task() -> asyncio.Task[Any] | None:
+    """Return the task that runs this; none where a decision is taken at once, outside of an event loop."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+class HangsError(Exception):
+    """Code did not end in time; the text says where it is."""
+
+
+def in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T:
+    """Call what may never return, in a thread of its own that keeps nothing from ending.
+
+    It is told to stop when its time is up; code that waits outside of Python goes on for as long as it likes.
+
+    Args:
+        function: What to call.
+        seconds: What it may take.
+        file: The file whose line is told when it hangs; without it, the innermost.
+
+    Raises:
+        HangsError: It took longer than ``seconds``.
+        BaseException: What it raised.
+    """
+    results: list[T] = []
+    problems: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as problem:  # noqa: BLE001 (raised in the thread that waits)
+            problems.append(problem)
+
+    thread = threading.Thread(target=run, name="plugin code", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        place = _place_of(thread, file)
+        _stop(thread)
+        raise HangsError(f"did not end within {seconds:g}s{place}")
+    if problems:
+        raise problems[0]
+    return results[0]
+
+
+def _place_of(thread: threading.Thread, file: str) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 (what faulthandler shows)
+    if frame is None:
+        return ""
+    stack = traceback.extract_stack(frame)
+    where = next((each for each in reversed(stack) if each.filename == file), stack[-1])
+    return f"; it is at line {where.lineno} of {where.filename}, in {where.name}"
+
+
+def _stop(thread: threading.Thread) -> None:
+    """Raise SystemExit in a thread as soon as it runs Python code again."""
+    if thread.ident is not None:
+        number, kind = ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)

@@ -4,42 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
+from typing import NoReturn
 
 from karmada_scheduler.framework.deciding import FilterContext, FilterPlugin
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.framework.guard import Guard, Observer, checked, failed
-from karmada_scheduler.framework.isolation import PluginTimeoutError
+from karmada_scheduler.framework.guard import Guard, Observer, blame, checked
 from karmada_scheduler.framework.points import Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 
 
 class Judge:
-    """Runs the filters over one cluster after the other; what goes wrong on the way names the plugin."""
+    """Runs the filters over one cluster after the other, under one watch for all; see ``broke``."""
 
     def __init__(self, filters: Sequence[FilterPlugin], guard: Guard) -> None:
         self._filters = filters
-        self._guard = guard
         self._observer = guard.observer
         self._running: FilterPlugin | None = None
         self._cluster = ""
 
-    def __enter__(self) -> None:
-        self._guard.watch.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._guard.watch.__exit__(kind, error, trace)
+    def broke(self, error: BaseException) -> NoReturn:
+        """Raise what came out of a call as the error of the plugin that was running, PluginError."""
         plugin = self._running
-        if plugin is None or error is None or isinstance(error, PluginError):
-            return
-        if self._observer is not None:
+        if plugin is not None and self._observer is not None:
             self._observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
-        if isinstance(error, PluginTimeoutError):
-            raise self._guard.too_slow(plugin, Point.FILTER) from None
-        if isinstance(error, Exception):
-            raise failed(plugin, Point.FILTER, error, where=f" for cluster {self._cluster}") from error
+        if plugin is None or isinstance(error, PluginError):
+            raise error
+        blame(plugin, Point.FILTER, error, where=f" for cluster {self._cluster}")
 
     def __call__(self, context: FilterContext) -> Result:
         if self._observer is not None:

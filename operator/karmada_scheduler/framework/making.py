@@ -19,8 +19,10 @@ from typing import Any, Final
 
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.config.structure import structure
+from karmada_scheduler.framework import isolation
 from karmada_scheduler.framework.deciding import Plugin
 from karmada_scheduler.framework.handle import Handle
+from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point, points_of
 
 Factory = Callable[..., Plugin]
@@ -50,6 +52,8 @@ class Registration:
 def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -> Plugin:
     """Make a plugin for a profile.
 
+    It is made in a thread of its own, so that one that hangs is only an error.
+
     Args:
         plugin: What to make.
         args: What the profile says in ``pluginConfig``; None if it says nothing.
@@ -61,16 +65,13 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     """
     given = _arguments(plugin.factory, args, handle)
     try:
-        made = plugin.factory(*given)
+        made = in_thread(lambda: plugin.factory(*given), seconds=LOAD_SECONDS)
     except ConfigError:
         raise
-    except Exception as problem:
-        text = str(problem) or type(problem).__name__
-        inner = problem.__traceback__ and problem.__traceback__.tb_next
-        mistake = Mistake(
-            "", f'failed to initialize plugin "{plugin.name}": {text}', problem.with_traceback(inner)
-        )
-        raise ConfigError([mistake]) from problem
+    except (Exception, SystemExit) as problem:
+        text = f'failed to initialize plugin "{plugin.name}": {str(problem) or type(problem).__name__}'
+        cause = None if isinstance(problem, HangsError) else _from_the_factory(problem)
+        raise ConfigError([Mistake("", text, cause)]) from problem
     texts = list(wrong_with(made))
     name = getattr(made, "name", None)
     if name != plugin.name:
@@ -78,6 +79,14 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     if texts:
         raise ConfigError([Mistake("", f'plugin "{plugin.name}": {text}') for text in texts])
     return made
+
+
+def _from_the_factory(problem: BaseException) -> BaseException:
+    """Leave out of a traceback how the factory came to be called."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, isolation.__file__):
+        trace = trace.tb_next
+    return problem.with_traceback(trace)
 
 
 def wrong_with_registration(plugin: Registration) -> Iterator[str]:

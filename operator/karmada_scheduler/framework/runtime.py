@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, TypeVar, cast
@@ -15,7 +16,7 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework import answers
 from karmada_scheduler.framework.binding_runtime import BindingPoints
-from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight
 from karmada_scheduler.framework.deciding import (
     AssignContext,
     AssignPlugin,
@@ -42,8 +43,7 @@ from karmada_scheduler.framework.diagnosis import (
     UnschedulableError,
 )
 from karmada_scheduler.framework.extender import Extender
-from karmada_scheduler.framework.guard import Guard, Observer, checked, failed
-from karmada_scheduler.framework.isolation import PluginTimeoutError
+from karmada_scheduler.framework.guard import Guard, Observer, blame, checked, not_allowed
 from karmada_scheduler.framework.judging import Judge
 from karmada_scheduler.framework.lineup import Lineup
 from karmada_scheduler.framework.memo import Memo, Verdicts
@@ -51,6 +51,8 @@ from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.registry import Registry
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.scoring import Scoring
+
+log = logging.getLogger(__name__)
 
 ADD_BINDING, REMOVE_BINDING = PRE_FILTER_EXTENSIONS
 Context = TypeVar("Context")
@@ -79,6 +81,7 @@ class Framework:
         self._pre_scores = cast("Sequence[PreScorePlugin]", lineup.at(Point.PRE_SCORE))
         self._selectors = cast("Sequence[SelectPlugin]", lineup.at(Point.SELECT))
         self._assigners = cast("Sequence[AssignPlugin]", lineup.at(Point.ASSIGN))
+        self._counts_peers_in = any(isinstance(plugin, PreFilterExtensions) for plugin in self._pre_filters)
         self._talks = _has_coroutines(lineup) or any(each.filters or each.prioritizes for each in extenders)
         asks_all = bool(self._pre_filters or self._pre_scores or extenders)
         self._verdicts: Memo[Verdicts] = Memo()
@@ -110,10 +113,14 @@ class Framework:
         """Whether a decision may have to wait for an answer from elsewhere."""
         return self._talks
 
+    def turns_out_to_talk(self) -> None:
+        """Note that a plugin waits although nothing about it says so: a plain function that returns a coroutine."""
+        self._talks = True
+
     @property
     def counts_peers_in(self) -> bool:
         """Whether a PreFilter plugin wants to know what is decided and not yet written."""
-        return any(isinstance(plugin, PreFilterExtensions) for plugin in self._pre_filters)
+        return self._counts_peers_in
 
     @property
     def observer(self) -> Observer | None:
@@ -121,7 +128,7 @@ class Framework:
         return self.guard.observer
 
     async def run_pre_filter(
-        self, cycle: Cycle, clusters: Sequence[Cluster], in_flight: Sequence[Binding]
+        self, cycle: Cycle, clusters: Sequence[Cluster], in_flight: Sequence[InFlight] = ()
     ) -> tuple[Sequence[Cluster], dict[str, Result], frozenset[str]]:
         """Ask the PreFilter plugins, then tell them of the bindings that are decided and not yet written.
 
@@ -145,27 +152,32 @@ class Framework:
             result = checked(plugin, Point.PRE_FILTER, answer)
             if result.is_skip:
                 skipped.add(plugin.name)
+            elif result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                refusal = result
+                break
             elif result.is_refusal:
                 refusal = refusal or result
-                if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    break
             elif not result.is_success:
-                raise PluginError(f'running PreFilter plugin "{plugin.name}": {result.message}')
+                raise not_allowed(plugin, Point.PRE_FILTER, result)
         if refusal is not None:
             return (), {cluster.name: refusal for cluster in clusters}, frozenset(skipped)
         self._count_in(cycle, in_flight, skipped)
         return *_narrowed(clusters, wanted), frozenset(skipped)
 
-    def _count_in(self, cycle: Cycle, in_flight: Sequence[Binding], skipped: set[str]) -> None:
-        for peer in in_flight:
-            if peer.key == cycle.binding.key:
+    def _count_in(self, cycle: Cycle, in_flight: Sequence[InFlight], skipped: AbstractSet[str]) -> None:
+        if not self._counts_peers_in:
+            return
+        for stored, planned in in_flight:
+            if planned.key == cycle.binding.key:
                 continue
-            for target in peer.spec.clusters:
-                cluster = cycle.snapshot.get(target.name)
-                if cluster is not None:
-                    self._extend(ADD_BINDING, PeerContext(cycle, peer, cluster), skipped)
+            # What is stored is what a plugin has counted in PreFilter.
+            for method, peer in ((REMOVE_BINDING, stored), (ADD_BINDING, planned)):
+                for target in peer.spec.clusters if peer is not None else ():
+                    cluster = cycle.snapshot.get(target.name)
+                    if cluster is not None and peer is not None:
+                        self._extend(method, PeerContext(cycle, peer, cluster), skipped)
 
-    def _extend(self, method: str, context: PeerContext, skipped: set[str] | frozenset[str]) -> None:
+    def _extend(self, method: str, context: PeerContext, skipped: AbstractSet[str]) -> None:
         for plugin in self._pre_filters:
             if plugin.name in skipped or not isinstance(plugin, PreFilterExtensions):
                 continue
@@ -192,13 +204,16 @@ class Framework:
         feasible: list[Cluster] = []
         refused: dict[str, Result] = {}
         judge = Judge(filters, self.guard)
-        with judge:
-            for cluster in clusters:
-                result = judge(FilterContext(cycle, cluster))
-                if result is SUCCESS:
-                    feasible.append(cluster)
-                else:
-                    refused[cluster.name] = result
+        try:
+            with self.guard.watch:
+                for cluster in clusters:
+                    result = judge(FilterContext(cycle, cluster))
+                    if result is SUCCESS:
+                        feasible.append(cluster)
+                    else:
+                        refused[cluster.name] = result
+        except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
+            judge.broke(error)
         return feasible, refused
 
     def remembered_verdicts(self, cycle: Cycle) -> Verdicts | None:
@@ -237,34 +252,52 @@ class Framework:
             with self.guard.watch:
                 for plugin, key_of in keyed:  # noqa: B007 (named if it raises)
                     parts.append(key_of(cycle))
-            key = None if None in parts else tuple(parts)
-            hash(key)
-        except PluginTimeoutError:
-            raise self.guard.too_slow(cast("Plugin", plugin), point) from None
-        except Exception as problem:
-            raise failed(cast("Plugin", plugin), point, problem) from problem
+                key = None if None in parts else tuple(parts)
+                hash(key)
+        except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
+            blame(cast("Plugin", plugin), point, error)
         return key
 
-    async def run_post_filter(self, cycle: Cycle, diagnosis: Diagnosis) -> bool:
-        """Ask the PostFilter plugins, when no cluster passes; tell whether it may work next time."""
+    async def run_post_filter(
+        self,
+        cycle: Cycle,
+        diagnosis: Diagnosis,
+        *,
+        skipped: frozenset[str] = frozenset(),
+        left_out: Container[str] = (),
+    ) -> bool:
+        """Ask the PostFilter plugins, when no cluster passes; tell whether it may work next time.
+
+        Args:
+            cycle: The attempt.
+            diagnosis: Why each cluster is refused.
+            skipped: The plugins whose PreFilter skipped.
+            left_out: The clusters that PreFilter plugins have refused; nothing about them is noted.
+        """
         if not self._post_filters:
             return False
 
         def fits_without(cluster: Cluster, peers: Sequence[Binding]) -> Result:
+            if cluster.name in left_out:
+                return diagnosis.result_by_cluster[cluster.name]
             twin = replace(cycle, state=cycle.state.clone())
             for peer in peers:
-                self._extend(REMOVE_BINDING, PeerContext(twin, peer, cluster), frozenset())
-            _, refused = self.run_filter(twin, [cluster])
+                self._extend(REMOVE_BINDING, PeerContext(twin, peer, cluster), skipped)
+            _, refused = self.run_filter(twin, [cluster], skipped)
             return refused.get(cluster.name, SUCCESS)
 
         context = PostFilterContext(cycle, diagnosis, fits_without)
         for plugin in self._post_filters:
-            answer = await self.guard.ask(plugin, Point.POST_FILTER, plugin.post_filter, context)
-            result = checked(plugin, Point.POST_FILTER, answer)
+            try:
+                answer = await self.guard.ask(plugin, Point.POST_FILTER, plugin.post_filter, context)
+                result = checked(plugin, Point.POST_FILTER, answer)
+                if result.code is Code.ERROR:
+                    raise not_allowed(plugin, Point.POST_FILTER, result)
+            except PluginError as error:
+                log.error("No help for %s: %s", cycle.binding.key.display, error)  # noqa: TRY400
+                return False
             if result.is_success:
                 return True
-            if result.code is Code.ERROR:
-                raise PluginError(f'running PostFilter plugin "{plugin.name}": {result.message}')
             if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return False
         return False
@@ -286,7 +319,7 @@ class Framework:
             if result.is_skip:
                 skipped.add(plugin.name)
             elif not result.is_success:
-                raise PluginError(f'running PreScore plugin "{plugin.name}": {result.message}')
+                raise not_allowed(plugin, Point.PRE_SCORE, result)
         return self._scoring.run(cycle, clusters, skipped)
 
     async def run_select(self, context: SelectContext) -> Sequence[Candidate]:
@@ -328,9 +361,10 @@ class Framework:
                 raise error.__cause__ from None
             raise
         if isinstance(answer, Result) and not answer.is_skip:
-            if answer.is_refusal:
-                raise UnschedulableError(answer.message)
-            raise PluginError(f'running {point.label} plugin "{plugin.name}": {answer.message}')
+            result = checked(plugin, point, answer)
+            if result.is_refusal:
+                raise UnschedulableError(result.message, retry_after=result.retry_after)
+            raise not_allowed(plugin, point, result)
         return answer
 
 

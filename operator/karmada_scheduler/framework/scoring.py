@@ -18,12 +18,13 @@ from karmada_scheduler.framework.deciding import (
     ScorePlugin,
 )
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.framework.guard import Guard
+from karmada_scheduler.framework.guard import Guard, blame, said
 from karmada_scheduler.framework.isolation import PluginTimeoutError
 from karmada_scheduler.framework.points import NORMALIZE_SCORE, Point
 from karmada_scheduler.framework.result import Code
 
 SCORE: Final = "Score"
+_NOT_THE_PLUGINS: Final = (PluginTimeoutError, KeyboardInterrupt, GeneratorExit)
 
 
 class Scoring:
@@ -53,8 +54,8 @@ class Scoring:
                 try:
                     with self._guard.watch:
                         own = self._scores_of(plugin, cycle, clusters)
-                except PluginTimeoutError:
-                    raise self._guard.too_slow(plugin, Point.SCORE) from None
+                except PluginTimeoutError as late:
+                    blame(plugin, Point.SCORE, late)
                 weight = self._weights.get(plugin.name, 1)
                 scores[plugin.name] = own if weight == 1 else [score * weight for score in own]
             code = Code.SUCCESS
@@ -84,8 +85,12 @@ class Scoring:
         try:
             scores = _checked_scores(plugin.normalize_score(context), expected=len(context.scores))
             code = Code.SUCCESS
-        except Exception as problem:
-            raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {problem}') from problem
+        except _NOT_THE_PLUGINS:
+            raise
+        except BaseException as problem:
+            raise PluginError(
+                f'plugin "{plugin.name}" normalizeScore failed with: {said(problem)}'
+            ) from problem
         finally:
             if self._observer is not None:
                 self._observer.plugin(plugin.name, NORMALIZE_SCORE, code, time.perf_counter() - start)
@@ -99,8 +104,10 @@ class Scoring:
             if type(score) is not int:
                 (score,) = _checked_scores([score], expected=1)
             code = Code.SUCCESS
-        except Exception as problem:
-            raise PluginError(f'plugin "{plugin.name}" failed with: {problem}') from problem
+        except _NOT_THE_PLUGINS:
+            raise
+        except BaseException as problem:
+            raise PluginError(f'plugin "{plugin.name}" failed with: {said(problem)}') from problem
         finally:
             if self._observer is not None:
                 self._observer.plugin(plugin.name, SCORE, code, time.perf_counter() - start)
@@ -108,7 +115,9 @@ class Scoring:
 
 
 def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
+    if not isinstance(scores, Sequence):
+        raise TypeError(f"expected {expected} integers, got {scores!r:.200}")
     integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
     if len(integers) != len(scores) or len(scores) != expected:
-        raise ValueError(f"expected {expected} integers, got {scores!r}")
+        raise ValueError(f"expected {expected} integers, got {scores!r:.200}")
     return integers

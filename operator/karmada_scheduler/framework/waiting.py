@@ -28,7 +28,7 @@ class PermittedLater:
     """One binding that waits; conforms to ``framework.handle.WaitingBinding``."""
 
     def __init__(self, binding: Binding, targets: frozenset[str], timeouts: Mapping[str, float]) -> None:
-        """Begin to wait: ``timeouts`` are seconds by plugin name; the shortest ends it."""
+        """Begin to wait: ``timeouts`` are seconds by plugin name, and count until the plugin has allowed it."""
         self._binding = binding
         self._timeouts = dict(timeouts)
         self._pending = dict.fromkeys(timeouts)
@@ -67,15 +67,24 @@ class PermittedLater:
         Raises:
             AbandonedError: What was decided is out of date, or the process stops.
         """
-        plugin, seconds = min(self._timeouts.items(), key=lambda item: item[1])
+        began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.shield(self._answer)
-        except TimeoutError:
-            reason = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
-            return Result(Code.UNSCHEDULABLE, (reason,), plugin)
+            while True:
+                # The time of a plugin that has allowed it does not count any more.
+                left = {name: seconds for name, seconds in self._timeouts.items() if name in self._pending}
+                plugin, seconds = min(left.items(), key=lambda item: item[1], default=("", None))
+                try:
+                    async with asyncio.timeout_at(None if seconds is None else began + seconds):
+                        return await asyncio.shield(self._answer)
+                except TimeoutError:
+                    if self._answer.done():
+                        return self._answer.result()
+                    if plugin in self._pending:
+                        reason = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+                        return Result(Code.UNSCHEDULABLE, (reason,), plugin)
         finally:
-            self._answer.cancel()
+            if not self._answer.cancel() and not self._answer.cancelled():
+                self._answer.exception()  # it has been heard, or nobody is left to hear it
 
 
 class WaitingBindings:
@@ -84,6 +93,7 @@ class WaitingBindings:
     def __init__(self) -> None:
         """Start with none."""
         self._waiting: dict[BindingKey, PermittedLater] = {}
+        self._closed = ""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -92,10 +102,26 @@ class WaitingBindings:
         """Return what waits now."""
         return tuple(self._waiting.values())
 
-    async def wait(self, binding: Binding, targets: frozenset[str], timeouts: Mapping[str, float]) -> Result:
-        """Let a binding wait, and return how that ended."""
+    async def wait(
+        self,
+        binding: Binding,
+        targets: frozenset[str],
+        timeouts: Mapping[str, float],
+        *,
+        look: Callable[[], None] = lambda: None,
+    ) -> Result:
+        """Let a binding wait, and return how that ended.
+
+        ``look`` is called once it waits, to tell this object of what has changed since the decision.
+
+        Raises:
+            AbandonedError: What was decided is out of date, or the process stops.
+        """
+        if self._closed:
+            raise AbandonedError(self._closed, again=True)
         waiting = self._waiting[binding.key] = PermittedLater(binding, targets, timeouts)
         try:
+            look()
             return await waiting.wait()
         finally:
             del self._waiting[binding.key]
@@ -111,7 +137,7 @@ class WaitingBindings:
             waiting.abandon("the binding was deleted while it waited", again=False)
         elif not still_ours(new):
             waiting.abandon("the binding was suspended or handed over while it waited", again=False)
-        elif new.generation != waiting.binding.generation:
+        elif (new.uid, new.generation) != (waiting.binding.uid, waiting.binding.generation):
             waiting.abandon("the binding changed while it waited", again=True)
 
     def cluster_leaves(self, name: str) -> None:
@@ -121,6 +147,7 @@ class WaitingBindings:
                 waiting.abandon(f"cluster {name} was deleted while the binding waited", again=True)
 
     def abandon_all(self, reason: str) -> None:
-        """Give up everything, when the process must not write any more."""
+        """Give up everything, and whatever comes later, when the process must not write any more."""
+        self._closed = reason
         for waiting in self.all():
             waiting.abandon(reason, again=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Final
 
+from karmada_scheduler import logs
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.making import Registration, first_line, wrong_with_registration
 
 GROUP: Final = "karmada_scheduler.plugins"
@@ -23,8 +25,12 @@ def installed() -> list[Registration]:
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: (_origin(each), each.name)):
         place = f"{entry.name} = {entry.value} ({_origin(entry)})"
         try:
-            factory = entry.load()
-        except Exception as problem:  # noqa: BLE001 (somebody else's code)
+            logs.follow(entry.module)
+            factory = in_thread(entry.load, seconds=LOAD_SECONDS)
+        except HangsError as problem:
+            mistakes.append(Mistake(place, str(problem)))
+            continue
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 (somebody else's code)
             mistakes.append(Mistake(place, f"{type(problem).__name__}: {problem}", problem))
             continue
         if not callable(factory):

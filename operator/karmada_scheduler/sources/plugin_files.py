@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.framework.deciding import Plugin
+from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.making import Registration, first_line, wrong_with_registration
 from karmada_scheduler.framework.points import is_plugin, points_of
 
@@ -49,10 +50,10 @@ def load(path: Path, content: bytes) -> tuple[str, tuple[Registration, ...]]:
     specification = importlib.util.spec_from_file_location(name, path, loader=_Content(path, content))
     assert specification is not None  # there is a loader
     assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
+    loader, module = specification.loader, importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # dataclasses look their own module up while it is being executed
     try:
-        specification.loader.exec_module(module)
+        in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
         mistakes = [Mistake(str(path), text) for each in plugins for text in wrong_with_registration(each)]
         if mistakes:
@@ -60,6 +61,9 @@ def load(path: Path, content: bytes) -> tuple[str, tuple[Registration, ...]]:
     except ConfigError:
         forget(name)
         raise
+    except HangsError as problem:
+        forget(name)
+        raise ConfigError([Mistake(str(path), str(problem))]) from problem
     except (Exception, SystemExit) as problem:
         forget(name)
         own = _from_the_file(problem, path)

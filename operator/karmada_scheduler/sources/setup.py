@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from karmada_scheduler import logs
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME, Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration
@@ -64,6 +65,8 @@ class PluginSetup:
         self._in_tree: Final = in_tree
         self._handle_for: Final = handle_for
         self._plugins = list(own)
+        for plugin in self._plugins:
+            logs.follow(getattr(plugin.factory, "__module__", "") or "__main__")
         self._packages: Final = packages
         self._directory: Final = directory
         self._tokens: Final = tuple(tokens)

@@ -7,7 +7,8 @@
     )
     assert placed(decision) == {"m1": 4}
 
-A builder makes a manifest, and what it builds went through the same parser as what the API server sends.
+A builder makes a manifest, and what it builds went through the same parser as what the API server sends. What
+is said to a builder changes it, so one that several tests share is best made by a function.
 ``decide`` ends with the decision; ``schedule`` goes on through Reserve, Permit, PreBind, Bind and PostBind. A
 ``FakeHandle`` stands for the scheduler; ``make`` and ``profiles`` make plugins as a configuration file would.
 No control plane is needed for any of this.

@@ -22,7 +22,16 @@ from karmada_scheduler.core.decision import Attempt, Decision
 from karmada_scheduler.core.outcome import ConditionSpec
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Framework, Guard, Plugin, PluginError, Point, Result, WaitingBinding
+from karmada_scheduler.framework import (
+    FitError,
+    Framework,
+    Guard,
+    Plugin,
+    PluginError,
+    Point,
+    Result,
+    WaitingBinding,
+)
 from karmada_scheduler.passage import Passage
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
@@ -123,7 +132,8 @@ class Circumstances(TypedDict, total=False):
         plugins: After the in-tree ones; objects or classes, or a framework from ``framework`` or ``profiles``.
         handle: What plugins ask; classes among ``plugins`` are made with it.
         gates: Feature gates.
-        in_flight: Bindings that are decided and not yet written, for PreFilter extensions.
+        in_flight: Bindings that are decided and not yet written, for PreFilter extensions; where they are
+            until then is what ``handle`` knows.
         write_fails: What the API server answers to the write.
     """
 
@@ -190,6 +200,7 @@ async def _run(
         estimators=[GeneralEstimator(gates)],
         gates=gates,
         in_flight=[each.build() for each in circumstances.get("in_flight", ())],
+        stored=handle.binding,
     )
     stored = _as_stored(binding, decision)
 
@@ -199,7 +210,8 @@ async def _run(
         handle.put(stored)
         return stored
 
-    if decision.error is not None or decision.targets is None or decision.cycle is None or stored == binding:
+    passes_by = isinstance(decision.error, FitError) or stored == binding
+    if passes_by or decision.targets is None or decision.cycle is None:
         handle.put(stored)
         return Run(decision, stored, decision.error, recorder.steps)
     passage = Passage(
@@ -216,7 +228,7 @@ async def _run(
         await passage.arrived()
     except Exception as error:  # noqa: BLE001 (it is what the test wants to see)
         return Run(decision, binding, error, recorder.steps)
-    return Run(decision, passage.written or binding, None, recorder.steps)
+    return Run(decision, passage.written or binding, decision.error, recorder.steps)
 
 
 def _as_stored(binding: Binding, decision: Decision) -> Binding:

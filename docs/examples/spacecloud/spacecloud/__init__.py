@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.framework import (
     SUCCESS,
+    BindingKey,
     FilterContext,
     Handle,
     PeerContext,

@@ -1,0 +1,456 @@
+# ruff: noqa: BLE001, SIM105, ASYNC251, PT012 (plugins as they should not be)
+"""A plugin that raises, hangs or answers nonsense costs its own binding an error, and nobody anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import uvloop
+
+from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.framework import SUCCESS, Guard, PluginError, Point, Result, isolation
+from karmada_scheduler.framework.isolation import Alarm, HangsError, PluginTimeoutError, in_thread
+from karmada_scheduler.testing import binding, cluster, decide, placed
+from tests.framework.plugins import answering, plugin, raising, with_in_tree
+
+BUDGET = 0.2
+
+
+@pytest.fixture
+def alarm() -> Iterator[Alarm]:
+    watch = Alarm(BUDGET)
+    yield watch
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert sys.gettrace() is None
+    assert watch._depth == 0
+    watch.close()
+
+
+@pytest.fixture
+def guard(alarm: Alarm) -> Guard:
+    return Guard(watch=alarm, budget=BUDGET)
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Run a coroutine as the scheduler does, and see that the loop turns meanwhile."""
+
+    def run(work: Any) -> Any:
+        async def main() -> Any:
+            turns = itertools.count()
+
+            async def turn() -> None:
+                while True:
+                    next(turns)
+                    await asyncio.sleep(0)
+
+            other = asyncio.create_task(turn())
+            await asyncio.sleep(0)
+            try:
+                return await work
+            finally:
+                before = next(turns)
+                await asyncio.sleep(0)
+                assert next(turns) > before + 1
+                other.cancel()
+
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(main())
+
+    return run
+
+
+def loops(*_: Any) -> Any:
+    while True:
+        pass
+
+
+def sleeps(*_: Any) -> Any:
+    time.sleep(60)
+
+
+def catches_exceptions(*_: Any) -> Any:
+    while True:
+        try:
+            loops()
+        except Exception:
+            continue
+
+
+def catches_everything(*_: Any) -> Any:
+    while True:
+        try:
+            loops()
+        except BaseException:
+            pass
+
+
+def catches_everything_in_place(*_: Any) -> Any:
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+
+
+def tries_again(*_: Any) -> Any:
+    while True:
+        try:
+            time.sleep(60)
+        except:  # noqa: E722
+            time.sleep(1)
+
+
+def goes_on_when_late(*_: Any) -> Any:
+    with contextlib.suppress(BaseException):
+        loops()
+    return SUCCESS
+
+
+def in_a_while() -> bool:
+    time.sleep(0.03)
+    return True
+
+
+def calls_deeply(depth: int = 50, *_: Any) -> Any:
+    return loops() if depth == 0 else calls_deeply(depth - 1)
+
+
+HANGS = [
+    loops,
+    sleeps,
+    catches_exceptions,
+    catches_everything,
+    catches_everything_in_place,
+    tries_again,
+    goes_on_when_late,
+    lambda *_: calls_deeply(),
+]
+NAMES = [getattr(each, "__name__", "deeply") for each in HANGS]
+
+
+@pytest.mark.parametrize("hangs", HANGS, ids=NAMES)
+def test_a_plain_function_that_hangs_is_an_error_that_names_plugin_and_point(
+    hangs: Callable[..., Any], guard: Guard
+) -> None:
+    with pytest.raises(PluginError) as caught:
+        guard.call(plugin("Slow", reserve=hangs), Point.RESERVE, hangs, None)
+    assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Reserve'
+    assert guard.call(plugin("Other"), Point.RESERVE, answering(SUCCESS), None) is SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("methods", "text"),
+    [
+        ({"filter": loops}, 'plugin "P" took longer than 0.2s at Filter for cluster m1'),
+        ({"filter": goes_on_when_late}, 'plugin "P" took longer than 0.2s at Filter for cluster m1'),
+        ({"score": sleeps}, 'plugin "P" took longer than 0.2s at Score'),
+        ({"score": answering(1), "normalize_score": loops}, 'plugin "P" took longer than 0.2s at Score'),
+        ({"pre_filter": loops}, 'plugin "P" took longer than 0.2s at PreFilter'),
+        ({"pre_score": loops}, 'plugin "P" took longer than 0.2s at PreScore'),
+        ({"select": loops}, 'plugin "P" took longer than 0.2s at Select'),
+        ({"assign": catches_everything}, 'plugin "P" took longer than 0.2s at Assign'),
+    ],
+)
+def test_wherever_it_hangs_the_placement_stays_and_the_next_binding_is_placed(
+    methods: dict[str, Any], text: str, guard: Guard
+) -> None:
+    plugins = with_in_tree(plugin("P", **methods), guard=guard)
+    decision = decide(binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=plugins)
+    assert decision.targets is None
+    assert text in str(decision.error)
+    good = decide(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(guard=guard))
+    assert placed(good) == {"m1": 1}
+
+
+def test_each_filter_that_is_slow_on_many_clusters_is_stopped_once_for_all_of_them(guard: Guard) -> None:
+    plugins = with_in_tree(plugin("P", filter=lambda _: SUCCESS if in_a_while() else None), guard=guard)
+    began = time.monotonic()
+    clusters = [cluster(f"m{number}") for number in range(400)]
+    decision = decide(binding("web").replicas(1), *clusters, plugins=plugins)
+    assert 'plugin "P" took longer than 0.2s at Filter for cluster m' in str(decision.error)
+    assert time.monotonic() - began < 10
+
+
+def test_code_that_hangs_in_a_what_if_is_blamed_on_the_filter(guard: Guard) -> None:
+    calls = itertools.count()
+
+    def hangs_later(context: Any) -> Any:
+        return loops() if next(calls) else Result.unschedulable("no")
+
+    told: list[str] = []
+
+    def asks(context: Any) -> Result:
+        try:
+            context.fits_without(next(iter(context.cycle.snapshot)), [])
+        except PluginError as error:
+            told.append(str(error))
+        return SUCCESS
+
+    plugins = with_in_tree(
+        plugin("F", filter=hangs_later), plugin("P", post_filter=asks), guard=guard, first=True
+    )
+    decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
+    assert told == ['plugin "F" took longer than 0.2s at Filter for cluster m1']
+
+
+# --- coroutines ---
+
+
+async def never(*_: Any) -> Any:
+    await asyncio.get_running_loop().create_future()
+
+
+async def blocks(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    time.sleep(60)
+
+
+async def blocks_in_python(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    loops()
+
+
+async def stays(*_: Any) -> Any:
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except BaseException:
+            continue
+
+
+async def answers_when_cancelled(*_: Any) -> Any:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        return SUCCESS
+
+
+@pytest.mark.parametrize("hangs", [never, blocks, blocks_in_python, stays, answers_when_cancelled])
+def test_a_coroutine_that_hangs_or_blocks_is_stopped(
+    hangs: Callable[..., Any], guard: Guard, run: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "GRACE", 0.1)
+    with pytest.raises(PluginError) as caught:
+        run(guard.ask(plugin("Slow"), Point.PERMIT, hangs, None))
+    assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Permit'
+    del caught
+    gc.collect()  # what will not be closed does not run again
+
+
+def test_a_coroutine_may_clean_up_when_its_time_is_up(guard: Guard, run: Callable[[Any], Any]) -> None:
+    cleaned: list[bool] = []
+
+    async def careful(_: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+            cleaned.append(True)
+
+    with pytest.raises(PluginError, match="took longer"):
+        run(guard.ask(plugin("Slow"), Point.PERMIT, careful, None))
+    assert cleaned
+
+
+def test_a_plugin_may_give_its_coroutines_a_time_of_their_own(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    patient = plugin("Patient", permit=never)
+    patient.timeout = 0.05
+    with pytest.raises(PluginError, match=r'"Patient" took longer than 0.05s at Permit'):
+        run(guard.ask(patient, Point.PERMIT, never, None))
+
+    async def takes_a_while(_: object) -> Result:
+        await asyncio.sleep(2 * BUDGET)
+        return SUCCESS
+
+    patient.timeout = None
+    assert run(guard.ask(patient, Point.PERMIT, takes_a_while, None)) is SUCCESS
+
+
+def test_a_coroutine_that_waits_for_what_is_cancelled_fails_like_any_other(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def waits(_: object) -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    with pytest.raises(PluginError) as caught:
+        run(guard.ask(plugin("P"), Point.PRE_BIND, waits, None))
+    assert str(caught.value) == 'plugin "P" failed at PreBind: what it waited for was cancelled'
+
+
+def test_a_stop_of_the_scheduler_reaches_a_coroutine(guard: Guard, run: Callable[[Any], Any]) -> None:
+    async def main() -> None:
+        asked = asyncio.create_task(guard.ask(plugin("P"), Point.PRE_BIND, never, None))
+        await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+
+    run(main())
+
+
+def test_a_time_out_of_the_plugins_own_is_an_error_like_any_other(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def impatient(_: object) -> None:
+        async with asyncio.timeout(0):
+            await asyncio.sleep(60)
+
+    with pytest.raises(PluginError, match=r'^plugin "P" failed at PreBind: TimeoutError$'):
+        run(guard.ask(plugin("P"), Point.PRE_BIND, impatient, None))
+
+
+def test_a_coroutine_that_need_not_wait_needs_no_event_loop(guard: Guard) -> None:
+    async def answers(_: object) -> Result:
+        return SUCCESS
+
+    assert at_once(guard.ask(plugin("P"), Point.PRE_FILTER, answers, None)) is SUCCESS
+
+
+# --- what plugins raise ---
+
+
+class OwnError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("boom"), "boom"),
+        (ValueError(), "ValueError"),
+        (SystemExit(3), "3"),
+        (OwnError("odd"), "odd"),
+        (asyncio.CancelledError("mine"), "mine"),
+        (StopIteration("end"), "end"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
+def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, guard: Guard) -> None:
+    raises = raising(error)
+    with pytest.raises(PluginError) as caught:
+        guard.call(plugin("P"), Point.RESERVE, raises, None)
+    assert str(caught.value) == f'plugin "P" failed at Reserve: {text}'
+    assert caught.value.__cause__ is error
+    with pytest.raises(PluginError):
+        at_once(guard.ask(plugin("P"), Point.PRE_FILTER, raises, None))
+    for method in ("filter", "score"):
+        plugins = with_in_tree(plugin("P", **{method: raises}), guard=guard)
+        decision = decide(binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=plugins)
+        assert decision.targets is None
+        assert text in str(decision.error)
+        assert '"P"' in str(decision.error)
+
+
+def test_who_wants_to_end_the_process_can(guard: Guard) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        guard.call(plugin("P"), Point.RESERVE, raising(KeyboardInterrupt()), None)
+
+
+# --- nothing leaks ---
+
+
+def test_after_a_watch_nothing_rings(alarm: Alarm) -> None:
+    with alarm:
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    signal.raise_signal(signal.SIGALRM)  # as if it had been under way
+
+
+def test_a_watch_that_ends_with_an_exception_is_over_too(alarm: Alarm) -> None:
+    with pytest.raises(ValueError), alarm:
+        raise ValueError
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_of_nested_watches_the_time_of_the_outer_one_counts(alarm: Alarm) -> None:
+    began = time.monotonic()
+    with pytest.raises(PluginTimeoutError), alarm:
+        while True:
+            with alarm:
+                time.sleep(BUDGET / 10)
+    assert time.monotonic() - began < 20 * BUDGET
+
+
+def test_an_alarm_at_the_very_beginning_or_end_of_a_watch_leaves_nothing_behind(
+    alarm: Alarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes whenever it likes: at each line of entering and leaving here."""
+
+    def at_every_line(frame: Any, event: str, argument: object) -> Any:
+        if frame.f_code in isolation._OWN:
+            alarm._ring(signal.SIGALRM, frame)
+            return at_every_line
+        return None
+
+    sys.settrace(at_every_line)
+    try:
+        with alarm:
+            pass
+    finally:
+        sys.settrace(None)
+    assert alarm._depth == 0
+
+
+def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do(alarm: Alarm) -> None:
+    books = {"__name__": "karmada_scheduler.plugin_handle", "time": time, "seconds": 2 * BUDGET}
+    exec(  # as if it were a method of the handle
+        "def activate(done):\n    end = time.monotonic() + seconds\n"
+        "    while time.monotonic() < end:\n        pass\n    done.append(True)\n",
+        books,
+    )
+    done: list[bool] = []
+    with pytest.raises(PluginTimeoutError), alarm:
+        books["activate"](done)  # type: ignore[operator]
+        loops()
+    assert done == [True]
+
+
+def test_logging_is_not_interrupted(alarm: Alarm, caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("plugin")
+    with pytest.raises(PluginTimeoutError), alarm:
+        while True:
+            log.warning("again")
+    caplog.clear()
+
+    def write() -> bool:
+        log.warning("from elsewhere")
+        return True
+
+    assert in_thread(write, seconds=60)  # nobody holds a lock
+
+
+def test_only_the_main_thread_can_be_watched() -> None:
+    with pytest.raises(ValueError, match="only the main thread"):
+        in_thread(lambda: Alarm(1), seconds=5)
+
+
+# --- code that may never end, while it is loaded ---
+
+
+def test_what_ends_in_a_thread_is_returned_or_raised() -> None:
+    assert in_thread(lambda: 7, seconds=60) == 7
+    for error in (ValueError("x"), SystemExit(1)):
+        with pytest.raises(type(error)):
+            in_thread(raising(error), seconds=60)
+
+
+@pytest.mark.parametrize("hangs", [loops, lambda: time.sleep(3)], ids=["in Python", "outside"])
+def test_what_does_not_end_is_told_with_the_line_at_which_it_is(hangs: Callable[[], Any]) -> None:
+    with pytest.raises(HangsError, match=rf"did not end within 0.1s; it is at line \d+ of {__file__}, in "):
+        in_thread(hangs, seconds=0.1)
