@@ -129,7 +129,9 @@ class PluginHost:
     def _extenders(
         self, configuration: SchedulerConfiguration, clock: Callable[[], float]
     ) -> tuple[HttpExtender, ...]:
-        manifests = self.manifests or ManifestCache(wants=lambda _: False, clusters=False)
+        manifests = self.manifests
+        if manifests is None:  # and not: empty
+            manifests = ManifestCache(wants=lambda _: False, clusters=False)
         extenders, mistakes = [], []
         for index, config in enumerate(configuration.extenders):
             try:

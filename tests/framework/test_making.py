@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from karmada_scheduler.config.mistakes import ConfigError
-from karmada_scheduler.framework import SUCCESS, DetachedHandle, Handle, Result
+from karmada_scheduler.framework import SUCCESS, DetachedHandle, Handle, Result, making
 from karmada_scheduler.framework.making import Registration, make, wrong_with
 
 HANDLE = DetachedHandle(profile="gpu")
@@ -256,3 +256,15 @@ def test_methods_take_one_context() -> None:
 
     assert list(wrong_with(Old)) == ["filter must take 1 argument beside self"]
     assert list(wrong_with(Old())) == ["filter must take 1 argument beside self"]
+
+
+def test_a_factory_that_hangs_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs() -> Any:
+        while True:
+            pass
+
+    monkeypatch.setattr(making, "LOAD_SECONDS", 0.1)
+    with pytest.raises(
+        ConfigError, match=r'failed to initialize plugin "X": did not end within 0.1s; it is at'
+    ):
+        make(Registration("X", hangs), None, HANDLE)

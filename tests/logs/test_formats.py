@@ -71,3 +71,19 @@ def test_of_the_attempts_of_one_request_of_kopf_s_only_the_first_is_told(
     made = record(text)
     made.name = name
     assert logs._first_tries_only(made) is shown
+
+
+def test_packages_of_plugins_log_as_verbosely_as_we_do_unless_they_have_said_otherwise() -> None:
+    ours, theirs, own = (logging.getLogger(name) for name in ("karmada_scheduler", "acme", "other_acme"))
+    before = ours.level
+    ours.setLevel(logs.verbosity(4))
+    own.setLevel(logging.ERROR)
+    try:
+        logs.follow("acme.plugins.cost")
+        logs.follow("other_acme")
+        assert theirs.level == logs.verbosity(4)
+        assert own.level == logging.ERROR
+    finally:
+        ours.setLevel(before)
+        for each in (theirs, own):
+            each.setLevel(logging.NOTSET)

@@ -114,3 +114,11 @@ def test_the_traceback_begins_in_the_file() -> None:
         ("/plugins/cost.py", 3),
         ("/plugins/cost.py", 2),
     ]
+
+
+@pytest.mark.parametrize("text", ["while True: pass", "import time\ntime.sleep(3)"])
+def test_a_file_that_hangs_is_told_with_its_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin_files, "LOAD_SECONDS", 0.1)
+    [mistake] = mistakes(text)
+    line = len(text.splitlines())
+    assert str(mistake) == f"{PATH}: did not end within 0.1s; it is at line {line} of {PATH}, in <module>"
