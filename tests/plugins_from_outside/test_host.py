@@ -1,0 +1,109 @@
+"""Plugins of a running process: built at the start, and again when a file changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler import plugin_host
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.framework import Point
+from karmada_scheduler.framework.isolation import Alarm
+from karmada_scheduler.framework.waiting import WaitingBindings
+from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.plugin_handle import Switchboard
+from karmada_scheduler.plugin_host import PluginHost
+from tests.plugins_from_outside.conftest import Write, source
+
+Make = Callable[..., PluginHost]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    monkeypatch.setattr(plugin_host, "_LOOK_SECONDS", 0.0)
+    made: list[PluginHost] = []
+
+    def make(**options: Any) -> PluginHost:
+        switchboard = Switchboard(
+            bindings=BindingCache(), clusters=ClusterCache(), waiting=WaitingBindings(), now=lambda: 0.0
+        )
+        host = PluginHost(Options(**options), switchboard, Metrics(), own_plugins=(), clock=lambda: 0.0)
+        made.append(host)
+        return host
+
+    yield make
+    for host in made:
+        assert isinstance(host.watch, Alarm)
+        host.watch.close()
+
+
+def _scorers(host: PluginHost) -> list[str]:
+    [(_, framework)] = host.profiles.items()
+    return [each.name for each in framework.lineup.at(Point.SCORE)]
+
+
+async def test_extenders_read_what_the_intake_keeps(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(
+        yaml.safe_dump({**kind, "extenders": [{"urlPrefix": "http://x", "filterVerb": "filter"}]})
+    )
+    host = make(config=path)
+    [extender] = host.extenders
+    assert host.manifests is not None
+    assert extender._manifests is host.manifests
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_saved_file_is_put_to_use_and_told_of(make: Make, folder: Path, write: Write) -> None:
+    host, changes = make(plugin_dir=folder), []
+    following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
+    write("a.py", source("Saved"))
+    await _until(lambda: changes)
+    assert "Saved" in _scorers(host)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+@pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(3)])
+async def test_files_are_followed_whatever_happens(
+    error: BaseException,
+    make: Make,
+    folder: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    host, changes = make(plugin_dir=folder), []
+    reload, calls = host._setup.reload, []
+
+    def breaks_once() -> Any:
+        calls.append(threading.current_thread().daemon)
+        if len(calls) == 1:
+            raise error
+        return reload()
+
+    monkeypatch.setattr(host._setup, "reload", breaks_once)
+    write("a.py", source("Saved"))
+    with caplog.at_level(logging.ERROR):
+        following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
+        await _until(lambda: changes)
+    assert "Cannot look at the plugin files" in caplog.text
+    assert str(error) in caplog.text
+    assert all(calls)  # the end of the process waits for none of these threads
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
