@@ -218,6 +218,7 @@ class _DurationsCollector(Collector):
 
     def __init__(self, durations: Durations[Any], name: str, text: str, *labels: str) -> None:
         self._durations = durations
+        self._labelnames = labels  # under the name that prometheus_client's own metrics have it
         self._family = partial(HistogramMetricFamily, f"{_SUBSYSTEM}_{name}", text, labels=labels)
 
     def collect(self) -> Iterable[Metric]:
