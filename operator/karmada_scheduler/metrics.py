@@ -221,6 +221,10 @@ class _DurationsCollector(Collector):
         self._labelnames = labels  # under the name that prometheus_client's own metrics have it
         self._family = partial(HistogramMetricFamily, f"{_SUBSYSTEM}_{name}", text, labels=labels)
 
+    def describe(self) -> Iterable[Metric]:
+        """Return the family without samples, so that the registry knows its name."""
+        return [self._family()]
+
     def collect(self) -> Iterable[Metric]:
         """Return one family."""
         family = self._family()
