@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 import pytest
 
@@ -10,10 +11,12 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.ranking import Ranking
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
     SUCCESS,
+    Candidate,
     Cycle,
     FilterContext,
     Framework,
@@ -22,7 +25,9 @@ from karmada_scheduler.framework import (
     Result,
     ScoreContext,
     Snapshot,
+    memo,
 )
+from karmada_scheduler.framework.memo import Verdicts
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
 
 NAMES = [f"m{number}" for number in range(1, 10)]
@@ -207,3 +212,29 @@ def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_ever
         world.decide(builder)
     without_m3 = [name for name in NAMES if name != "m3"]
     assert estimator.questions == [NAMES, without_m3]
+
+
+def test_what_was_forgotten_is_asked_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memo, "REMEMBERED", 1)
+    world = World()
+    world.decide(spread())
+    world.decide(spread().resource("batch/v1", "Job"))
+    world.replace("m2", cluster("m2").room(cpu=1).build())
+    world.plugin.taken()
+    decision = world.decide(spread())
+    assert world.plugin.taken() == (NAMES, NAMES)
+    assert {each.name: each.allocatable for each in decision.attempts[0].candidates}["m2"] == 1
+
+
+def test_an_order_that_outlives_its_verdicts_is_made_anew() -> None:
+    ranking = Ranking()
+    clusters = (cluster("m1").build(),)
+    for room in (3, 5):
+        verdicts = Verdicts("key")
+        verdicts.refresh(clusters, lambda _: {})
+        ranking.refresh(verdicts, partial(_with_room, room))
+        assert ranking.ranked[0].allocatable == room
+
+
+def _with_room(room: int, clusters: Sequence[Cluster]) -> list[Candidate]:
+    return [Candidate(each, 0, 0, room, room) for each in clusters]

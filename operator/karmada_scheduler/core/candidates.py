@@ -157,8 +157,8 @@ def _ranking(cycle: Cycle, verdicts: Verdicts, recipe: Recipe) -> Ranking | None
     requirements = spec.replica_requirements if counts(spec) else None
     request = requirements.key if requirements is not None else None
     tiers = (cycle.placement, cycle.affinity_name) if cycle.placement.cluster_affinities else None
-    key = (framework.score_key(cycle), tiers, counts(spec), request, recipe.estimators)
-    ranking = cast("Ranking", verdicts.rankings.get(key, Ranking))
+    key = (verdicts.key, framework.score_key(cycle), tiers, counts(spec), request, recipe.estimators)
+    ranking = cast("Ranking", framework.rankings.get(key, Ranking))
 
     def appraise(clusters: Sequence[Cluster]) -> list[Candidate]:
         unplaced = cycle.unplaced

@@ -56,6 +56,7 @@ class Ranking:
 
     def __init__(self) -> None:
         """Start empty, as of no version."""
+        self._verdicts: Verdicts | None = None
         self._version = 0
         self._places: list[Place] = []
         self._candidates: list[Candidate] = []
@@ -72,9 +73,12 @@ class Ranking:
             verdicts: Which clusters pass.
             appraise: Gives clusters their score, tier and room.
         """
+        if self._verdicts is not verdicts:
+            # Verdicts that were forgotten and made anew count their versions anew.
+            self._verdicts, self._version = verdicts, 0
         if self._version == verdicts.version:
             return
-        changed = verdicts.changed_since(self._version)
+        changed = verdicts.changed_since(self._version) if self._version else None
         if changed is None or len(changed) * 4 > len(verdicts.clusters):
             self._build(appraise(verdicts.feasible))
         else:

@@ -85,6 +85,7 @@ class Framework:
         self._talks = _has_coroutines(lineup) or any(each.filters or each.prioritizes for each in extenders)
         asks_all = bool(self._pre_filters or self._pre_scores or extenders)
         self._verdicts: Memo[Verdicts] = Memo()
+        self.rankings: Final[Memo[object]] = Memo()  # what ``core`` makes of verdicts
         self._filter_keys = None if asks_all else _keyed(self._filters, "filter_key")
         scorers = lineup.at(Point.SCORE)
         normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in scorers)
@@ -228,7 +229,7 @@ class Framework:
         key = self._key(cycle, self._filter_keys, Point.FILTER)
         if key is None:
             return None
-        verdicts = self._verdicts.get(key, Verdicts)
+        verdicts = self._verdicts.get(key, lambda: Verdicts(key))
         verdicts.refresh(cycle.snapshot.living, lambda changed: self.run_filter(cycle.unplaced, changed)[1])
         return verdicts
 
