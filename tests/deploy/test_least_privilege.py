@@ -34,11 +34,12 @@ def user_of(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def identity(plane: ControlPlane) -> Path:
+def identity(plane: ControlPlane) -> Iterator[Path]:
     """A client certificate of no group, and the chart's side of the Karmada API server, installed by Helm."""
-    settings = ["--set=side=karmada", "--namespace=karmada-system"]
-    helm("install", "my-scheduler", str(CHART), *settings, kubeconfig=plane.kubeconfig)
-    return plane.kubeconfig_for(user_of("my-scheduler"))
+    namespace = "--namespace=karmada-system"
+    helm("install", "my-scheduler", str(CHART), "--set=side=karmada", namespace, kubeconfig=plane.kubeconfig)
+    yield plane.kubeconfig_for(user_of("my-scheduler"))
+    helm("uninstall", "my-scheduler", namespace, kubeconfig=plane.kubeconfig)
 
 
 @dataclass(frozen=True)

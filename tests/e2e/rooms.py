@@ -117,3 +117,9 @@ def rooms(plane: ControlPlane) -> Iterator[Rooms]:
         plane.client.delete(f"{CLUSTERS}/{name}")
         if name in made.estimators:
             made.stop_estimator(name)
+    for name in NAMES:
+        plane.wait_for(
+            lambda name=name: plane.client.find(f"{CLUSTERS}/{name}") is None,  # type: ignore[misc]
+            f"{name} to be gone, so that other tests do not meet it",
+            timeout=120,
+        )

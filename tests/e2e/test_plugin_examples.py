@@ -29,6 +29,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return install("testfilter", "spacecloud", into=tmp_path_factory.mktemp("site-packages"))
 
 
+@pytest.fixture(scope="module")
+def with_test_filter(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a scheduler that has one of them installed."""
+    return install("testfilter", into=tmp_path_factory.mktemp("test-filter"))
+
+
 @pytest.fixture
 def configuration(tmp_path: Path) -> Write:
     """Write a configuration with some of the examples' profiles: by file, what replaces their plugin's args."""
@@ -54,14 +60,14 @@ def refused_with(workload: Workload, text: str) -> Object:
 
 
 def test_test_filter_is_on_once_it_is_installed_and_off_when_the_flag_says_so(
-    web: Workload, start_scheduler: StartScheduler, installed: dict[str, str]
+    web: Workload, start_scheduler: StartScheduler, with_test_filter: dict[str, str]
 ) -> None:
-    first = start_scheduler(env=installed)
+    first = start_scheduler(env=with_test_filter)
     web.create(named("sim-a1", "sim-a2", replicaScheduling=DUPLICATED))
     found = refused_with(web, "2 cluster(s) are not admitted by TestFilter")
     assert condition(found)["reason"] == "NoClusterFit"
     first.process.stop()
-    second = start_scheduler("--plugins=*,-TestFilter", env=installed)
+    second = start_scheduler("--plugins=*,-TestFilter", env=with_test_filter)
     web.wait_placed({"sim-a1": 4, "sim-a2": 4})
     assert '"TestFilter" is disabled' in second.log
 
