@@ -71,8 +71,8 @@ class Asked:
 class World:
     """A framework with a plugin that counts, and clusters that may change."""
 
-    def __init__(self, *, key: Hashable = ()) -> None:
-        self.plugin = Asked(key)
+    def __init__(self, *, key: Hashable = (), plugin: Asked | None = None) -> None:
+        self.plugin = plugin or Asked(key)
         in_tree = {each.name: each for each in framework().lineup.plugins}
         self.framework = Framework(Lineup.of({**in_tree, "Asked": self.plugin}))
         self.clusters = {name: cluster(name).room(cpu=8).build() for name in NAMES}
@@ -238,3 +238,36 @@ def test_an_order_that_outlives_its_verdicts_is_made_anew() -> None:
 
 def _with_room(room: int, clusters: Sequence[Cluster]) -> list[Candidate]:
     return [Candidate(each, 0, 0, room, room) for each in clusters]
+
+
+def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only() -> None:
+    world = World()
+    world.estimators.clear()
+    for replicas in (3, 5, 3):
+        decision = world.decide(binding("w").replicas(replicas, cpu=1).dynamic_weight())
+        assert {each.allocatable for each in decision.attempts[0].candidates} == {replicas}
+
+
+def test_a_score_that_fails_is_told_as_one_whether_clusters_are_remembered_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(self: Asked, context: ScoreContext, /) -> int:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Asked, "score", broken)
+    for key in ((), None):
+        error = World(key=key).decide(spread()).error
+        assert str(error) == 'failed to prioritize clusters: plugin "Asked" failed with: boom'
+
+
+def test_filters_are_remembered_where_scores_cannot_be() -> None:
+    class Unkeyed(Asked):
+        def score_key(self, cycle: Cycle) -> Hashable:
+            return None
+
+    world = World(plugin=Unkeyed())
+    first = world.decide(spread())
+    world.plugin.taken()
+    second = world.decide(spread())
+    assert world.plugin.taken() == ([], NAMES)
+    assert second.attempts == first.attempts

@@ -6,11 +6,12 @@ remembered (``framework.memo``, ``core.ranking``).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import cast
+from functools import cached_property, partial
+from typing import Any, cast
 
+from karmada_scheduler.api.binding import BindingSpec
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
@@ -23,7 +24,7 @@ from karmada_scheduler.core.available_replicas import (
     least_answers,
 )
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
-from karmada_scheduler.core.ranking import Ranking
+from karmada_scheduler.core.ranking import Ranked, Ranking
 from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
@@ -45,10 +46,13 @@ class Recipe:
     peers: Peers | None
     in_flight: Sequence[InFlight]
 
-    @property
-    def room_is_local(self) -> bool:
-        """Whether what estimators say of a cluster depends on nothing but that cluster and the request."""
-        return all(getattr(estimator, "is_local", False) for estimator in self.estimators)
+    def remembers_room(self, spec: BindingSpec) -> bool:
+        """Tell whether the room of a cluster depends on nothing but that cluster and the request."""
+        return (
+            not self.assumed
+            and not counts_component_sets(spec, self.gates)
+            and all(getattr(estimator, "is_local", False) for estimator in self.estimators)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,9 @@ class Found:
     Attributes:
         feasible: Those that pass, in the order of names; with ``verdicts``, only those that were asked about now.
         diagnosis: What keeps the others out.
-        verdicts: What is remembered of the clusters that the binding is not on; None if nothing is.
+        verdicts: What is remembered of the clusters that the binding is not on, where the order of preference is
+            remembered, too; else None.
+        score_key: What their scores depend on.
         asked: The clusters that were asked about now.
         skipped: The plugins whose PreFilter skipped.
         left_out: The clusters that PreFilter plugins have refused.
@@ -67,6 +73,7 @@ class Found:
     feasible: Sequence[Cluster]
     diagnosis: Diagnosis
     verdicts: Verdicts | None = None
+    score_key: Hashable = None
     asked: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     left_out: Container[str] = ()
@@ -82,11 +89,9 @@ class Found:
 async def find(cycle: Cycle, recipe: Recipe) -> Found:
     """Return the clusters that can take the binding, and what keeps the others out."""
     framework = recipe.framework
-    if (
-        framework.score_key(cycle) is not None
-        and (verdicts := framework.remembered_verdicts(cycle)) is not None
-    ):
-        return _recall(cycle, verdicts, framework)
+    verdicts = framework.remembered_verdicts(cycle)
+    if verdicts is not None:
+        return _recall(cycle, verdicts, recipe)
     clusters: Sequence[Cluster] = cycle.snapshot.living
     clusters, refused, skipped = await framework.run_pre_filter(cycle, clusters, recipe.in_flight)
     left_out = frozenset(refused)
@@ -98,45 +103,50 @@ async def find(cycle: Cycle, recipe: Recipe) -> Found:
     return Found(feasible, Diagnosis(refused), skipped=skipped, left_out=left_out)
 
 
-def _recall(cycle: Cycle, verdicts: Verdicts, framework: Framework) -> Found:
+def _recall(cycle: Cycle, verdicts: Verdicts, recipe: Recipe) -> Found:
     """Ask about the clusters that the binding is on or being moved off, and remember the others."""
     asked = cycle.targets | cycle.evicted
-    if not asked:
-        return Found((), Diagnosis(verdicts.refused), verdicts)
-    own = [each for name in sorted(asked) if (each := cycle.snapshot.get(name)) and not each.deleting]
-    feasible, refused = framework.run_filter(cycle, own)
-    others = {name: result for name, result in verdicts.refused.items() if name not in asked}
-    return Found(feasible, Diagnosis(others | refused), verdicts, asked)
+    own: list[Cluster] = []
+    refused = verdicts.refused
+    if asked:
+        known = [each for name in sorted(asked) if (each := cycle.snapshot.get(name)) and not each.deleting]
+        own, judged = recipe.framework.run_filter(cycle, known)
+        refused = {name: result for name, result in refused.items() if name not in asked} | judged
+    score_key = recipe.framework.score_key(cycle) if recipe.remembers_room(cycle.binding.spec) else None
+    if score_key is not None:
+        return Found(own, Diagnosis(refused), verdicts, score_key, asked)
+    feasible: Sequence[Cluster] = verdicts.feasible
+    if asked:
+        others = (cluster for cluster in feasible if cluster.name not in asked)
+        feasible = sorted((*others, *own), key=lambda cluster: cluster.name)
+    return Found(feasible, Diagnosis(refused))
 
 
-async def scores_of(cycle: Cycle, found: Found, recipe: Recipe) -> Mapping[str, Sequence[int]]:
-    """Return the scores by plugin, of the clusters that were asked about now."""
+async def scores_of(
+    cycle: Cycle, found: Found, recipe: Recipe
+) -> tuple[Mapping[str, Sequence[int]], Ranking | None]:
+    """Return the scores by plugin of ``found.feasible``, and the remembered order of the other clusters."""
     framework = recipe.framework
     scores = await framework.run_score(cycle, found.feasible)
     if framework.extenders:
         scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
-    return scores
+    return scores, None if found.verdicts is None else _ranking(
+        cycle, found.verdicts, found.score_key, recipe
+    )
 
 
 async def candidates_of(
-    cycle: Cycle, found: Found, scores: Mapping[str, Sequence[int]], recipe: Recipe
-) -> Sequence[Candidate]:
+    cycle: Cycle,
+    found: Found,
+    scores: Mapping[str, Sequence[int]],
+    ranking: Ranking | None,
+    recipe: Recipe,
+) -> Ranked:
     """Join score, tier and room of the clusters that passed, in the order of preference."""
-    if found.verdicts is None:
-        return preferred_first(
-            _appraised(cycle, found.feasible, scores, await _room(cycle, found.feasible, recipe))
-        )
-    ranking = _ranking(cycle, found.verdicts, recipe)
-    if ranking is not None:
-        if not found.asked:
-            return ranking.ranked
-        own = _appraised(cycle, found.feasible, scores, await _room(cycle, found.feasible, recipe))
-        return ranking.ranked_with(found.asked, own)
-    # Estimators that answer for all clusters or for none are asked about all at once.
-    others = (cluster for cluster in found.verdicts.feasible if cluster.name not in found.asked)
-    clusters = sorted((*others, *found.feasible), key=lambda cluster: cluster.name)
-    scores = recipe.framework.scores_of(cycle, clusters)
-    return preferred_first(_appraised(cycle, clusters, scores, await _room(cycle, clusters, recipe)))
+    if ranking is not None and not found.asked:
+        return ranking.ranked
+    own = _appraised(cycle, found.feasible, scores, await _room(cycle, found.feasible, recipe))
+    return preferred_first(own) if ranking is None else ranking.ranked_with(found.asked, own)
 
 
 async def _room(cycle: Cycle, clusters: Sequence[Cluster], recipe: Recipe) -> Sequence[int]:
@@ -149,26 +159,33 @@ async def _room(cycle: Cycle, clusters: Sequence[Cluster], recipe: Recipe) -> Se
     )
 
 
-def _ranking(cycle: Cycle, verdicts: Verdicts, recipe: Recipe) -> Ranking | None:
-    """Return the remembered order for bindings like this one; None where the room depends on more."""
+def _ranking(cycle: Cycle, verdicts: Verdicts, score_key: Hashable, recipe: Recipe) -> Ranking:
+    """Return the remembered order for bindings like this one."""
     spec, framework = cycle.binding.spec, recipe.framework
-    if recipe.assumed or not recipe.room_is_local or counts_component_sets(spec, recipe.gates):
-        return None
     requirements = spec.replica_requirements if counts(spec) else None
     request = requirements.key if requirements is not None else None
     tiers = (cycle.placement, cycle.affinity_name) if cycle.placement.cluster_affinities else None
-    key = (verdicts.key, framework.score_key(cycle), tiers, counts(spec), request, recipe.estimators)
-    ranking = cast("Ranking", framework.rankings.get(key, Ranking))
+    key = (verdicts.key, score_key, tiers, counts(spec), request, recipe.estimators)
 
-    def appraise(clusters: Sequence[Cluster]) -> list[Candidate]:
-        unplaced = cycle.unplaced
-        room = at_once(
-            least_answers(spec, clusters, estimators=recipe.estimators, gates=recipe.gates, assumed={})
-        )
-        return _appraised(unplaced, clusters, framework.scores_of(unplaced, clusters), room)
+    answers = partial(
+        least_answers, spec, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
+    )
 
-    ranking.refresh(verdicts, appraise)
-    return None if counts(spec) and ranking.has_unknown_room else ranking
+    def refreshed(key: Hashable, room_of: Callable[..., Coroutine[Any, Any, Sequence[int]]]) -> Ranking:
+        def appraise(clusters: Sequence[Cluster]) -> list[Candidate]:
+            unplaced = cycle.unplaced
+            scores = framework.scores_of(unplaced, clusters)
+            return _appraised(unplaced, clusters, scores, at_once(room_of(clusters)))
+
+        ranking = cast("Ranking", framework.rankings.get(key, Ranking))
+        ranking.refresh(verdicts, appraise)
+        return ranking
+
+    ranking = refreshed(key, answers)
+    if counts(spec) and ranking.has_unknown_room:
+        # The binding's replicas stand for room that nobody knows, so the order holds for as many only.
+        ranking = refreshed((*key, spec.replicas), lambda clusters: _room(cycle, clusters, recipe))
+    return ranking
 
 
 def _appraised(

@@ -36,10 +36,10 @@ async def run(cycle: Cycle, recipe: Recipe) -> Attempt:
                 nowhere = FitError(len(cycle.snapshot), found.diagnosis)
                 return replace(attempt, error=nowhere, may_work_next_time=may_work_next_time)
         with _step("Score", framework, on_error="failed to prioritize clusters"):
-            scores = await scores_of(cycle, found, recipe)
+            scores, ranking = await scores_of(cycle, found, recipe)
         with _step("Select", framework, on_error="failed to select clusters"):
-            candidates = await candidates_of(cycle, found, scores, recipe)
-            if found.verdicts is not None:
+            candidates = await candidates_of(cycle, found, scores, ranking, recipe)
+            if ranking is not None:
                 scores = Scores(framework, cycle, candidates)
             attempt = replace(attempt, scores=scores, candidates=candidates)
             needed = _needed(cycle.binding.spec, recipe.gates)

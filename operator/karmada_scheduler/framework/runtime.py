@@ -83,16 +83,13 @@ class Framework:
         self._assigners = cast("Sequence[AssignPlugin]", lineup.at(Point.ASSIGN))
         self._counts_peers_in = any(isinstance(plugin, PreFilterExtensions) for plugin in self._pre_filters)
         self._talks = _has_coroutines(lineup) or any(each.filters or each.prioritizes for each in extenders)
-        asks_all = bool(self._pre_filters or self._pre_scores or extenders)
         self._verdicts: Memo[Verdicts] = Memo()
         self.rankings: Final[Memo[object]] = Memo()  # what ``core`` makes of verdicts
-        self._filter_keys = None if asks_all else _keyed(self._filters, "filter_key")
-        scorers = lineup.at(Point.SCORE)
-        normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in scorers)
-        self._score_keys = None if normalizes or asks_all else _keyed(scorers, "score_key")
-        self._scoring = Scoring(
-            cast("Sequence[ScorePlugin]", lineup.at(Point.SCORE)), lineup.weights, self.guard
-        )
+        scorers = cast("Sequence[ScorePlugin]", lineup.at(Point.SCORE))
+        looks_at_all = any(isinstance(plugin, NormalizeScorePlugin) for plugin in scorers) or self._pre_scores
+        self._filter_keys = None if self._pre_filters or extenders else _keyed(self._filters, "filter_key")
+        self._score_keys = None if looks_at_all or extenders else _keyed(scorers, "score_key")
+        self._scoring = Scoring(scorers, lineup.weights, self.guard)
 
     @classmethod
     def build(cls, registry: Registry, *, observer: Observer | None = None) -> Framework:
