@@ -42,7 +42,6 @@ from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
 from karmada_scheduler.server import Server
 from karmada_scheduler.watch import KopfWatch
-from karmada_scheduler_plugins.priority_sort import PrioritySort
 
 log = logging.getLogger(__name__)
 
@@ -143,13 +142,12 @@ class _App:
     def _make_queue(self) -> Queue[BindingKey]:
         options = self._options
         sorter = self._plugins.queue_sort
-        is_custom = sorter is not None and not isinstance(sorter, PrioritySort)
-        if is_custom or options.feature_gates.enabled("PriorityBasedScheduling"):
+        if sorter is not None or options.feature_gates.enabled("PriorityBasedScheduling"):
             priorities: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(
                 clock=self._clock,
-                rank=ranked_by(sorter, self._bindings.get, watch=self._plugins.watch)
-                if sorter is not None and is_custom
-                else None,
+                rank=None
+                if sorter is None
+                else ranked_by(sorter, self._bindings.get, watch=self._plugins.watch),
             )
             self._metrics.watch_pending(priorities.pending)
             return priorities

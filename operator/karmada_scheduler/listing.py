@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
 from karmada_scheduler.config.mistakes import ConfigError
-from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.options import Options, plugin_tokens
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework.available import Lineups
 from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.making import Registration, make
 from karmada_scheduler.framework.points import Point, points_of
-from karmada_scheduler.sources import PluginDirectory, PluginSetup
+from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
 
 LISTED: Final = 0
@@ -60,14 +61,13 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             configuration = load(arguments.config, scheduler_name=arguments.scheduler_name)
     except ConfigError as problem:
         mistakes.extend(problem.mistakes)
-    setup = PluginSetup(
-        in_tree(gates),
-        handle_for=DetachedHandle,
-        own=own,
-        directory=PluginDirectory(arguments.plugin_dir) if arguments.plugin_dir else None,
-        tokens=_tokens(arguments.plugins),
-        configuration=configuration,
+    chosen = Options(
+        plugins=plugin_tokens(arguments.plugins),
+        plugin_dir=arguments.plugin_dir,
         scheduler_name=arguments.scheduler_name,
+    )
+    setup = PluginSetup.of(
+        chosen, in_tree(gates), handle_for=DetachedHandle, own=own, configuration=configuration
     )
     try:
         setup.start()
@@ -77,10 +77,6 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     for mistake in mistakes:
         print(f"Error: {mistake}", file=sys.stderr)  # noqa: T201 (a command for people, not a server)
     return MISTAKES if mistakes else LISTED
-
-
-def _tokens(lists: Sequence[str] | None) -> list[str]:
-    return ["*"] if lists is None else [token for each in lists for token in each.split(",") if token]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.plugin_handle import PluginHandle, Switchboard
 from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.sources import PluginSetup
+from karmada_scheduler_plugins.priority_sort import PrioritySort
 from karmada_scheduler_plugins.registry import in_tree
 
 log = logging.getLogger(__name__)
@@ -88,9 +89,13 @@ class PluginHost:
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
-        """The plugin that orders the queue, the same in all profiles; a later version needs a restart."""
+        """The plugin that orders the queue, None for the default order; the same in all profiles.
+
+        A later version needs a restart.
+        """
         _, framework = self.profiles.items()[0]
-        return framework.binding.queue_sort
+        plugin = framework.binding.queue_sort
+        return None if isinstance(plugin, PrioritySort) else plugin
 
     async def follow_files(self, *, follows: bool, on_change: Callable[[], None]) -> None:
         """Put new versions of plugin files to use until cancelled; what is being decided ends with the old."""
@@ -117,7 +122,7 @@ class PluginHost:
 
     def _manifest_cache(self, configuration: SchedulerConfiguration) -> ManifestCache | None:
         configs = configuration.extenders
-        if not any(each.filter_verb or each.prioritize_verb for each in configs):
+        if not configs:
             return None
 
         def wants(binding: Binding) -> bool:
@@ -131,7 +136,7 @@ class PluginHost:
     ) -> tuple[HttpExtender, ...]:
         manifests = self.manifests
         if manifests is None:  # and not: empty
-            manifests = ManifestCache(wants=lambda _: False, clusters=False)
+            return ()
         extenders, mistakes = [], []
         for index, config in enumerate(configuration.extenders):
             try:

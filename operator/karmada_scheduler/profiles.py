@@ -8,8 +8,6 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.runtime import Framework
 
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
-
 
 class Profiles:
     """Frameworks by scheduler name. The names stay; what is behind them may be replaced while the loop runs.
@@ -27,7 +25,7 @@ class Profiles:
 
     def of(self, binding: Binding) -> Framework | None:
         """Return the framework of a binding's profile, None if another scheduler is responsible for it."""
-        return self._frameworks.get(binding.spec.scheduler_name or DEFAULT_SCHEDULER_NAME)
+        return self._frameworks.get(binding.spec.responsible_scheduler)
 
     def items(self) -> list[tuple[str, Framework]]:
         """Return all profiles by name."""

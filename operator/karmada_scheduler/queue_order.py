@@ -23,7 +23,7 @@ class _Judge:
 
     def less(self, a: QueuedBinding, b: QueuedBinding) -> bool:
         if self._hangs:
-            return (-a.priority, a.since) < (-b.priority, b.since)
+            return a.default_rank < b.default_rank
         try:
             with self._watch:
                 return bool(self._plugin.less(a, b))

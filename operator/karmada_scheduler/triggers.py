@@ -31,9 +31,8 @@ _CLAIMS: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
 def is_ours(binding: Binding, scheduler_names: Container[str]) -> bool:
     """Tell whether a binding names one of our schedulers and its scheduling is not suspended."""
-    return (
-        binding.spec.scheduler_name or "default-scheduler"
-    ) in scheduler_names and not binding.spec.scheduling_suspended
+    spec = binding.spec
+    return spec.responsible_scheduler in scheduler_names and not spec.scheduling_suspended
 
 
 def is_responsible(binding: Binding, scheduler_names: Container[str]) -> bool:

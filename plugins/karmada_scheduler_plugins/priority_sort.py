@@ -12,4 +12,4 @@ class PrioritySort:
 
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
         """Tell whether ``a`` has a higher priority, or the same and came first."""
-        return (-a.priority, a.since) < (-b.priority, b.since)
+        return a.default_rank < b.default_rank

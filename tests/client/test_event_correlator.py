@@ -20,7 +20,7 @@ class World:
         self, message: str, *, name: str = "web", version: str = "1", kind: str = "Warning"
     ) -> Verdict | None:
         involved = Involved("ResourceBinding", "work.karmada.io/v1alpha2", "demo", name, "uid", version)
-        return self.correlator.correlate(Event(involved, kind, "Reason", message, AT))
+        return self.correlator.correlate(Event(involved, kind, "Reason", message, AT, "default-scheduler"))
 
     def message(self, message: str) -> str:
         verdict = self.record(message)

@@ -13,9 +13,10 @@ from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.client.connection import connect
+from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.accurate import PARTIAL, UPSTREAM, AccurateEstimator, FailurePolicy
-from karmada_scheduler.estimator.connections import Connections, Settings
+from karmada_scheduler.estimator.connections import Connections
 from karmada_scheduler.metrics import EstimatingObserver, Metrics
 from karmada_scheduler.testing import binding, cluster
 from tests.controlplane import ControlPlane, Object
@@ -46,13 +47,13 @@ def rooms(all_rooms: Rooms) -> Iterator[Rooms]:
             all_rooms.start_estimator(name)
 
 
-def settings(plane: ControlPlane, **changes: Any) -> Settings:
+def settings(plane: ControlPlane, **changes: Any) -> EstimatorOptions:
     flags = dict(flag.removeprefix("--").split("=") for flag in plane.estimator_client_flags())
     files = {
         name: flags[f"scheduler-estimator-{name.replace('_', '-')}"]
         for name in ("ca_file", "cert_file", "key_file")
     }
-    return Settings(**{**files, **changes})
+    return EstimatorOptions(**{**files, **changes})
 
 
 class Client:

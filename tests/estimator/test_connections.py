@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.estimator.connections import AskError, Connections, Settings, Standing
+from karmada_scheduler.config.options import EstimatorOptions
+from karmada_scheduler.estimator.connections import AskError, Connections, Standing
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_question
 from karmada_scheduler.testing import cluster
 from tests.controlplane.pki import Authority, Credentials
@@ -50,7 +51,7 @@ class Counted:
 class World:
     """Services by cluster name, and connections that try again when they are told to."""
 
-    def __init__(self, settings: Settings, *, dial_seconds: float = 5.0) -> None:
+    def __init__(self, settings: EstimatorOptions, *, dial_seconds: float = 5.0) -> None:
         self.ports: dict[str, int] = {}
         self.failure: Exception | None = None
         self.reads: list[tuple[str, str]] = []
@@ -115,8 +116,8 @@ MakeWorld = Callable[..., World]
 async def world() -> AsyncIterator[MakeWorld]:
     worlds: list[World] = []
 
-    def make(settings: Settings | None = None, **options: Any) -> World:
-        worlds.append(World(settings or Settings(), **options))
+    def make(settings: EstimatorOptions | None = None, **options: Any) -> World:
+        worlds.append(World(settings or EstimatorOptions(), **options))
         return worlds[-1]
 
     yield make
@@ -125,7 +126,7 @@ async def world() -> AsyncIterator[MakeWorld]:
 
 
 async def test_an_estimator_is_found_by_its_service_and_asked(world: MakeWorld) -> None:
-    made = world(Settings(namespace="sys", prefix="est"))
+    made = world(EstimatorOptions(namespace="sys", prefix="est"))
     async with serving() as server:
         await made.connect(server.port)
         assert made.reads == [("sys", "est-m1")]
@@ -257,7 +258,7 @@ async def test_a_cluster_that_comes_back_is_connected_anew(world: MakeWorld) -> 
 async def test_pull_clusters_are_left_out_if_asked_for(
     world: MakeWorld, left_out: bool, standing: Standing
 ) -> None:
-    made = world(Settings(not_in_pull_mode=left_out))
+    made = world(EstimatorOptions(not_in_pull_mode=left_out))
     async with serving() as server:
         made.ports |= {"m1": server.port, "m2": server.port}
         made.connections.follow(None, replace(M1, sync_mode="Pull"))
@@ -266,7 +267,7 @@ async def test_pull_clusters_are_left_out_if_asked_for(
 
 
 async def test_a_cluster_that_changes_to_pull_mode_is_left(world: MakeWorld) -> None:
-    made = world(Settings(not_in_pull_mode=True))
+    made = world(EstimatorOptions(not_in_pull_mode=True))
     async with serving() as server:
         await made.connect(server.port)
         made.connections.follow(M1, replace(M1, sync_mode="Pull", generation=2))
@@ -353,8 +354,8 @@ class TestTLS:
     def client(self, authority: Authority) -> Credentials:
         return authority.issue("scheduler")
 
-    def settings(self, authority: Authority, client: Credentials | None = None) -> Settings:
-        settings = Settings(ca_file=str(authority.certificate))
+    def settings(self, authority: Authority, client: Credentials | None = None) -> EstimatorOptions:
+        settings = EstimatorOptions(ca_file=str(authority.certificate))
         if client is None:
             return settings
         return replace(settings, cert_file=str(client.certificate), key_file=str(client.key))
@@ -392,7 +393,7 @@ class TestTLS:
         self, world: MakeWorld, authority: Authority, server: Credentials, tmp_path: Path
     ) -> None:
         late = tmp_path / "late.crt"
-        made = world(Settings(ca_file=str(late)))
+        made = world(EstimatorOptions(ca_file=str(late)))
         async with serving(tls=server) as estimator:
             made.ports["m1"] = estimator.port
             made.connections.follow(None, M1)
@@ -403,7 +404,7 @@ class TestTLS:
             assert await made.ask() == 7
 
     async def test_unverified_any_certificate_will_do(self, world: MakeWorld, tmp_path: Path) -> None:
-        made = world(Settings(skip_verify=True))
+        made = world(EstimatorOptions(skip_verify=True))
         async with serving(tls=expired_certificate_of_nobody(tmp_path)) as estimator:
             await made.connect(estimator.port)
             assert await made.ask() == 7
@@ -420,7 +421,7 @@ class TestTLS:
     async def test_unverified_a_lost_estimator_is_noticed_too(
         self, world: MakeWorld, server: Credentials
     ) -> None:
-        made = world(Settings(skip_verify=True))
+        made = world(EstimatorOptions(skip_verify=True))
         async with serving(tls=server) as estimator:
             await made.connect(estimator.port)
         await made.until_standing(Standing.LOST)
@@ -428,7 +429,7 @@ class TestTLS:
     async def test_without_a_word_about_tls_there_is_none(
         self, world: MakeWorld, server: Credentials, client: Credentials
     ) -> None:
-        plain = Settings(cert_file=str(client.certificate), key_file=str(client.key))
+        plain = EstimatorOptions(cert_file=str(client.certificate), key_file=str(client.key))
         made = world(plain, dial_seconds=0.3)
         async with serving() as estimator:
             await made.connect(estimator.port)

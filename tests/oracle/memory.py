@@ -45,16 +45,13 @@ class World:
         self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
-        self.remembering = self._framework()
+        self.remembering = Framework.build(in_tree(self.gates).select(self.plugins).registry)
         self.estimators = [GeneralEstimator(self.gates)]
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
         self.spare = spare
         self.parsed: dict[str, Cluster] = {}
         self.bindings = self._sharing(document["bindings"])
-
-    def _framework(self) -> Framework:
-        return Framework.build(in_tree(self.gates).select(self.plugins).registry)
 
     def _sharing(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
         models = [copy.deepcopy(each["spec"]) for each in documents[:_SHARED]]
@@ -84,7 +81,7 @@ class World:
             if binding.spec.placement is None:
                 continue
             decision = self._decide(binding, snapshot, self.remembering)
-            again = self._decide(binding, snapshot, self._framework())
+            again = self._decide(binding, snapshot, Framework(self.remembering.lineup))
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):
                 tally.different.append(

@@ -20,6 +20,9 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
 
 API_VERSION: Final = "work.karmada.io/v1alpha2"
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+"""The scheduler of a binding that names none."""
+
 RESOURCE_BINDING: Final = "ResourceBinding"
 CLUSTER_RESOURCE_BINDING: Final = "ClusterResourceBinding"
 KINDS: Final = frozenset({RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING})
@@ -153,6 +156,11 @@ class BindingSpec:
     reschedule_triggered_at: datetime | None = None
     priority: int = 0
     workload_affinity_groups: WorkloadAffinityGroups | None = None
+
+    @property
+    def responsible_scheduler(self) -> str:
+        """The scheduler that is meant."""
+        return self.scheduler_name or DEFAULT_SCHEDULER_NAME
 
     @property
     def is_workload(self) -> bool:

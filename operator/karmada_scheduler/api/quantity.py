@@ -22,6 +22,7 @@ DECIMAL_SI: Final = "DecimalSI"
 BINARY_SI: Final = "BinarySI"
 DECIMAL_EXPONENT: Final = "DecimalExponent"
 
+MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
 _NANO: Final = 9
 _FAST_DIGITS: Final = 18

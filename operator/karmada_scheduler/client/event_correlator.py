@@ -54,7 +54,7 @@ class Event:
     reason: str
     message: str
     at: datetime
-    component: str = "default-scheduler"
+    component: str
 
 
 @dataclass(slots=True)

@@ -30,7 +30,6 @@ QUEUE_SIZE: Final = 1000
 _MESSAGE_LIMIT: Final = 1024
 _TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0
-_DEFAULT_COMPONENT: Final = "default-scheduler"
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
@@ -87,7 +86,7 @@ class EventRecorder:
 
     def record(self, binding: Binding, event_type: str, reason: str, message: str) -> None:
         """Record one event on the binding and the same on its resource template, in its scheduler's name."""
-        component = binding.spec.scheduler_name or _DEFAULT_COMPONENT
+        component = binding.spec.responsible_scheduler
         for involved in involved_objects(binding):
             self._enqueue(Event(involved, event_type, reason, message, self._now(), component))
 

@@ -66,8 +66,8 @@ class ExtenderConfig:
         filter_verb, prioritize_verb, bind_verb: What it offers; "" is not offered.
         preempt_verb: Read for the sake of Kubernetes' files; nothing is preempted, so it is never asked.
         weight: What its scores are multiplied by, 1 or more where it prioritizes.
-        enable_https: Use ``tls_config`` even if the URL says http. Without a CA the server's certificate
-            is not verified, as in Kubernetes.
+        enable_https: Do not verify the server's certificate where there is no CA, as in Kubernetes. Whether TLS is
+            spoken is for the URL to say.
         tls_config: None: TLS with the system's CAs, if the URL says https.
         http_timeout: Seconds for one request; 0 in a file is read as the default.
         node_cache_capable: It knows the clusters and is sent their names only; in files also

@@ -18,9 +18,8 @@ from typing import Any, Final, Literal, Never
 
 import durationpy
 
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
-
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 
 class OptionsError(ValueError):
@@ -44,7 +43,14 @@ class EstimatorOptions:
     """Whether and how karmada-scheduler-estimator of each member cluster is asked.
 
     Attributes:
+        not_in_pull_mode: Whether clusters in Pull mode are left out.
         timeout: Seconds that one decision waits for all answers together.
+        namespace: Of the Services.
+        prefix: Services are named ``<prefix>-<cluster>``.
+        port: The port by which estimators are known.
+        cert_file, key_file: Our own certificate; "" for none. One without the other is none.
+        ca_file: Who must have signed the estimators' certificates; "" for the system's authorities.
+        skip_verify: TLS without looking at certificates.
         failure_policy: ``partial``: the answers that arrived count. ``upstream``: one that is missing voids all.
         answer_ttl: Seconds from a question within which decisions share its answer; 0 for none.
     """
@@ -61,6 +67,16 @@ class EstimatorOptions:
     skip_verify: bool = False
     failure_policy: Literal["upstream", "partial"] = "partial"
     answer_ttl: float = 1.0
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted: only if there is something to say about it."""
+        return bool(self.ca_file) or self.skip_verify
+
+    @property
+    def certificate(self) -> tuple[str, str] | None:
+        """The files of our own certificate and its key."""
+        return (self.cert_file, self.key_file) if self.cert_file and self.key_file else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,8 +329,11 @@ def parse(arguments: Sequence[str]) -> Options:
     return _validated(known)
 
 
-def _split(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(item for value in values for item in value.split(",") if value)
+def plugin_tokens(lists: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what the occurrences of ``--plugins`` say together; all plugins if there is none."""
+    if lists is None:
+        return ("*",)
+    return tuple(token for each in lists for token in each.split(",") if token)
 
 
 def _validated(flags: argparse.Namespace) -> Options:
@@ -368,7 +387,7 @@ def _validated(flags: argparse.Namespace) -> Options:
         kubeconfig=flags.kubeconfig,
         master=flags.master,
         scheduler_name=flags.scheduler_name,
-        plugins=("*",) if flags.plugins is None else _split(flags.plugins),
+        plugins=plugin_tokens(flags.plugins),
         config=Path(flags.config) if flags.config else None,
         plugin_dir=Path(flags.plugin_dir) if flags.plugin_dir else None,
         feature_gates=gates,

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import extenders as extender_rules
 from karmada_scheduler.config import yaml_file
 from karmada_scheduler.config.extenders import ExtenderConfig
 from karmada_scheduler.config.mistakes import ConfigError, Mistake, join
-from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.structure import camel, shown, structure
 
 KINDS: Final = {
@@ -134,7 +135,6 @@ _WITHOUT_EFFECT: Final = {
     "enableContentionProfiling": "there is no profiling endpoint",
 }
 _PERCENTAGE: Final = "percentageOfNodesToScore"
-_MAX_INT32: Final = 2**31 - 1
 
 
 def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> SchedulerConfiguration:
@@ -248,8 +248,8 @@ def _mistakes_in_profile(profile: ProfileConfig) -> Iterator[Mistake]:
                     yield Mistake(
                         f"{path}.name", f'plugin "{entry.name}" already registered as "{_label(point)}"'
                     )
-                if not 0 <= entry.weight <= _MAX_INT32:
-                    yield Mistake(f"{path}.weight", f"must be 0 to {_MAX_INT32}, got {entry.weight}")
+                if not 0 <= entry.weight <= MAX_INT32:
+                    yield Mistake(f"{path}.weight", f"must be 0 to {MAX_INT32}, got {entry.weight}")
                 met.add(entry.name)
     met = set()
     for index, each in enumerate(profile.plugin_config):

@@ -160,7 +160,7 @@ def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool,
     if assigned < spec.replicas and not aggregated and not scheduled and isinstance(candidates, Ranked):
         return _divide_over_all(spec.replicas, candidates, uid)
     if assigned < spec.replicas:
-        room = (candidates if isinstance(candidates, Ranked) else Ranked(candidates)).by_room
+        room = Ranked.of(candidates).by_room
         missing = spec.replicas - assigned
         return _divide(missing, room, scheduled, uid, aggregated=aggregated, step="failed to scale up")
     return list(scheduled)

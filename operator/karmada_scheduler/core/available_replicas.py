@@ -17,9 +17,9 @@ from karmada_scheduler.api.binding import (
     footprint,
 )
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.features import FeatureGates
 
-MAX_INT32: Final = 2**31 - 1
 NO_OPINION: Final = -1
 
 Assumed = Mapping[str, Sequence[AssumedWorkload]]

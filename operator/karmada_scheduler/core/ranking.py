@@ -9,10 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Self
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.core.available_replicas import MAX_INT32
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.go_sort import sort_descending
 from karmada_scheduler.core.webster import Ballot
 from karmada_scheduler.framework.cycle import Candidate
@@ -29,6 +30,11 @@ def place_of(candidate: Candidate) -> Place:
 
 class Ranked(tuple[Candidate, ...]):  # noqa: SLOT001 (it remembers its ballot)
     """Candidates in the order of preference, with what dividing replicas over all of them needs."""
+
+    @classmethod
+    def of(cls, ordered: Sequence[Candidate]) -> Self:
+        """Return candidates that are in order as such; the same object if they are."""
+        return ordered if isinstance(ordered, cls) else cls(ordered)
 
     @cached_property
     def by_room(self) -> Sequence[TargetCluster]:

@@ -24,6 +24,7 @@ import grpc.aio
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.discovery import DiscoveryError, addresses, service_name
 from karmada_scheduler.estimator.relay import Relay
 from karmada_scheduler.estimator.wire import SERVICE
@@ -92,40 +93,6 @@ class QueueObserver(Protocol):
         """An attempt ended after some seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How estimators are found and reached.
-
-    Attributes:
-        namespace: Of the Services.
-        prefix: Services are named ``<prefix>-<cluster>``.
-        port: The port by which estimators are known.
-        ca_file: Who must have signed the estimators' certificates; "" for the system's authorities.
-        cert_file, key_file: Our own certificate; "" for none. One without the other is none.
-        skip_verify: TLS without looking at certificates.
-        not_in_pull_mode: Whether clusters in Pull mode are left out.
-    """
-
-    namespace: str = "karmada-system"
-    prefix: str = "karmada-scheduler-estimator"
-    port: int = 10352
-    ca_file: str = ""
-    cert_file: str = ""
-    key_file: str = ""
-    skip_verify: bool = False
-    not_in_pull_mode: bool = False
-
-    @property
-    def uses_tls(self) -> bool:
-        """Whether connections are encrypted: only if there is something to say about it."""
-        return bool(self.ca_file) or self.skip_verify
-
-    @property
-    def certificate(self) -> tuple[str, str] | None:
-        """The files of our own certificate and its key."""
-        return (self.cert_file, self.key_file) if self.cert_file and self.key_file else None
-
-
 @dataclass(slots=True)
 class _Link:
     """What is kept of one cluster."""
@@ -148,7 +115,7 @@ class Connections:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: EstimatorOptions,
         read_service: ReadService,
         *,
         observer: QueueObserver,
@@ -290,10 +257,7 @@ class Connections:
         link.channel, link.relay, link.address, link.standing = None, None, "", standing
         link.methods.clear()
         link.settled.set()
-        if channel is not None:
-            await channel.close()
-        if relay is not None:
-            await relay.close()
+        await _closed(channel, relay)
 
     async def _keep(self, link: _Link) -> None:
         """Connect, and stay connected, until cancelled."""
@@ -364,7 +328,7 @@ class Connections:
             except ConnectionError as error:
                 problems.append(str(error))
                 continue
-            old_channel, old_relay = link.channel, link.relay
+            before = link.channel, link.relay
             link.methods.clear()
             link.channel, link.relay, link.address = channel, relay, address
             link.standing = Standing.CONNECTED
@@ -372,10 +336,7 @@ class Connections:
             link.told = ""
             log.info("Connected to the estimator of a cluster", extra={"cluster": link.name})
             log.log(logs.V4, "Connection with estimator server(%s) of cluster(%s)", address, link.name)
-            if old_channel is not None:
-                await old_channel.close()
-            if old_relay is not None:
-                await old_relay.close()
+            await _closed(*before)
             return
         raise ConnectionError("; ".join(problems))
 
@@ -452,8 +413,9 @@ def _is_up(channel: grpc.aio.Channel) -> bool:
     return channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
 
 
-async def _closed(channel: grpc.aio.Channel, relay: Relay | None) -> None:
-    await channel.close()
+async def _closed(channel: grpc.aio.Channel | None, relay: Relay | None) -> None:
+    if channel is not None:
+        await channel.close()
     if relay is not None:
         await relay.close()
 
@@ -464,7 +426,7 @@ def _is_our_own(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
-def _credentials(settings: Settings) -> grpc.ChannelCredentials:
+def _credentials(settings: EstimatorOptions) -> grpc.ChannelCredentials:
     """Read the certificates, anew for each dial, for they are replaced while this process runs."""
     certificate = settings.certificate
     chain, key = (Path(path).read_bytes() for path in certificate) if certificate else (None, None)

@@ -8,7 +8,7 @@ from typing import Self
 
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.estimator.connections import Connections, ReadService, Settings
+from karmada_scheduler.estimator.connections import Connections, ReadService
 from karmada_scheduler.metrics import EstimatingObserver, Metrics
 
 
@@ -36,18 +36,8 @@ class Estimation:
             metrics: Where to count.
             clock: Monotonic, in seconds.
         """
-        settings = Settings(
-            namespace=options.namespace,
-            prefix=options.prefix,
-            port=options.port,
-            ca_file=options.ca_file,
-            cert_file=options.cert_file,
-            key_file=options.key_file,
-            skip_verify=options.skip_verify,
-            not_in_pull_mode=options.not_in_pull_mode,
-        )
         queue = metrics.workqueues.of("scheduler-estimator")
-        connections = Connections(settings, read_service, observer=queue, clock=clock)
+        connections = Connections(options, read_service, observer=queue, clock=clock)
         metrics.watch_estimators(connections.standings)
         accurate = AccurateEstimator(
             connections,

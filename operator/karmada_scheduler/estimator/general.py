@@ -14,6 +14,7 @@ from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import (
     DECIMAL_EXPONENT,
     DECIMAL_SI,
+    MAX_INT32,
     MAX_INT64,
     ZERO,
     Quantity,
@@ -24,7 +25,6 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.estimator.nodes import Run, fit_alone, place_sets, runs_of
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
 
-_MAX_INT32: Final = 2**31 - 1
 Demands = Sequence[tuple[str, int, int]]
 """Requested resources: name, whole units, thousandths; only what is more than nothing."""
 
@@ -197,7 +197,7 @@ def _replicas_by_summary(room: Mapping[str, tuple[int, int]], demands: Demands) 
 
 
 def _replicas_on_nodes(runs: Sequence[Run], request: Amounts, assumed: Sequence[AssumedWorkload]) -> int:
-    return min(fit_alone(_taken(runs, assumed), request), _MAX_INT32)
+    return min(fit_alone(_taken(runs, assumed), request), MAX_INT32)
 
 
 def _taken(runs: Sequence[Run], assumed: Sequence[AssumedWorkload]) -> list[Run]:

@@ -7,16 +7,15 @@ upstream even where that is odd.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.placement import DIVIDED
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.deciding import AssignContext, Plugin, SelectContext
 from karmada_scheduler.framework.guard import nonsense
 from karmada_scheduler.framework.points import Point
-
-MAX_INT32: Final = 2**31 - 1
 
 
 def selected(plugin: Plugin, answer: object, context: SelectContext) -> Sequence[Candidate]:

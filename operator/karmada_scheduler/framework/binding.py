@@ -39,6 +39,11 @@ class QueuedBinding:
     since: float
     binding: Binding | None = None
 
+    @property
+    def default_rank(self) -> tuple[int, float]:
+        """Its place in the default order: higher priorities first, among equals what came first."""
+        return -self.priority, self.since
+
 
 @runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):

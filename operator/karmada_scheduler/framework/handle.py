@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 from karmada_scheduler.framework.snapshot import Snapshot
 
 
@@ -74,7 +74,7 @@ class Handle(Protocol):
 class DetachedHandle:
     """The handle of plugins that run without a scheduler: in tests and in ``simulate``."""
 
-    profile: str = "default-scheduler"
+    profile: str = DEFAULT_SCHEDULER_NAME
     snapshot_source: Callable[[], Snapshot] = Snapshot
     known: Sequence[Binding] = ()
     clock: Callable[[], float] = lambda: 0.0

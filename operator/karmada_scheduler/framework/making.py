@@ -70,7 +70,7 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
         raise
     except (Exception, SystemExit) as problem:
         text = f'failed to initialize plugin "{plugin.name}": {str(problem) or type(problem).__name__}'
-        cause = None if isinstance(problem, HangsError) else _from_the_factory(problem)
+        cause = None if isinstance(problem, HangsError) else told_from(problem, _is_not_ours)
         raise ConfigError([Mistake("", text, cause)]) from problem
     texts = list(wrong_with(made))
     name = getattr(made, "name", None)
@@ -81,10 +81,14 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     return made
 
 
-def _from_the_factory(problem: BaseException) -> BaseException:
-    """Leave out of a traceback how the factory came to be called."""
+def _is_not_ours(file: str) -> bool:
+    return file not in (__file__, isolation.__file__)
+
+
+def told_from(problem: BaseException, begins: Callable[[str], bool]) -> BaseException:
+    """Leave out of a traceback how somebody else's code came to be called; ``begins`` knows its file."""
     trace = problem.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, isolation.__file__):
+    while trace is not None and not begins(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return problem.with_traceback(trace)
 

@@ -98,13 +98,7 @@ class Framework:
         Raises:
             PluginError: A factory failed; the text is upstream's and the cause is attached.
         """
-        plugins: dict[str, Plugin] = {}
-        for name, registration in registry.items():
-            try:
-                plugins[name] = registration.factory()
-            except Exception as problem:
-                raise PluginError(f'failed to initialize plugin "{name}": {problem}') from problem
-        return cls(Lineup.of(plugins), guard=Guard(observer=observer))
+        return cls(Lineup.of(registry.make_all()), guard=Guard(observer=observer))
 
     @property
     def talks(self) -> bool:

@@ -24,6 +24,11 @@ class AbandonedError(Exception):
         self.again = again
 
 
+def time_is_up(plugin: str, seconds: float) -> str:
+    """Return what is said of a binding that nobody has allowed in time."""
+    return f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+
+
 class PermittedLater:
     """One binding that waits; conforms to ``framework.handle.WaitingBinding``."""
 
@@ -80,8 +85,7 @@ class PermittedLater:
                     if self._answer.done():
                         return self._answer.result()
                     if plugin in self._pending:
-                        reason = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
-                        return Result(Code.UNSCHEDULABLE, (reason,), plugin)
+                        return Result(Code.UNSCHEDULABLE, (time_is_up(plugin, seconds or 0.0),), plugin)
         finally:
             if not self._answer.cancel() and not self._answer.cancelled():
                 self._answer.exception()  # it has been heard, or nobody is left to hear it

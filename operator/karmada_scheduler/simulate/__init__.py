@@ -19,14 +19,14 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config import features
 from karmada_scheduler.config.mistakes import ConfigError
-from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.config.options import Options, plugin_tokens
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework import DetachedHandle, Framework, Snapshot
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_cluster, read
 from karmada_scheduler.simulate.forecast import Placed, simulate
 from karmada_scheduler.simulate.output import WRITERS, with_progress
-from karmada_scheduler.sources import PluginDirectory, PluginSetup
+from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
 
 __all__ = ["Contents", "Placed", "Problem", "add_parser", "read", "run", "simulate"]
@@ -134,12 +134,11 @@ def _frameworks(
     if configuration.extenders:
         _tell("extenders are not asked, as if there were none")
     snapshot = Snapshot.of(clusters)
-    setup = PluginSetup(
+    setup = PluginSetup.of(
+        Options(plugins=plugin_tokens(arguments.plugins), plugin_dir=arguments.plugin_dir),
         in_tree(gates),
         handle_for=lambda name: DetachedHandle(name, lambda: snapshot, bindings, time.time),
         own=own,
-        directory=PluginDirectory(arguments.plugin_dir) if arguments.plugin_dir else None,
-        tokens=_tokens(arguments.plugins),
         configuration=configuration,
     )
     by_name = {name: Framework(lineup) for name, lineup in setup.start().by_name.items()}
@@ -149,11 +148,7 @@ def _frameworks(
     if not configuration.profiles:
         [only] = by_name.values()
         return lambda _: only
-    return lambda binding: by_name.get(binding.spec.scheduler_name or DEFAULT_SCHEDULER_NAME)
-
-
-def _tokens(lists: Sequence[str] | None) -> list[str]:
-    return ["*"] if lists is None else [token for each in lists for token in each.split(",")]
+    return lambda binding: by_name.get(binding.spec.responsible_scheduler)
 
 
 def _tell(text: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.framework.deciding import Plugin
 from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
-from karmada_scheduler.framework.making import Registration, first_line, wrong_with_registration
+from karmada_scheduler.framework.making import Registration, first_line, told_from, wrong_with_registration
 from karmada_scheduler.framework.points import is_plugin, points_of
 
 PACKAGE: Final = "karmada_scheduler_plugin_dir"
@@ -66,7 +66,7 @@ def load(path: Path, content: bytes) -> tuple[str, tuple[Registration, ...]]:
         raise ConfigError([Mistake(str(path), str(problem))]) from problem
     except (Exception, SystemExit) as problem:
         forget(name)
-        own = _from_the_file(problem, path)
+        own = told_from(problem, lambda file: file == str(path))
         raise ConfigError([Mistake(str(path), f"{type(problem).__name__}: {problem}", own)]) from problem
     return name, plugins
 
@@ -90,14 +90,6 @@ class _Content(importlib.abc.SourceLoader):
         if path != self._path:
             raise OSError(f"only {self._path} is here")
         return self._content
-
-
-def _from_the_file(problem: BaseException, path: Path) -> BaseException:
-    """Leave out of a traceback how the file came to be executed."""
-    trace = problem.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != str(path):
-        trace = trace.tb_next
-    return problem.with_traceback(trace)
 
 
 def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]:

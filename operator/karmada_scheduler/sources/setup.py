@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler import logs
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
-from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME, Options
+from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration
 from karmada_scheduler.config.structure import Mistakes
 from karmada_scheduler.framework.available import Available, Lineups

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 from karmada_scheduler.framework import Result, Snapshot, WaitingBinding
 from karmada_scheduler.framework.waiting import PermittedLater
 from karmada_scheduler.testing.bindings import BindingBuilder

@@ -32,6 +32,7 @@ from karmada_scheduler.framework import (
     Result,
     WaitingBinding,
 )
+from karmada_scheduler.framework.waiting import time_is_up
 from karmada_scheduler.passage import Passage
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
@@ -164,7 +165,7 @@ def schedule(
         if when_waiting is not None:
             when_waiting(waiting)
         plugin, seconds = min(timeouts.items(), key=lambda item: item[1])
-        waiting.reject(plugin, f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}")
+        waiting.reject(plugin, time_is_up(plugin, seconds))
 
     return asyncio.run(_run(binding, clusters, then, circumstances))
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.options import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework import Framework, Handle, Plugin
 from karmada_scheduler.framework import making as framework_making
