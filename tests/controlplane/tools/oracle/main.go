@@ -4,6 +4,8 @@
 // and writes one line per world: for every binding what the unmodified scheduling loop did in each pass until
 // nothing changed any more. Decisions, conditions, events and the rules on whether to schedule at all are
 // upstream's compiled code; only the API server around it is ours (apiserver.go).
+//
+// `oracle cost` tells what deciding costs (cost.go).
 package main
 
 import (
@@ -17,7 +19,6 @@ import (
 	"os"
 	"runtime/debug"
 	"sort"
-	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -244,11 +245,15 @@ func silence() {
 }
 
 func main() {
+	silence()
+	if len(os.Args) == 2 && os.Args[1] == "cost" {
+		countCosts()
+		return
+	}
 	if len(os.Args) > 1 {
-		fmt.Fprintln(os.Stderr, "usage: "+strings.Join(os.Args[:1], " ")+" < worlds.jsonl > answers.jsonl")
+		fmt.Fprintln(os.Stderr, "usage: "+os.Args[0]+" [cost] < worlds.jsonl > answers.jsonl")
 		os.Exit(2)
 	}
-	silence()
 	debug.SetGCPercent(400) // a world is small and short-lived; memory is cheaper than time here
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
