@@ -16,7 +16,6 @@ from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
     SUCCESS,
-    Candidate,
     Cycle,
     FilterContext,
     Framework,
@@ -228,16 +227,16 @@ def test_what_was_forgotten_is_asked_about_again(monkeypatch: pytest.MonkeyPatch
 
 def test_an_order_that_outlives_its_verdicts_is_made_anew() -> None:
     ranking = Ranking()
-    clusters = (cluster("m1").build(),)
+    snapshot = Snapshot.of([cluster("m1").build()])
     for room in (3, 5):
         verdicts = Verdicts("key")
-        verdicts.refresh(clusters, lambda _: {})
-        ranking.refresh(verdicts, partial(_with_room, room))
+        verdicts.refresh(snapshot, lambda _: {})
+        ranking.refresh(verdicts, {"m1": (0, 0)}, partial(_room, room))
         assert ranking.ranked[0].allocatable == room
 
 
-def _with_room(room: int, clusters: Sequence[Cluster]) -> list[Candidate]:
-    return [Candidate(each, 0, 0, room, room) for each in clusters]
+def _room(room: int, clusters: Sequence[Cluster]) -> list[int]:
+    return [room] * len(clusters)
 
 
 def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only() -> None:

@@ -11,17 +11,18 @@ import argparse
 import copy
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Framework, Snapshot
+from karmada_scheduler.framework import Framework
 from karmada_scheduler_plugins.registry import in_tree
 from tests.oracle import generator
 
@@ -50,7 +51,9 @@ class World:
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
         self.spare = spare
-        self.parsed: dict[str, Cluster] = {}
+        self.cache = ClusterCache()
+        self.version = 0
+        self.changed = set(self.clusters)
         self.bindings = self._sharing(document["bindings"])
 
     def _sharing(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -72,10 +75,8 @@ class World:
     def step(self, tally: Tally) -> None:
         """Change some clusters, then decide everything both ways."""
         self._change()
-        for name, manifest in self.clusters.items():
-            if name not in self.parsed:
-                self.parsed[name] = Cluster.from_manifest(manifest)
-        snapshot = Snapshot.of(self.parsed[name] for name in self.clusters)
+        self._fill_cache()
+        snapshot = self.cache.snapshot()
         for document in self.bindings:
             binding = Binding.from_manifest(document)
             if binding.spec.placement is None:
@@ -91,6 +92,16 @@ class World:
                 document["spec"]["clusters"] = [
                     {"name": each.name, "replicas": each.replicas} for each in decision.targets
                 ]
+
+    def _fill_cache(self) -> None:
+        for name in sorted(self.changed):
+            self.version += 1
+            if name in self.clusters:
+                parsed = Cluster.from_manifest(self.clusters[name])
+                self.cache.put(replace(parsed, resource_version=str(self.version)))
+            else:
+                self.cache.remove(name, self.version)
+        self.changed.clear()
 
     def _decide(self, binding: Binding, snapshot: Snapshot, framework: Framework) -> Decision:
         return at_once(
@@ -122,7 +133,7 @@ class World:
             elif name:
                 metadata = {**self.clusters[name]["metadata"], "deletionTimestamp": generator.T1}
                 self.clusters[name] = {**self.clusters[name], "metadata": metadata}
-            self.parsed.pop(name, None)
+            self.changed.add(name)
 
 
 def _shown(decision: Decision) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ def test_a_stale_memory_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     refresh = Verdicts.refresh
 
     def once(self: Verdicts, *arguments: object) -> None:
-        if not self.clusters:
+        if not len(self):
             refresh(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Verdicts, "refresh", once)

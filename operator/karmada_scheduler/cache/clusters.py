@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.store import Store
-from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 
 
 class ClusterCache(Store[str, Cluster]):
@@ -16,15 +16,25 @@ class ClusterCache(Store[str, Cluster]):
     def __init__(self) -> None:
         """Start empty."""
         super().__init__(lambda cluster: cluster.name)
-        self._generation = 0
-        self._snapshot: Snapshot | None = None
+        self._log = ChangeLog()
+        self._snapshot = Snapshot.of((), log=self._log)
+        self._changed: set[str] = set()
         self._terminating: frozenset[str] = frozenset()
 
     def snapshot(self) -> Snapshot:
-        """Return all clusters as they are now, sorted by name."""
-        if self._snapshot is None:
-            self._generation += 1
-            self._snapshot = Snapshot.of(self, generation=self._generation)
+        """Return all clusters as they are now, sorted by name.
+
+        Mostly a few have reported; who came or went changes the order of all.
+        """
+        if self._changed:
+            before, names = self._snapshot, self._changed
+            generation = before.generation + 1
+            changed = [cluster for name in names if (cluster := self.get(name)) is not None]
+            if len(changed) == len(names) and all(before.get(name) for name in names):
+                self._snapshot = before.with_reported(changed, generation=generation)
+            else:
+                self._snapshot = Snapshot.of(self, generation=generation, log=self._log)
+            self._changed = set()
         return self._snapshot
 
     @property
@@ -33,6 +43,9 @@ class ClusterCache(Store[str, Cluster]):
         return self._terminating
 
     def _stored(self, old: Cluster | None, new: Cluster | None) -> None:
-        self._snapshot = None
+        changed = new or old
+        if changed is not None:
+            self._log.append(changed.name)
+            self._changed.add(changed.name)
         if (old is not None and old.deleting) or (new is not None and new.deleting):
             self._terminating = frozenset(cluster.name for cluster in self if cluster.deleting)

@@ -147,8 +147,7 @@ def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool,
     """Divide by the room of the clusters: add, remove, keep, or divide anew."""
     scheduled: Sequence[TargetCluster] = ()
     if spec.clusters:
-        names = {candidate.name for candidate in candidates}
-        scheduled = [target for target in spec.clusters if target.name in names]
+        scheduled = Ranked.of(candidates).among(spec.clusters)
     if fresh:
         return _fresh(spec, candidates, scheduled, aggregated=aggregated)
     assigned = wrap32(sum(target.replicas for target in scheduled))
@@ -157,18 +156,23 @@ def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool,
         # By what each holds now, so that everybody gives back in proportion and nobody gains.
         held = sort_descending(scheduled, lambda target: target.replicas)
         return _divide(spec.replicas, held, (), uid, aggregated=aggregated, step="failed to scale down")
-    if assigned < spec.replicas and not aggregated and not scheduled and isinstance(candidates, Ranked):
-        return _divide_over_all(spec.replicas, candidates, uid)
-    if assigned < spec.replicas:
+    missing = spec.replicas - assigned
+    if missing > 0 and not aggregated and isinstance(candidates, Ranked):
+        return _merged(scheduled, _divided_over_all(missing, candidates, scheduled, uid))
+    if missing > 0:
         room = Ranked.of(candidates).by_room
-        missing = spec.replicas - assigned
         return _divide(missing, room, scheduled, uid, aggregated=aggregated, step="failed to scale up")
     return list(scheduled)
 
 
-def _divide_over_all(replicas: int, candidates: Ranked, uid: str) -> Targets:
-    """Do what ``_divide`` does for a binding that has nothing yet, with what is prepared for all such."""
-    ballot = candidates.ballot
+def _divided_over_all(
+    replicas: int, candidates: Ranked, scheduled: Sequence[TargetCluster], uid: str
+) -> Targets:
+    """Divide as ``_divide`` does where the order of room does not count, with what is remembered of it.
+
+    Of those that get nothing, only the scheduled are named.
+    """
+    ballot = candidates.ballot()
     total = wrap32(ballot.total)
     if total < replicas:
         text = f"Clusters available replicas {total} are not enough to schedule."
@@ -177,7 +181,9 @@ def _divide_over_all(replicas: int, candidates: Ranked, uid: str) -> Targets:
         return []
     descending = webster.prefers_descending_names(uid)
     seats = ballot.allocate(replicas, descending_names=descending)
-    return [TargetCluster(name, count) for name, count in seats.items()]
+    for target in scheduled:
+        seats.setdefault(target.name, 0)
+    return [TargetCluster(name, seats[name]) for name in sorted(seats)]
 
 
 def _fresh(

@@ -24,7 +24,7 @@ from karmada_scheduler.core.available_replicas import (
     least_answers,
 )
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
-from karmada_scheduler.core.ranking import Ranked, Ranking
+from karmada_scheduler.core.ranking import Merit, Ranked, Ranking, Standings
 from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
@@ -83,7 +83,8 @@ class Found:
         """Whether there is one."""
         if self.feasible or self.verdicts is None:
             return bool(self.feasible)
-        return any(cluster.name not in self.asked for cluster in self.verdicts.feasible)
+        passing = self.verdicts.passing
+        return len(passing) > sum(1 for name in self.asked if name in passing)
 
 
 async def find(cycle: Cycle, recipe: Recipe) -> Found:
@@ -111,7 +112,11 @@ def _recall(cycle: Cycle, verdicts: Verdicts, recipe: Recipe) -> Found:
     if asked:
         known = [each for name in sorted(asked) if (each := cycle.snapshot.get(name)) and not each.deleting]
         own, judged = recipe.framework.run_filter(cycle, known)
-        refused = {name: result for name, result in refused.items() if name not in asked} | judged
+        if judged or any(name in refused for name in asked):
+            refused = refused.copy()
+            for name in asked:
+                refused.pop(name, None)
+            refused |= judged
     score_key = recipe.framework.score_key(cycle) if recipe.remembers_room(cycle.binding.spec) else None
     if score_key is not None:
         return Found(own, Diagnosis(refused), verdicts, score_key, asked)
@@ -171,14 +176,13 @@ def _ranking(cycle: Cycle, verdicts: Verdicts, score_key: Hashable, recipe: Reci
         least_answers, spec, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
     )
 
-    def refreshed(key: Hashable, room_of: Callable[..., Coroutine[Any, Any, Sequence[int]]]) -> Ranking:
-        def appraise(clusters: Sequence[Cluster]) -> list[Candidate]:
-            unplaced = cycle.unplaced
-            scores = framework.scores_of(unplaced, clusters)
-            return _appraised(unplaced, clusters, scores, at_once(room_of(clusters)))
+    size = len(cycle.snapshot)
+    standings = cast("Standings", framework.rankings.get(key[:3], Standings, size=size))
+    standings.refresh(verdicts, partial(_merits, cycle, framework))
 
-        ranking = cast("Ranking", framework.rankings.get(key, Ranking))
-        ranking.refresh(verdicts, appraise)
+    def refreshed(key: Hashable, room_of: Callable[..., Coroutine[Any, Any, Sequence[int]]]) -> Ranking:
+        ranking = cast("Ranking", framework.rankings.get(key, Ranking, size=size))
+        ranking.refresh(verdicts, standings.merits, lambda clusters: at_once(room_of(clusters)))
         return ranking
 
     ranking = refreshed(key, answers)
@@ -188,11 +192,22 @@ def _ranking(cycle: Cycle, verdicts: Verdicts, score_key: Hashable, recipe: Reci
     return ranking
 
 
+def _merits(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[Merit]:
+    """Return tier and score of clusters for bindings that are not on them."""
+    unplaced = cycle.unplaced
+    totals = _totals(framework.scores_of(unplaced, clusters), len(clusters))
+    return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
+
+
+def _totals(scores: Mapping[str, Sequence[int]], count: int) -> list[int]:
+    return [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * count
+
+
 def _appraised(
     cycle: Cycle, clusters: Sequence[Cluster], scores: Mapping[str, Sequence[int]], room: Sequence[int]
 ) -> list[Candidate]:
     """Give clusters their score, tier and room."""
-    totals = [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * len(clusters)
+    totals = _totals(scores, len(clusters))
     assigned: dict[str, int] = {}
     for target in cycle.binding.spec.clusters:
         assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts

@@ -68,7 +68,7 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
         replicas: How many the binding asks for.
         ordered: Candidates in the order of preference; those without region belong to none.
     """
-    members = Ranked.of(ordered).by_region
+    members = Ranked.of(ordered).by_region()
     return [
         Region(name, _region_score(placement, replicas, members[name]), members[name])
         for name in sorted(members)

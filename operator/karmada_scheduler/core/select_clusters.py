@@ -118,6 +118,6 @@ def select_by_region(
         raise SchedulingError("the number of clusters is less than the cluster spreadConstraint.MinGroups")
     by_name = {each.name: each.candidates for each in regions}
     selected = [by_name[group.name][0] for group in chosen]
-    others = [candidate for group in chosen for candidate in by_name[group.name][1:]]
-    extra = min(len(selected) + len(others), cluster.max_groups) - len(selected)
-    return selected + heapq.nsmallest(max(0, extra), others, key=place_of)
+    extra = max(0, cluster.max_groups - len(selected))
+    others = [candidate for group in chosen for candidate in by_name[group.name][1 : 1 + extra]]
+    return selected + heapq.nsmallest(extra, others, key=place_of)

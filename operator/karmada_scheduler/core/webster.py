@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-_Turn = tuple[float, int, int, str]
-"""Minus the quotient, the seats so far, the rank among equals, the name."""
-
-_NO_SEATS: Mapping[str, int] = {}
+_NO_SEATS: Final[Mapping[str, int]] = {}
+_EXACT_AS_FLOAT: Final = 2**53
 
 
 def prefers_descending_names(uid: str) -> bool:
@@ -68,44 +68,80 @@ def allocate(
 
 
 class Ballot:
-    """Votes that are prepared once, for handing out seats many times."""
+    """Votes that are in order already, for handing out few seats among many parties.
 
-    def __init__(self, votes: Mapping[str, int]) -> None:
-        """Take cluster name to weight."""
-        self._votes = dict(votes)
-        self._parties = sum(1 for vote in votes.values() if vote > 0)
-        self._queues: dict[bool, list[_Turn]] = {}
-        self.total = sum(votes.values())
+    Who gets one of n seats is among the n parties with the most votes, so the others need not be looked at.
+    """
+
+    def __init__(
+        self,
+        ordered: Sequence[tuple[Any, ...]],
+        total: int,
+        *,
+        before: tuple[int, ...] = (),
+        without: Mapping[str, int] = _NO_SEATS,
+        besides: Mapping[str, int] = _NO_SEATS,
+    ) -> None:
+        """Take votes as they are kept.
+
+        Args:
+            ordered: Tuples that are sorted and end with minus the votes and the name.
+            total: All votes, those of ``without`` included.
+            before: With what all these tuples begin.
+            without: Parties among them that do not count, with the votes that they have there.
+            besides: Parties that are not among them, with their votes.
+        """
+        self._ordered = ordered
+        self._before = before
+        self._without = without
+        self._besides = besides
+        self.total = total - sum(without.values()) + sum(besides.values())
 
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
-        """Hand out seats as ``allocate`` does; who gets none is left out.
-
-        Few seats, compared with the parties, cost no more with many parties than with few.
-        """
-        if 2 * seats > self._parties:
-            everybody = allocate(seats, self._votes, descending_names=descending_names)
+        """Hand out seats as ``allocate`` does, in no order of names; who gets none is left out."""
+        most = max([-each[-2] for each in self._ordered[:1]] + list(self._besides.values()), default=0)
+        if 2 * seats > self._parties() or most > _EXACT_AS_FLOAT:
+            everybody = allocate(seats, self._votes(), descending_names=descending_names)
             return {name: count for name, count in everybody.items() if count}
-        queue = self._queue(descending_names).copy()
+        votes = self._best(seats, descending_names)
+        names = sorted(votes)
+        ranks = range(len(names), 0, -1) if descending_names else range(len(names))
+        queue = [(-float(votes[name]), 0, rank, name) for rank, name in zip(ranks, names, strict=True)]
+        heapq.heapify(queue)
         given: dict[str, int] = {}
         for _ in range(seats):
             _, count, rank, name = queue[0]
             count += 1
-            quotient = float(self._votes[name]) / float(2 * count + 1)
+            quotient = float(votes[name]) / float(2 * count + 1)
             heapq.heapreplace(queue, (-quotient, count, rank, name))
             given[name] = count
-        return dict(sorted(given.items()))
+        return given
 
-    def _queue(self, descending_names: bool) -> list[_Turn]:  # noqa: FBT001
-        queue = self._queues.get(descending_names)
-        if queue is None:
-            names = sorted(self._votes)
-            ranks = range(len(names), 0, -1) if descending_names else range(len(names))
-            queue = [
-                (-float(self._votes[name]), 0, rank, name) for rank, name in zip(ranks, names, strict=True)
-            ]
-            heapq.heapify(queue)
-            self._queues[descending_names] = queue
-        return queue
+    def _votes(self) -> dict[str, int]:
+        votes = {each[-1]: -each[-2] for each in self._ordered}
+        for name in self._without:
+            del votes[name]
+        return votes | self._besides
+
+    def _parties(self) -> int:
+        """Count those with votes."""
+        positive = bisect_left(self._ordered, (*self._before, 0))
+        less = sum(1 for votes in self._without.values() if votes > 0)
+        return positive - less + sum(1 for votes in self._besides.values() if votes > 0)
+
+    def _best(self, seats: int, descending_names: bool) -> dict[str, int]:  # noqa: FBT001
+        """Return at least the parties that are first in votes and, among equals, in rank."""
+        ordered, count = self._ordered, seats + len(self._without)
+        best = ordered[:count]
+        if descending_names and count < len(ordered):
+            # Of those that have as many votes as the last of them, the last names come first.
+            least = best[-1][-2]
+            begin = bisect_left(ordered, (*self._before, least), hi=count)
+            end = bisect_left(ordered, (*self._before, least + 1), lo=count)
+            best = [*ordered[:begin], *ordered[end - (count - begin) : end]]
+        votes = {each[-1]: -each[-2] for each in best if each[-1] not in self._without}
+        votes.update(self._besides)
+        return votes
 
 
 def _certain_seats(seats: int, votes: Mapping[str, int]) -> dict[str, int]:

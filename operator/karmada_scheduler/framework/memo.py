@@ -9,18 +9,24 @@ always asked.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.framework.result import SUCCESS, Result
+from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.snapshot import Snapshot
 
 T = TypeVar("T")
 
-REMEMBERED: Final = 64
-"""Keys. Verdicts take some 200 bytes per cluster, an order of preference 350: 175 MB in all at 5,000 clusters."""
-_VERSIONS: Final = 256
+REMEMBERED: Final = 320_000
+"""Clusters in all keys of a memo: 64 keys at 5,000 clusters, 2,100 at 100.
+
+Verdicts take some 200 bytes per cluster, an order of preference 400: 190 MB in all.
+"""
+_OWN_SIZE: Final = 50
+"""What a key takes by itself, in clusters."""
+_VERSIONS: Final = 512
 
 
 class Memo(Generic[T]):
@@ -29,74 +35,100 @@ class Memo(Generic[T]):
     def __init__(self) -> None:
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key, made if there is none."""
+    def get(self, key: Hashable, make: Callable[[], T], *, size: int) -> T:
+        """Return the value of a key, made if there is none; ``size`` is that of the fleet."""
         value = self._values.get(key)
         if value is None:
             value = self._values[key] = make()
-            if len(self._values) > REMEMBERED:
+            most = max(1, REMEMBERED // (size + _OWN_SIZE))
+            while len(self._values) > most:
                 self._values.popitem(last=False)
         else:
             self._values.move_to_end(key)
         return value
 
 
-@dataclass(slots=True)
 class Verdicts:
     """What the filters say of every cluster, for bindings of one key that are on none of them.
 
     Attributes:
         key: What of the binding they depend on.
-        clusters: The clusters that were judged, in the order of names.
         version: Grows with every change.
-        changes: Of each version, the names of the clusters that changed with it.
-        feasible: Those that pass, in the order of names.
-        refused: Why the others do not.
+        passing: The clusters that pass, by name.
+        refused: Why the others do not, in the order of names; never changed, but replaced.
     """
 
-    key: Hashable
-    clusters: Sequence[Cluster] = ()
-    version: int = 0
-    changes: OrderedDict[int, frozenset[str]] = field(default_factory=OrderedDict)
-    feasible: list[Cluster] = field(default_factory=list)
-    refused: dict[str, Result] = field(default_factory=dict)
-    _results: dict[str, Result] = field(default_factory=dict)
+    __slots__ = ("_feasible", "_log", "_snapshot", "key", "passing", "refused", "version")
+
+    def __init__(self, key: Hashable) -> None:
+        """Start with no clusters, as version 0."""
+        self.key: Final = key
+        self.version = 0
+        self.passing: dict[str, Cluster] = {}
+        self.refused: dict[str, Result] = {}
+        self._snapshot = Snapshot()
+        self._feasible: list[Cluster] | None = None
+        self._log: OrderedDict[int, Set[str]] = OrderedDict()  # the names that changed with each version
+
+    def __len__(self) -> int:
+        """How many clusters were judged."""
+        return len(self.passing) + len(self.refused)
+
+    @property
+    def feasible(self) -> Sequence[Cluster]:
+        """The clusters that pass, in the order of names."""
+        if self._feasible is None:
+            self._feasible = sorted(self.passing.values(), key=attrgetter("name"))
+        return self._feasible
 
     def refresh(
-        self, clusters: Sequence[Cluster], judge: Callable[[Sequence[Cluster]], dict[str, Result]]
+        self, snapshot: Snapshot, judge: Callable[[Sequence[Cluster]], Mapping[str, Result]]
     ) -> None:
         """Ask about the clusters that are not the same objects as last time.
 
         Args:
-            clusters: All that are not being deleted, in the order of names.
+            snapshot: All clusters; those that are being deleted do not count.
             judge: Returns why some of the clusters that it is given do not pass.
         """
-        if clusters is self.clusters:
+        if snapshot is self._snapshot:
             return
-        before = {cluster.name: cluster for cluster in self.clusters}
-        changed = [cluster for cluster in clusters if before.pop(cluster.name, None) is not cluster]
-        refused = judge(changed)
-        for name in before:
-            del self._results[name]
-        for cluster in changed:
-            self._results[cluster.name] = refused.get(cluster.name, SUCCESS)
-        self.feasible = [cluster for cluster in clusters if self._results[cluster.name] is SUCCESS]
-        self.refused = {
-            cluster.name: result
-            for cluster in clusters
-            if (result := self._results[cluster.name]) is not SUCCESS
-        }
-        self.clusters = clusters
-        self.version += 1
-        self.changes[self.version] = frozenset(before) | {cluster.name for cluster in changed}
-        while len(self.changes) > _VERSIONS:
-            self.changes.popitem(last=False)
+        names = snapshot.changed_since(self._snapshot)
+        if names is None:
+            names = self._differing(snapshot)
+        if names:
+            self._judge_anew(names, snapshot, judge)
+        self._snapshot = snapshot
 
-    def changed_since(self, version: int) -> frozenset[str] | None:
+    def _differing(self, snapshot: Snapshot) -> set[str]:
+        before = {cluster.name: cluster for cluster in self._snapshot}
+        names = {each.name for each in snapshot if before.pop(each.name, None) is not each}
+        return names | before.keys()
+
+    def _judge_anew(
+        self,
+        names: Set[str],
+        snapshot: Snapshot,
+        judge: Callable[[Sequence[Cluster]], Mapping[str, Result]],
+    ) -> None:
+        changed = [each for name in sorted(names) if (each := snapshot.get(name)) and not each.deleting]
+        refused = judge(changed)
+        before = {name: result for name in names if (result := self.refused.get(name)) is not None}
+        for name in names:
+            self.passing.pop(name, None)
+        for cluster in changed:
+            if cluster.name not in refused:
+                self.passing[cluster.name] = cluster
+        if before != refused:
+            now = {name: result for name, result in self.refused.items() if name not in names}
+            self.refused = dict(sorted((now | dict(refused)).items()))
+        self._feasible = None
+        self.version += 1
+        self._log[self.version] = names
+        while len(self._log) > _VERSIONS:
+            self._log.popitem(last=False)
+
+    def changed_since(self, version: int) -> Set[str] | None:
         """Return the names of the clusters that changed after a version, None if that is not known any more."""
-        if version != self.version and version + 1 not in self.changes:
+        if version != self.version and version + 1 not in self._log:
             return None
-        names: set[str] = set()
-        for later in range(version + 1, self.version + 1):
-            names |= self.changes[later]
-        return frozenset(names)
+        return set().union(*(self._log[later] for later in range(version + 1, self.version + 1)))

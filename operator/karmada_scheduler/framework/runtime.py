@@ -220,8 +220,9 @@ class Framework:
         key = self._key(cycle, self._filter_keys, Point.FILTER)
         if key is None:
             return None
-        verdicts = self._verdicts.get(key, lambda: Verdicts(key))
-        verdicts.refresh(cycle.snapshot.living, lambda changed: self.run_filter(cycle.unplaced, changed)[1])
+        snapshot = cycle.snapshot
+        verdicts = self._verdicts.get(key, lambda: Verdicts(key), size=len(snapshot))
+        verdicts.refresh(snapshot, lambda changed: self.run_filter(cycle.unplaced, changed)[1])
         return verdicts
 
     def score_key(self, cycle: Cycle) -> Hashable | None:

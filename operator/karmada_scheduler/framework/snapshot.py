@@ -8,11 +8,39 @@ first asked for and stays with the Cluster, so that the next snapshot has it too
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
+
+_REMEMBERED_CHANGES: Final = 20_000
+
+
+class ChangeLog:
+    """The names of clusters in the order in which they came, changed and went; the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._forgotten = 0
+
+    def __len__(self) -> int:
+        """How many changes there have been, those that are forgotten included."""
+        return self._forgotten + len(self._names)
+
+    def append(self, name: str) -> None:
+        """Note a change."""
+        self._names.append(name)
+        if len(self._names) > 2 * _REMEMBERED_CHANGES:
+            del self._names[:_REMEMBERED_CHANGES]
+            self._forgotten += _REMEMBERED_CHANGES
+
+    def between(self, begin: int, end: int) -> set[str] | None:
+        """Return the names in a part of the log, None if it is forgotten."""
+        if begin < self._forgotten:
+            return None
+        return set(self._names[begin - self._forgotten : end - self._forgotten])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,22 +57,47 @@ class Snapshot:
     generation: int = 0
     living: tuple[Cluster, ...] = ()
     terminating: frozenset[str] = frozenset()
-    _by_name: dict[str, Cluster] = field(default_factory=dict)
+    _places: Mapping[str, int] = field(default_factory=dict)
+    _log: ChangeLog | None = None
+    _logged: int = 0
 
     @classmethod
-    def of(cls, clusters: Iterable[Cluster], *, generation: int = 0) -> Snapshot:
-        """Take a snapshot of clusters in any order."""
+    def of(cls, clusters: Iterable[Cluster], *, generation: int = 0, log: ChangeLog | None = None) -> Snapshot:
+        """Take a snapshot of clusters in any order; the last change in the ``log`` is the last that it shows."""
         ordered = tuple(sorted(clusters, key=attrgetter("name")))
-        living = tuple(cluster for cluster in ordered if not cluster.deleting)
-        terminating = frozenset(cluster.name for cluster in ordered if cluster.deleting)
-        return cls(ordered, generation, living, terminating, {cluster.name: cluster for cluster in ordered})
+        places = {cluster.name: place for place, cluster in enumerate(ordered)}
+        return cls(ordered, generation, *_by_life(ordered), places, log, len(log) if log is not None else 0)
+
+    def with_reported(self, changed: Sequence[Cluster], *, generation: int) -> Snapshot:
+        """Return the snapshot in which some clusters, all of which are in this one, have changed."""
+        clusters = list(self.clusters)
+        for cluster in changed:
+            clusters[self._places[cluster.name]] = cluster
+        now = tuple(clusters)
+        some_go = self.terminating or any(cluster.deleting for cluster in changed)
+        living, terminating = _by_life(now) if some_go else (now, self.terminating)
+        logged = len(self._log) if self._log is not None else 0
+        return Snapshot(now, generation, living, terminating, self._places, self._log, logged)
 
     def get(self, name: str) -> Cluster | None:
         """Find a cluster by its name."""
-        return self._by_name.get(name)
+        place = self._places.get(name)
+        return None if place is None else self.clusters[place]
+
+    def changed_since(self, before: Snapshot) -> set[str] | None:
+        """Return the names of the clusters that are not the same as in an earlier snapshot, None if unknown."""
+        if self._log is None or before._log is not self._log:
+            return None
+        return self._log.between(before._logged, self._logged)
 
     def __iter__(self) -> Iterator[Cluster]:
         return iter(self.clusters)
 
     def __len__(self) -> int:
         return len(self.clusters)
+
+
+def _by_life(clusters: tuple[Cluster, ...]) -> tuple[tuple[Cluster, ...], frozenset[str]]:
+    """Return the clusters that stay, and the names of those that are being deleted."""
+    living = tuple(cluster for cluster in clusters if not cluster.deleting)
+    return living, frozenset(cluster.name for cluster in clusters if cluster.deleting)
