@@ -380,6 +380,7 @@ class AlgorithmObserver:
         self._metrics = metrics
         self._points = metrics.extension_point_duration
         self._plugins = metrics.plugin_duration
+        self._steps: dict[str, Histogram] = {}
 
     def extension_point(self, point: str, code: Labelled, seconds: float, /) -> None:
         """All plugins of a point ran."""
@@ -391,7 +392,10 @@ class AlgorithmObserver:
 
     def step(self, step: str, seconds: float, /) -> None:
         """One step of the algorithm ended."""
-        self._metrics.algorithm_duration.labels(step).observe(seconds)
+        histogram = self._steps.get(step)
+        if histogram is None:
+            histogram = self._steps[step] = self._metrics.algorithm_duration.labels(step)
+        histogram.observe(seconds)
 
 
 _BUILD: Final = {

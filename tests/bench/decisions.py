@@ -59,7 +59,8 @@ def scenarios(*, models: bool) -> Iterator[Scenario]:
         for moves in (True,) if models else (False, True):
             yield Scenario((placement,), moves=moves)
             yield Scenario((placement,), "scaled", moves=moves)
-        yield Scenario((placement,), "unlike")
+        if not models:
+            yield Scenario((placement,), "unlike")
         yield Scenario((placement,), moves=False, cold=True)
     yield Scenario(MIXED)
 
@@ -125,23 +126,27 @@ class Bench:
         """Let both take turns, after a round that is not counted."""
         self._ours.forget()
         bindings = Bindings(scenario.placements, unlike=scenario.bindings == "unlike")
-        rounds = [self._round(scenario, bindings) for _ in range(self._options.rounds + 1)]
-        return Row.of(self._fleet.size, self._fleet.models, scenario.label, rounds[1:])
+        self._round(scenario, bindings, seconds=0.01)
+        rounds = [
+            self._round(scenario, bindings, seconds=self._options.seconds)
+            for _ in range(self._options.rounds)
+        ]
+        return Row.of(self._fleet.size, self._fleet.models, scenario.label, rounds)
 
-    def _round(self, scenario: Scenario, bindings: Bindings) -> tuple[Bill, Bill]:
+    def _round(self, scenario: Scenario, bindings: Bindings, *, seconds: float) -> tuple[Bill, Bill]:
         if scenario.cold:
-            return self._cold_round(bindings)
+            return self._cold_round(bindings, seconds=seconds)
         count = self._options.decisions
         scaled = scenario.bindings == "scaled"
         drawn = [bindings.scaled(self._ours.place) if scaled else bindings.draw() for _ in range(count)]
         each = self._fleet.changes_per_decision if scenario.moves else 0
         batch = Batch(drawn, [self._fleet.changes(each) for _ in drawn] if each else ())
-        return self._go.run(batch, seconds=self._options.seconds), self._ours.run(batch)
+        return self._go.run(batch, seconds=seconds), self._ours.run(batch)
 
-    def _cold_round(self, bindings: Bindings) -> tuple[Bill, Bill]:
+    def _cold_round(self, bindings: Bindings, *, seconds: float) -> tuple[Bill, Bill]:
         """Take a single decision with everything forgotten that is derived from clusters, too."""
         batch = Batch([bindings.draw()])
-        go = self._go.run(Batch(batch.bindings * 50), seconds=self._options.seconds)
+        go = self._go.run(Batch([*batch.bindings] * 50), seconds=seconds)
         self._ours.close()
         self._ours = Ours(list(self._fleet.clusters.values()))
         return Bill(go.cpu, go.wall, go.results), self._ours.run(batch)
@@ -161,7 +166,17 @@ def run(options: argparse.Namespace, report: Callable[[Row], None]) -> None:
                 bench.close()
 
 
-HEADING: Final = ("clusters", "models", "placement, bindings, fleet", "Go ms", "ours ms", "ours/Go", "range", "n", "≠")
+HEADING: Final = (
+    "clusters",
+    "models",
+    "placement, bindings, fleet",
+    "Go ms",
+    "ours ms",
+    "ours/Go",
+    "range",
+    "n",
+    "≠",
+)
 
 
 def cells(row: Row) -> tuple[object, ...]:
@@ -182,9 +197,9 @@ def cells(row: Row) -> tuple[object, ...]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make bench-decisions", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000, 5000], help="clusters")
-    parser.add_argument("--decisions", type=int, default=200, help="of ours in a round")
-    parser.add_argument("--seconds", type=float, default=1.0, help="for the Go core in a round")
-    parser.add_argument("--rounds", type=int, default=5, help="after one that is not counted")
+    parser.add_argument("--decisions", type=int, default=100, help="of ours in a round")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for the Go core in a round")
+    parser.add_argument("--rounds", type=int, default=3, help="after one that is not counted")
     parser.add_argument("--no-models", action="store_true", help="only fleets without resource models")
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose name contains this")
     parser.add_argument("--json", type=Path, metavar="FILE")

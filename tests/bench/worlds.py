@@ -50,8 +50,8 @@ PLACEMENTS: Final[dict[str, Manifest]] = {
         ],
     },
 }
-_CPU: Final = ("50m", "100m", "250m", "500m", "1", "1500m", "2", "4")
-_MEMORY: Final = ("64Mi", "128Mi", "256Mi", "512Mi", "1Gi", "3Gi", "4Gi", "8Gi")
+_CPU: Final = ("100m", "200m", "250m", "500m", "1", "1500m", "2", "4")
+_MEMORY: Final = ("128Mi", "200Mi", "256Mi", "512Mi", "1Gi", "3Gi", "4Gi", "8Gi")
 _REPLICAS: Final = (1, 2, 3, 3, 5, 5, 10, 20, 50)
 # The default grades of Karmada: the least cpu and memory (Gi) of a node.
 _GRADES: Final = ((0, 0), (1, 4), (2, 16), (4, 32), (8, 64), (16, 128), (32, 256), (64, 512), (128, 1024))
@@ -78,14 +78,16 @@ class Fleet:
             self.clusters[f"m{number:04}"] = self._cluster(number)
 
     def _cluster(self, number: int) -> Manifest:
-        nodes = self._dice.choice((3, 5, 10, 20, 40))
+        nodes = self._dice.choice((2, 3, 4, 6, 10))
         member = SimulatedMember(
             f"m{number:04}",
             provider=self._dice.choice(("alpha", "beta")),
             region=f"region-{number % REGIONS}",
             zone=f"zone-{number % (3 * REGIONS)}",
             labels={"environment": self._dice.choice(("test", "production")), "tier": str(number % 4)},
-            taints=({"key": "dedicated", "value": "batch", "effect": "NoSchedule"},) if number % 50 == 7 else (),
+            taints=({"key": "dedicated", "value": "batch", "effect": "NoSchedule"},)
+            if number % 50 == 7
+            else (),
             cpu=str(nodes * 16),
             memory=f"{nodes * 64}Gi",
             pods=str(nodes * 110),
@@ -97,12 +99,16 @@ class Fleet:
         )
         self._version += 1
         manifest = member.manifest()
-        manifest["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": str(self._version), "generation": 1}
+        manifest["metadata"] |= {
+            "uid": f"uid-{number}",
+            "resourceVersion": str(self._version),
+            "generation": 1,
+        }
         manifest["status"] = member.status()
         if self.models and number % 3 == 0:
             manifest["spec"]["resourceModels"] = [_model(grade) for grade in range(len(_GRADES))]
             manifest["status"]["resourceSummary"]["allocatableModelings"] = [
-                {"grade": grade, "count": self._dice.randrange(0, nodes) if 0 < grade < 6 else 0}
+                {"grade": grade, "count": self._dice.randrange(0, 1 + nodes // 2) if 0 < grade < 6 else 0}
                 for grade in range(len(_GRADES))
             ]
         return manifest

@@ -144,17 +144,22 @@ def test_about_the_clusters_that_a_binding_is_on_plugins_are_always_asked() -> N
     assert decision.attempts[0].diagnosis.result_by_cluster["m3"].plugin == "ClusterEviction"
 
 
-def test_another_placement_kind_or_request_is_another_question() -> None:
+def test_another_placement_or_kind_is_another_question() -> None:
     world = World()
     world.decide(spread())
-    for other in (
-        spread().names("m1", "m2"),
-        spread().resource("batch/v1", "Job"),
-        spread().request({"cpu": "2"}),
-    ):
+    for other in (spread().names("m1", "m2"), spread().resource("batch/v1", "Job")):
         world.plugin.taken()
         world.decide(other)
         assert world.plugin.taken() != ([], [])
+
+
+def test_another_request_is_a_question_to_estimators_alone() -> None:
+    world = World()
+    world.decide(spread())
+    world.plugin.taken()
+    decision = world.decide(spread().request({"cpu": "2"}))
+    assert world.plugin.taken() == ([], [])
+    assert {each.allocatable for each in decision.attempts[0].candidates} == {4}
 
 
 def test_a_plugin_that_cannot_say_what_it_depends_on_is_asked_about_every_cluster() -> None:

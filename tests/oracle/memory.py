@@ -22,7 +22,7 @@ from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Framework
+from karmada_scheduler.framework import Framework, Snapshot
 from karmada_scheduler_plugins.registry import in_tree
 from tests.oracle import generator
 

@@ -8,7 +8,8 @@ are cheap, looking at every cluster is not: 10 µs and 500 at 5,000 clusters.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self
@@ -33,7 +34,8 @@ _SORTED_ANEW: Final = 8
 
 def place_of(candidate: Candidate) -> Place:
     """Return where a candidate stands; the smallest comes first."""
-    return candidate.tier, -candidate.score, -candidate.available, candidate.cluster.name
+    cluster, score, tier, available, _ = candidate
+    return tier, -score, -available, cluster.name
 
 
 class Order:
@@ -43,8 +45,11 @@ class Order:
 
     def __init__(self, candidates: Iterable[Candidate] = ()) -> None:
         """Sort candidates."""
-        self.candidates = sorted(candidates, key=place_of)
-        self.places = [place_of(candidate) for candidate in self.candidates]
+        unordered = list(candidates)
+        places = list(map(place_of, unordered))
+        order = sorted(range(len(places)), key=places.__getitem__)
+        self.candidates = [unordered[index] for index in order]
+        self.places = [places[index] for index in order]
 
     def copy(self) -> Order:
         """Return an order that can be changed by itself."""
@@ -76,7 +81,21 @@ class Order:
         self.places.insert(index, place)
         self.candidates.insert(index, candidate)
 
-    def replace(self, names: Set[str], new: Iterable[Candidate], by_name: Mapping[str, Candidate]) -> None:
+    def move(self, old: Candidate, new: Candidate) -> None:
+        """Put one candidate in the place of another, or where it belongs."""
+        before, after = place_of(old), place_of(new)
+        index = bisect_left(self.places, before)
+        if before != after:
+            del self.places[index], self.candidates[index]
+            index = bisect_left(self.places, after)
+            self.places.insert(index, after)
+            self.candidates.insert(index, new)
+        else:
+            self.candidates[index] = new
+
+    def replace(
+        self, names: AbstractSet[str], new: Iterable[Candidate], by_name: Mapping[str, Candidate]
+    ) -> None:
         """Take out the candidates of these names and put in new ones, many at once.
 
         Args:
@@ -161,7 +180,7 @@ class Standings:
             self.merits.clear()
         else:
             clusters = [verdicts.passing[name] for name in sorted(changed) if name in verdicts.passing]
-            for name in changed - verdicts.passing.keys():
+            for name in changed:
                 self.merits.pop(name, None)
         if clusters:
             rated = zip(clusters, rate(clusters), strict=True)
@@ -216,7 +235,7 @@ class Ranking:
             self._ranked = None
         self._followed.caught_up(verdicts)
 
-    def _sort_anew(self, changed: Set[str], new: Sequence[Candidate]) -> None:
+    def _sort_anew(self, changed: AbstractSet[str], new: Sequence[Candidate]) -> None:
         is_new = not self.by_name
         for name in changed:
             old = self.by_name.pop(name, None)
@@ -231,20 +250,32 @@ class Ranking:
             self.order.replace(changed, new, self.by_name)
         self._regions = None
 
-    def _move(self, changed: Set[str], new: Sequence[Candidate]) -> None:
-        for name in changed:
-            old = self.by_name.pop(name, None)
-            if old is not None:
-                self.room -= old.allocatable
-                self.order.remove(old)
-                if self._regions is not None:
-                    self._regions[old.cluster.region].remove(old)
+    def _move(self, changed: AbstractSet[str], new: Sequence[Candidate]) -> None:
+        orders, regions = self.order, self._regions
+        left = {name: old for name in changed if (old := self.by_name.pop(name, None)) is not None}
         for candidate in new:
-            self.by_name[candidate.name] = candidate
+            cluster = candidate.cluster
+            self.by_name[cluster.name] = candidate
             self.room += candidate.allocatable
-            self.order.insert(candidate)
-            if self._regions is not None:
-                self._regions.setdefault(candidate.cluster.region, Order()).insert(candidate)
+            old = left.pop(cluster.name, None)
+            if old is None:
+                orders.insert(candidate)
+                if regions is not None:
+                    regions.setdefault(cluster.region, Order()).insert(candidate)
+                continue
+            self.room -= old.allocatable
+            orders.move(old, candidate)
+            if regions is not None:
+                if old.cluster.region == cluster.region:
+                    regions[cluster.region].move(old, candidate)
+                else:
+                    regions[old.cluster.region].remove(old)
+                    regions.setdefault(cluster.region, Order()).insert(candidate)
+        for old in left.values():
+            self.room -= old.allocatable
+            orders.remove(old)
+            if regions is not None:
+                regions[old.cluster.region].remove(old)
 
     @property
     def ranked(self) -> Ranked:
@@ -336,7 +367,7 @@ class _Followed:
         self._verdicts: Verdicts | None = None
         self._version = 0
 
-    def news(self, verdicts: Verdicts) -> Set[str] | None:
+    def news(self, verdicts: Verdicts) -> AbstractSet[str] | None:
         """Return the names of the clusters that have changed since, None for all."""
         # Verdicts that were forgotten and made anew count their versions anew.
         return verdicts.changed_since(self._version) if self._verdicts is verdicts else None
@@ -352,4 +383,3 @@ def _changed(order: Order, away: Iterable[Candidate], own: Iterable[Candidate]) 
     for candidate in own:
         changed.insert(candidate)
     return changed
-

@@ -118,10 +118,11 @@ class Ballot:
         return given
 
     def _votes(self) -> dict[str, int]:
-        votes = {each[-1]: -each[-2] for each in self._ordered}
+        votes: dict[str, int] = {each[-1]: -each[-2] for each in self._ordered}
         for name in self._without:
             del votes[name]
-        return votes | self._besides
+        votes.update(self._besides)
+        return votes
 
     def _parties(self) -> int:
         """Count those with votes."""

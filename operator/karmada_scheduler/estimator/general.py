@@ -29,6 +29,7 @@ Demands = Sequence[tuple[str, int, int]]
 """Requested resources: name, whole units, thousandths; only what is more than nothing."""
 
 _NOBODY: Final[Sequence[AssumedWorkload]] = ()
+_NOTHING: Final = (0, 0)
 
 
 @dataclass(slots=True)
@@ -73,6 +74,8 @@ class GeneralEstimator:
             if quantity.value > 0
         ]
         on_nodes = amounts(request)
+        if not assumed:
+            return [self._replicas(cluster, demands, on_nodes, _NOBODY) for cluster in clusters]
         return [
             self._replicas(cluster, demands, on_nodes, assumed.get(cluster.name, _NOBODY))
             for cluster in clusters
@@ -106,11 +109,15 @@ class GeneralEstimator:
         self, cluster: Cluster, demands: Demands, on_nodes: Amounts, assumed: Sequence[AssumedWorkload]
     ) -> int:
         capacity = self._capacity(cluster, assumed)
-        if capacity.pods <= 0:
+        pods = capacity.pods
+        if pods <= 0:
             return 0
         if capacity.runs is not None:
-            return wrap32(min(_replicas_on_nodes(capacity.runs, on_nodes, assumed), capacity.pods))
-        return wrap32(min(_replicas_by_summary(capacity.room, demands), capacity.pods))
+            count = _replicas_on_nodes(capacity.runs, on_nodes, assumed)
+        else:
+            count = _replicas_by_summary(capacity.room, demands)
+        count = min(count, pods)
+        return count if 0 <= count <= MAX_INT32 else wrap32(count)
 
     def _sets(
         self, cluster: Cluster, components: Sequence[Component], assumed: Sequence[AssumedWorkload]
@@ -184,7 +191,7 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
 def _replicas_by_summary(room: Mapping[str, tuple[int, int]], demands: Demands) -> int:
     best = MAX_INT64
     for name, value, milli in demands:
-        have, have_milli = room.get(name, (0, 0))
+        have, have_milli = room.get(name, _NOTHING)
         if have <= 0:
             return 0
         wanted = value
@@ -192,7 +199,7 @@ def _replicas_by_summary(room: Mapping[str, tuple[int, int]], demands: Demands) 
             have, wanted = have_milli, milli
             if wanted == 0:  # milli-units overflowed; upstream divides by zero and dies
                 return 0
-        best = min(best, _quotient(have, wanted))
+        best = min(best, have // wanted if have > 0 and wanted > 0 else _quotient(have, wanted))
     return best
 
 

@@ -9,7 +9,8 @@ always asked.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
@@ -68,7 +69,9 @@ class Verdicts:
         self.refused: dict[str, Result] = {}
         self._snapshot = Snapshot()
         self._feasible: list[Cluster] | None = None
-        self._log: OrderedDict[int, Set[str]] = OrderedDict()  # the names that changed with each version
+        self._log: OrderedDict[int, AbstractSet[str]] = (
+            OrderedDict()
+        )  # the names that changed with each version
 
     def __len__(self) -> int:
         """How many clusters were judged."""
@@ -81,9 +84,7 @@ class Verdicts:
             self._feasible = sorted(self.passing.values(), key=attrgetter("name"))
         return self._feasible
 
-    def refresh(
-        self, snapshot: Snapshot, judge: Callable[[Sequence[Cluster]], Mapping[str, Result]]
-    ) -> None:
+    def refresh(self, snapshot: Snapshot, judge: Callable[[Sequence[Cluster]], Mapping[str, Result]]) -> None:
         """Ask about the clusters that are not the same objects as last time.
 
         Args:
@@ -106,7 +107,7 @@ class Verdicts:
 
     def _judge_anew(
         self,
-        names: Set[str],
+        names: AbstractSet[str],
         snapshot: Snapshot,
         judge: Callable[[Sequence[Cluster]], Mapping[str, Result]],
     ) -> None:
@@ -127,7 +128,7 @@ class Verdicts:
         while len(self._log) > _VERSIONS:
             self._log.popitem(last=False)
 
-    def changed_since(self, version: int) -> Set[str] | None:
+    def changed_since(self, version: int) -> AbstractSet[str] | None:
         """Return the names of the clusters that changed after a version, None if that is not known any more."""
         if version != self.version and version + 1 not in self._log:
             return None

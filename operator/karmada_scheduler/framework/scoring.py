@@ -36,6 +36,9 @@ class Scoring:
         self._weights = weights
         self._guard = guard
         self._observer = guard.observer
+        self._normalizers: Mapping[str, NormalizeScorePlugin] = {
+            plugin.name: plugin for plugin in plugins if isinstance(plugin, NormalizeScorePlugin)
+        }
 
     def run(
         self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str]
@@ -66,8 +69,9 @@ class Scoring:
 
     def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
         scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
-        if isinstance(plugin, NormalizeScorePlugin):
-            scores = self._normalized(plugin, NormalizeScoreContext(cycle, clusters, scores))
+        normalizer = self._normalizers.get(plugin.name)
+        if normalizer is not None:
+            scores = self._normalized(normalizer, NormalizeScoreContext(cycle, clusters, scores))
         if scores and not MIN_CLUSTER_SCORE <= min(scores) <= max(scores) <= MAX_CLUSTER_SCORE:
             wrong = next(
                 (cluster.name, score)

@@ -62,7 +62,9 @@ class Snapshot:
     _logged: int = 0
 
     @classmethod
-    def of(cls, clusters: Iterable[Cluster], *, generation: int = 0, log: ChangeLog | None = None) -> Snapshot:
+    def of(
+        cls, clusters: Iterable[Cluster], *, generation: int = 0, log: ChangeLog | None = None
+    ) -> Snapshot:
         """Take a snapshot of clusters in any order; the last change in the ``log`` is the last that it shows."""
         ordered = tuple(sorted(clusters, key=attrgetter("name")))
         places = {cluster.name: place for place, cluster in enumerate(ordered)}
