@@ -139,8 +139,7 @@ class Bench:
         count = self._options.decisions
         scaled = scenario.bindings == "scaled"
         drawn = [bindings.scaled(self._ours.place) if scaled else bindings.draw() for _ in range(count)]
-        each = self._fleet.changes_per_decision if scenario.moves else 0
-        batch = Batch(drawn, [self._fleet.changes(each) for _ in drawn] if each else ())
+        batch = Batch(drawn, self._fleet.reports(count) if scenario.moves else ())
         return self._go.run(batch, seconds=seconds), self._ours.run(batch)
 
     def _cold_round(self, bindings: Bindings, *, seconds: float) -> tuple[Bill, Bill]:
@@ -206,20 +205,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     rows: list[Row] = []
 
+    about = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "rounds": options.rounds,
+        "decisions": options.decisions,
+    }
+
     def report(row: Row) -> None:
         rows.append(row)
+        if options.json:
+            document = {**about, "rows": [asdict(each) for each in rows]}
+            options.json.write_text(json.dumps(document, indent=1) + "\n")
         print("  ".join(str(cell) for cell in cells(row)), file=sys.stderr, flush=True)
 
     run(options, report)
     print(table(HEADING, [cells(row) for row in rows]))
-    if options.json:
-        about = {
-            "python": platform.python_version(),
-            "cores": os.cpu_count(),
-            "rounds": options.rounds,
-            "decisions": options.decisions,
-        }
-        options.json.write_text(json.dumps({**about, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
     return 1 if any(row.different for row in rows) else 0
 
 

@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -136,10 +137,11 @@ class Fleet:
         self.clusters[name] = manifest
         return manifest
 
-    @property
-    def changes_per_decision(self) -> int:
-        """How many clusters report while one decision is taken."""
-        return max(1, round(self.size * WRITES_PER_SECOND / DECISIONS_PER_SECOND))
+    def reports(self, decisions: int) -> list[list[Manifest]]:
+        """Let clusters report as they do while so many decisions are taken; return them per decision."""
+        per_decision = self.size * WRITES_PER_SECOND / DECISIONS_PER_SECOND
+        due = [int(number * per_decision) for number in range(decisions + 1)]
+        return [self.changes(after - before) for before, after in itertools.pairwise(due)]
 
 
 def _model(grade: int) -> Manifest:

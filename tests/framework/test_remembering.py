@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
@@ -77,11 +80,11 @@ class World:
         self.clusters = {name: cluster(name).room(cpu=8).build() for name in NAMES}
         self.estimators = [GeneralEstimator(FeatureGates())]
 
-    def decide(self, builder: BindingBuilder) -> Decision:
+    def decide(self, builder: BindingBuilder, snapshot: Snapshot | None = None) -> Decision:
         return at_once(
             decide(
                 builder.build(),
-                Snapshot.of(self.clusters.values()),
+                snapshot or Snapshot.of(self.clusters.values()),
                 framework=self.framework,
                 estimators=self.estimators,
                 gates=gates(),
@@ -206,6 +209,78 @@ class AllOrNothing:
         return [7] * len(clusters)
 
     max_available_component_sets = max_available_replicas
+
+
+class Counted(GeneralEstimator):
+    """The built-in estimator, counting the clusters that it is asked about."""
+
+    def __init__(self) -> None:
+        super().__init__(FeatureGates())
+        self.asked: list[str] = []
+
+    def max_available_replicas(self, clusters: Sequence[Cluster], *arguments: Any) -> list[int]:
+        self.asked += [each.name for each in clusters]
+        return super().max_available_replicas(clusters, *arguments)
+
+
+class MovingWorld(World):
+    """Two hundred clusters in the scheduler's own cache, two of which report before each decision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted = Counted()
+        self.estimators = [self.counted]
+        self.cache = ClusterCache()
+        self.version = 0
+        self.names = [f"m{number:03}" for number in range(200)]
+        for name in self.names:
+            self.report(name, 100)
+
+    def report(self, name: str, cpu: int) -> None:
+        self.version += 1
+        builder = cluster(name).region(f"r{int(name[1:]) % 5}").room(cpu=cpu)
+        self.cache.put(replace(builder.build(), resource_version=str(self.version)))
+
+    def decide_moving(self, number: int, builder: BindingBuilder) -> tuple[list[str], list[str]]:
+        """Return the clusters that have reported before the decision, and those that were chosen."""
+        reported = [self.names[(7 * number + step) % 200] for step in (0, 90)]
+        for name in reported:
+            self.report(name, 50 + number % 40)
+        targets = self.decide(builder, self.cache.snapshot()).targets
+        assert targets
+        return sorted(reported), sorted(target.name for target in targets)
+
+
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        lambda builder: builder.dynamic_weight(),
+        lambda builder: builder.duplicated().spread("cluster", 1, 5),
+        lambda builder: builder.aggregated().spread("region", 1, 2).spread("cluster", 2, 4),
+    ],
+    ids=["dynamic weight", "duplicated", "by region"],
+)
+def test_while_clusters_report_plugins_are_asked_about_those_and_estimators_once_per_request(
+    shaped: Callable[[BindingBuilder], BindingBuilder],
+) -> None:
+    world, requests = MovingWorld(), 4
+    since: dict[int, set[str]] = {}
+    for number in range(40):
+        shape = number % requests
+        builder = shaped(binding(f"w{number}").replicas(3, cpu=1 + shape))
+        world.counted.asked.clear()
+        world.plugin.taken()
+        reported, chosen = world.decide_moving(number, builder)
+        # Duplicated bindings are decided once more on their own result (core.schedule).
+        placement = builder.build().spec.placement
+        again = chosen if placement is not None and placement.is_duplicated else []
+        for news in since.values():
+            news.update(reported)
+        expected = since.get(shape, set(world.names))
+        since[shape] = set()
+        if number:
+            assert world.plugin.taken() == (reported + again, reported + again)
+        assert sorted(world.counted.asked) == sorted([*expected, *again])
 
 
 def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_every_time() -> None:
