@@ -100,6 +100,10 @@ demo: install ## two schedulers side by side on a real control plane (ARGS=--kee
 fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
 	@exec $(BIN)/python -m tests.fuzz_loop $(ARGS)
 
+.PHONY: bench
+bench: binaries ## throughput beside karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
+	@exec $(BIN)/python -m tests.bench.plane $(ARGS)
+
 .PHONY: bench-estimators
 bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, beside karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tests.estimators.bench $(ARGS)

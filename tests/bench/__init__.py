@@ -1,0 +1,1 @@
+"""What scheduling costs: throughput on a control plane, and decisions on their own."""
