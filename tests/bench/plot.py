@@ -20,7 +20,7 @@ from tests.bench.report import BARE, DEFAULT, LIFTED, OURS, Summary, number, sum
 
 COLOURS = {BARE: "#9aa5b1", DEFAULT: "#e8c07d", LIFTED: "#d98a3d", OURS: "#2f6f9f"}
 WIDTH, LABELS, BARS, ROW, HEAD, GAP = 520, 170, 270, 20, 34, 22
-STYLE = "font:12px system-ui,sans-serif"
+FONT = 'font-family="DejaVu Sans, Verdana, sans-serif" font-size="12"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def svg(document: dict[str, Any]) -> str:
     width = GAP + WIDTH * len(columns)
     size = f'width="{width}" height="{height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" style="{STYLE}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" {FONT}>',
         f'<rect {size} fill="#ffffff"/>',
     ]
     for index, column in enumerate(columns):
