@@ -84,7 +84,7 @@ def line(entry: dict[str, Any]) -> str:
     case, result = entry["case"], entry["result"]
     what = "backlog" if case["rate"] is None else f"{case['rate']:g}/s"
     parts = [
-        f"{case['clusters']} clusters, {case['placement']}, {what}, {case['scheduler']}",
+        f"{case['clusters']} clusters, {case['placement']}, {what}, {Summary(case, []).label}",
         f"{number(result['rate'])}/s",
     ]
     if case["rate"] is not None:
