@@ -27,8 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import report, scenarios
+from tests.bench.plane_http import ROOT
 from tests.bench.plane_meters import Quiet
-from tests.bench.plane_run import BARE, DEFAULT, ROOT, SCHEDULERS, Case, Runner
+from tests.bench.plane_run import Case, Runner
+from tests.bench.scenarios import BARE, DEFAULT, SCHEDULERS
 from tests.controlplane import ControlPlane, karmada, simulated
 from tests.controlplane.binaries import TOOLS
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
+ROOT = Path(__file__).parents[2]
 BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/{namespace}/resourcebindings"
 
 

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 import uvloop
 
-from tests.bench.plane_http import BINDINGS, session
+from tests.bench.plane_http import BINDINGS, ROOT, session
 
 
 class Stopwatch:
@@ -56,6 +59,48 @@ class Stopwatch:
         """Return everything."""
         mean = sum(self._targets.values()) / len(self._targets) if self._targets else 0.0
         return {"seen": self.seen, "placed": self.placed, "settled": len(self._settled), "targets": mean}
+
+
+class Observer:
+    """A process of this module, from outside."""
+
+    def __init__(self, kubeconfig: Path, namespace: str, count: int, *, first: Callable[[], None]) -> None:
+        """Start it, and wait until it watches; ``first`` is called in a thread at the first placement."""
+        self._said: dict[str, threading.Event] = {
+            word: threading.Event() for word in ("watching", "first", "all")
+        }
+        self._first = first
+        self._results: dict[str, Any] = {}
+        argv = [sys.executable, "-m", "tests.bench.plane_observer", str(kubeconfig), namespace, str(count)]
+        self._process = subprocess.Popen(
+            argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not self.said("watching", 30):
+            raise RuntimeError("the observer does not watch")
+
+    def said(self, word: str, timeout: float = 0.0) -> bool:
+        """Tell whether it has said a word, waiting for it if need be."""
+        return self._said[word].wait(timeout)
+
+    def finish(self) -> dict[str, Any]:
+        """End it and return its results."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._reader.join(30)
+        self._process.wait(30)
+        return self._results
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                self._results = json.loads(line)
+                return
+            if line.strip() == "first":
+                self._first()
+            self._said[line.strip()].set()
 
 
 async def _watch(kubeconfig: Path, namespace: str, stopwatch: Stopwatch) -> None:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.bench import plane_meters as meters
 from tests.bench.bare_client import Job
-from tests.bench.plane_http import BINDINGS
+from tests.bench.plane_http import BINDINGS, ROOT
+from tests.bench.plane_observer import Observer
+from tests.bench.scenarios import BARE, LIFTED, OURS
 from tests.controlplane import ControlPlane, Process
 from tests.controlplane.ours import start_scheduler
 
-ROOT = Path(__file__).parents[2]
-BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-scheduler, lifted", "ours"
-SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
 NO_LIMIT = ("--kube-api-qps=10000", "--kube-api-burst=10000")
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/karmada-scheduler"
 WARM_UP = 20
@@ -33,7 +29,7 @@ class Case:
     """What to measure.
 
     Attributes:
-        scheduler: One of SCHEDULERS.
+        scheduler: One of scenarios.SCHEDULERS.
         clusters: How many there are.
         placement: One of scenarios.PLACEMENTS.
         bindings: How many are to be placed.
@@ -91,48 +87,6 @@ class Result:
     peak_mib: float | None = None
     targets: float = 0.0
     late_ms: float | None = None
-
-
-class Observer:
-    """The process of ``plane_observer``, from outside."""
-
-    def __init__(self, kubeconfig: Path, namespace: str, count: int, *, first: Callable[[], None]) -> None:
-        """Start it, and wait until it watches; ``first`` is called in a thread at the first placement."""
-        self._said: dict[str, threading.Event] = {
-            word: threading.Event() for word in ("watching", "first", "all")
-        }
-        self._first = first
-        self._results: dict[str, Any] = {}
-        argv = [sys.executable, "-m", "tests.bench.plane_observer", str(kubeconfig), namespace, str(count)]
-        self._process = subprocess.Popen(
-            argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        if not self.said("watching", 30):
-            raise RuntimeError("the observer does not watch")
-
-    def said(self, word: str, timeout: float = 0.0) -> bool:
-        """Tell whether it has said a word, waiting for it if need be."""
-        return self._said[word].wait(timeout)
-
-    def finish(self) -> dict[str, Any]:
-        """End it and return its results."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._reader.join(30)
-        self._process.wait(30)
-        return self._results
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                self._results = json.loads(line)
-                return
-            if line.strip() == "first":
-                self._first()
-            self._said[line.strip()].set()
 
 
 @dataclass(frozen=True, slots=True)

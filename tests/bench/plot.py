@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from tests.bench.report import BARE, DEFAULT, LIFTED, OURS, Summary, number, summaries
+from tests.bench.report import Summary, number, summaries
+from tests.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 
 COLOURS = {BARE: "#9aa5b1", DEFAULT: "#e8c07d", LIFTED: "#d98a3d", OURS: "#2f6f9f"}
 WIDTH, LABELS, BARS, ROW, HEAD, GAP = 520, 170, 270, 20, 34, 22

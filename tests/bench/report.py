@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 from tests.controlplane.table import table
 
-BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-scheduler, lifted", "ours"
 BEGIN, END = "<!-- throughput: made by tests.bench.report -->", "<!-- end of throughput -->"
 CONTROL_PLANE = ("kube-apiserver", "etcd", "webhook", "aggregated")
 

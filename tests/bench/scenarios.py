@@ -9,6 +9,8 @@ from typing import Any
 from tests.controlplane.api import Object
 from tests.controlplane.simulated import SimulatedMember
 
+BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-scheduler, lifted", "ours"
+SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
 REGIONS = 10
 REPLICAS = 5
 REQUESTS = 20

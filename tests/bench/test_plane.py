@@ -14,7 +14,8 @@ import pytest
 from tests.bench import plane, plane_meters, plot, report, scenarios
 from tests.bench.bare_client import at_a_rate, at_once
 from tests.bench.plane_observer import Stopwatch
-from tests.bench.plane_run import BARE, DEFAULT, LIFTED, OURS, latencies
+from tests.bench.plane_run import latencies
+from tests.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 
 
 def test_a_percentile_is_a_value_that_occurred() -> None:
