@@ -232,6 +232,7 @@ def facts(document: dict[str, Any]) -> str:
     machine, runs = document["machine"], document["runs"]
     loads = [entry["result"]["load"] for entry in runs]
     idle = [entry["result"]["idle_cores"] for entry in runs]
+    late = max((entry["result"]["late_ms"] or 0.0 for entry in runs), default=0.0)
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     rounds = max((entry["round"] for entry in runs), default=0)
     return (
@@ -240,7 +241,8 @@ def facts(document: dict[str, Any]) -> str:
         f"{machine['memory_gib']} GiB, Linux {machine['kernel']}, Python {machine['python']}; {versions}. "
         f"Load average at the start {machine['load_before']:.1f}, before the runs "
         f"{min(loads, default=0):.1f} to {max(loads, default=0):.1f}; the idle control plane used "
-        f"{statistics.median(idle or [0]):.2f} cores (at most {max(idle, default=0):.2f})."
+        f"{statistics.median(idle or [0]):.2f} cores (at most {max(idle, default=0):.2f}); the latest creation of a "
+        f"stream was sent {late:.0f} ms after its time."
     )
 
 
