@@ -67,7 +67,7 @@ class _Login(kopf.ConnectionInfo):
     nothing but its time would be tried again at once, without end.
     """
 
-    tls: ssl.SSLContext
+    tls: ssl.SSLContext = field(compare=False)
     expiration: datetime | None = field(default=None, compare=False)
 
     def as_ssl_context(self) -> ssl.SSLContext:
