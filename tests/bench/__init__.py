@@ -1,1 +1,1 @@
-"""Measurements that no test makes: times depend on the machine. Tests here are of the measuring itself."""
+"""What scheduling costs: throughput on a control plane, and decisions on their own."""
