@@ -7,7 +7,6 @@ are cheap, looking at every cluster is not: 10 µs and 500 at 5,000 clusters.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -18,95 +17,16 @@ from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.go_sort import sort_descending
+from karmada_scheduler.core.order import Order
 from karmada_scheduler.core.webster import Ballot
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.memo import Verdicts
-
-Place = tuple[int, int, int, str]
-"""Where a candidate stands: tier, minus score, minus room, name; no two are the same."""
 
 Merit = tuple[int, int]
 """Tier and score of a cluster: what its place depends on beside its room."""
 
 _SORTED_ANEW: Final = 8
 """One change in so many clusters, and sorting costs less than moving."""
-
-
-def place_of(candidate: Candidate) -> Place:
-    """Return where a candidate stands; the smallest comes first."""
-    cluster, score, tier, available, _ = candidate
-    return tier, -score, -available, cluster.name
-
-
-class Order:
-    """Candidates and their places, both in the order of places."""
-
-    __slots__ = ("candidates", "places")
-
-    def __init__(self, candidates: Iterable[Candidate] = ()) -> None:
-        """Sort candidates."""
-        unordered = list(candidates)
-        places = list(map(place_of, unordered))
-        order = sorted(range(len(places)), key=places.__getitem__)
-        self.candidates = [unordered[index] for index in order]
-        self.places = [places[index] for index in order]
-
-    def copy(self) -> Order:
-        """Return an order that can be changed by itself."""
-        twin = Order()
-        twin.candidates, twin.places = self.candidates.copy(), self.places.copy()
-        return twin
-
-    def by_region(self) -> dict[str, Order]:
-        """Return the order within each region."""
-        orders: dict[str, Order] = {}
-        for candidate, place in zip(self.candidates, self.places, strict=True):
-            region = candidate.cluster.region
-            order = orders.get(region)
-            if order is None:
-                order = orders[region] = Order()
-            order.candidates.append(candidate)
-            order.places.append(place)
-        return orders
-
-    def remove(self, candidate: Candidate) -> None:
-        """Take out a candidate that is in it."""
-        index = bisect_left(self.places, place_of(candidate))
-        del self.places[index], self.candidates[index]
-
-    def insert(self, candidate: Candidate) -> None:
-        """Put in a candidate."""
-        place = place_of(candidate)
-        index = bisect_left(self.places, place)
-        self.places.insert(index, place)
-        self.candidates.insert(index, candidate)
-
-    def move(self, old: Candidate, new: Candidate) -> None:
-        """Put one candidate in the place of another, or where it belongs."""
-        before, after = place_of(old), place_of(new)
-        index = bisect_left(self.places, before)
-        if before != after:
-            del self.places[index], self.candidates[index]
-            index = bisect_left(self.places, after)
-            self.places.insert(index, after)
-            self.candidates.insert(index, new)
-        else:
-            self.candidates[index] = new
-
-    def replace(
-        self, names: AbstractSet[str], new: Iterable[Candidate], by_name: Mapping[str, Candidate]
-    ) -> None:
-        """Take out the candidates of these names and put in new ones, many at once.
-
-        Args:
-            names: Those whose places do not hold any more.
-            new: Candidates of some of these names.
-            by_name: All candidates as they are then.
-        """
-        self.places = [place for place in self.places if place[3] not in names]
-        self.places += map(place_of, new)
-        self.places.sort()
-        self.candidates = [by_name[place[3]] for place in self.places]
 
 
 class Ranked(tuple[Candidate, ...]):  # noqa: SLOT001 (it remembers what it came from)
@@ -304,7 +224,7 @@ class Ranking:
             own: Those of them that are candidates, as they are for the binding in question.
         """
         away = [candidate for name in names if (candidate := self.by_name.get(name)) is not None]
-        order = _changed(self.order, away, own)
+        order = self.order.with_moved(away, own)
         return Ranked.from_source(order.candidates, Source(self, self.version, away, own))
 
 
@@ -338,7 +258,7 @@ class Source:
         for region in touched - {""}:
             away = [candidate for candidate in self.away if candidate.cluster.region == region]
             own = [candidate for candidate in self.own if candidate.cluster.region == region]
-            changed = _changed(orders.get(region, Order()), away, own)
+            changed = orders.get(region, Order()).with_moved(away, own)
             members.pop(region, None)
             if changed.candidates:
                 members[region] = changed.candidates
@@ -374,12 +294,3 @@ class _Followed:
 
     def caught_up(self, verdicts: Verdicts) -> None:
         self._verdicts, self._version = verdicts, verdicts.version
-
-
-def _changed(order: Order, away: Iterable[Candidate], own: Iterable[Candidate]) -> Order:
-    changed = order.copy()
-    for candidate in away:
-        changed.remove(candidate)
-    for candidate in own:
-        changed.insert(candidate)
-    return changed
