@@ -194,6 +194,32 @@ def cells(row: Row) -> tuple[object, ...]:
     )
 
 
+def markdown(rows: Sequence[Row]) -> str:
+    """Return tables for a page: a line per scenario, a column per size."""
+    sizes = sorted({row.clusters for row in rows})
+    lines = []
+    for models in (False, True):
+        some = {(row.scenario, row.clusters): row for row in rows if row.models is models}
+        if not some:
+            continue
+        title = "with resource models" if models else "placement, bindings, fleet"
+        lines += [f"| {title} | " + " | ".join(f"{size:,} clusters" for size in sizes) + " |"]
+        lines += ["|---|" + "---|" * len(sizes)]
+        for scenario in dict.fromkeys(label for label, _ in some):
+            found = [some.get((scenario, size)) for size in sizes]
+            texts = [
+                "" if row is None else f"{row.go_cpu_ms:.1f} → {row.ours_cpu_ms:.2f}: {_factor(row.ratio)}"
+                for row in found
+            ]
+            lines.append(f"| {scenario} | " + " | ".join(texts) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _factor(ratio: float) -> str:
+    return f"1/{1 / ratio:.1f}" if 1 / ratio < 9.95 else f"**1/{1 / ratio:.0f}**"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make bench-decisions", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000, 5000], help="clusters")
@@ -203,7 +229,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-models", action="store_true", help="only fleets without resource models")
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose name contains this")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="print what --json wrote, as Markdown")
     options = parser.parse_args(arguments)
+    if options.page:
+        print(markdown([Row(**row) for row in json.loads(options.page.read_text())["rows"]]))
+        return 0
     rows: list[Row] = []
 
     about = {

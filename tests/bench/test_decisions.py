@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench.cores import Batch, Bill, Go, Ours
-from tests.bench.decisions import MIXED, Row, Scenario, scenarios
+from tests.bench.decisions import MIXED, Row, Scenario, markdown, scenarios
 from tests.bench.worlds import PLACEMENTS, SHAPES, Bindings, Fleet
 from tests.oracle import program
 
@@ -87,6 +87,18 @@ def test_every_placement_is_measured_still_and_moving_new_and_scaled_and_for_the
         assert f"{placement}, {bindings}, {fleet}" in labels
     assert Scenario(MIXED).label in labels
     assert "by region, new, first ever" in labels
+
+
+def test_a_page_has_a_line_per_scenario_and_a_column_per_size() -> None:
+    rows = [
+        Row.of(size, False, name, [(bill(2.0, []), bill(0.1, []))]) for size in (10, 2000) for name in "xy"
+    ]
+    assert markdown(rows).splitlines() == [
+        "| placement, bindings, fleet | 10 clusters | 2,000 clusters |",
+        "|---|---|---|",
+        "| x | 2000.0 → 100.00: **1/20** | 2000.0 → 100.00: **1/20** |",
+        "| y | 2000.0 → 100.00: **1/20** | 2000.0 → 100.00: **1/20** |",
+    ]
 
 
 @pytest.fixture
