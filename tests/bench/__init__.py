@@ -1,0 +1,1 @@
+"""Benchmarks; never run in CI, which checks the counts behind them instead."""
