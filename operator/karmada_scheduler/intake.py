@@ -7,7 +7,8 @@ standbys too, so that a new leader starts with warm caches and a filled queue.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -105,20 +106,22 @@ class Intake:
         else:
             self._put(kind, manifest)
 
-    def listed(self, kind: str, manifests: Sequence[Manifest], resource_version: str) -> int:
-        """Take in a complete list of one kind; return how many objects the watch had missed or kept.
+    def listing(self, kind: str) -> Listing:
+        """Begin to take in a complete list of one kind, page by page."""
+        return Listing(
+            partial(self._kinds[kind].key_of, kind),
+            partial(self._put_missed, kind),
+            partial(self._remove_all_but, kind),
+        )
 
-        Objects that are in the cache and not in the list, and not newer than the list, are gone.
-        """
-        entry = self._kinds[kind]
-        repairs = 0
-        keys = []
-        for manifest in manifests:
-            keys.append(entry.key_of(kind, manifest))
-            if self._put(kind, manifest):
-                self._metrics.repaired.labels(kind, "missed").inc()
-                repairs += 1
-        version = int(resource_version)
+    def _put_missed(self, kind: str, manifest: Manifest) -> bool:
+        if not self._put(kind, manifest):
+            return False
+        self._metrics.repaired.labels(kind, "missed").inc()
+        return True
+
+    def _remove_all_but(self, kind: str, keys: Container[object], version: int) -> int:
+        entry, removed = self._kinds[kind], 0
         for key in entry.store.missing_from(keys, version):
             if key_kind(key) != kind:
                 continue
@@ -126,9 +129,9 @@ class Intake:
             if change is not None:
                 self._forget(key)
                 self._metrics.repaired.labels(kind, "gone").inc()
-                repairs += 1
+                removed += 1
                 entry.on_change(change)
-        return repairs
+        return removed
 
     def _cached(self, kind: str) -> int:
         store = self._kinds[kind].store
@@ -136,6 +139,9 @@ class Intake:
 
     def _put(self, kind: str, manifest: Manifest) -> bool:
         entry = self._kinds[kind]
+        key = entry.key_of(kind, manifest)
+        if self._keep is None and entry.store.knows(key, _version(manifest)):
+            return False
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}
         try:
@@ -145,7 +151,7 @@ class Intake:
             self._refused(kind, manifest, problem)
             return False
         if self._malformed:
-            self._malformed.pop((kind, entry.key_of(kind, manifest)), None)
+            self._malformed.pop((kind, key), None)
         if self._keep is not None and entry.store.is_newest(parsed):
             # Also what is no change: the answer to a write of ours is in the cache before its event comes.
             self._keep.stored(parsed, manifest)
@@ -257,6 +263,39 @@ class Intake:
         self._queue.add(binding.key, binding.spec.priority)
 
 
+class Listing:
+    """A complete list of one kind on its way into the cache, page by page.
+
+    Events may come in between two pages, of objects on any of them: versions decide.
+    """
+
+    def __init__(
+        self,
+        key_of: Callable[[Manifest], object],
+        put: Callable[[Manifest], bool],
+        remove_all_but: Callable[[Container[object], int], int],
+    ) -> None:
+        """Begin with no page; made by ``Intake.listing``."""
+        self._key_of = key_of
+        self._put = put
+        self._remove_all_but = remove_all_but
+        self._keys: set[object] = set()
+        self._missed = 0
+
+    def take(self, manifests: Iterable[Manifest]) -> None:
+        """Take in a page."""
+        for manifest in manifests:
+            self._keys.add(self._key_of(manifest))
+            self._missed += self._put(manifest)
+
+    def end(self, resource_version: str) -> int:
+        """Take the list for complete; return how many objects the watch had missed or kept.
+
+        Objects that are in the cache and not in the list, and not newer than the list, are gone.
+        """
+        return self._missed + self._remove_all_but(self._keys, int(resource_version))
+
+
 class _Kind(Generic[Key, Object]):
     """How one kind is parsed, named and kept, and who is told of a change."""
 
@@ -276,6 +315,12 @@ class _Kind(Generic[Key, Object]):
 def key_kind(key: str | BindingKey | PolicyKey) -> str:
     """Return the kind of what a key names."""
     return CLUSTER if isinstance(key, str) else key.kind
+
+
+def _version(manifest: Manifest) -> int:
+    """Return the version of an object, one that is news to everybody if it has none."""
+    text = (manifest.get("metadata") or {}).get("resourceVersion")
+    return int(text) if isinstance(text, str) and text.isdecimal() else sys.maxsize
 
 
 def _names(manifest: Manifest) -> tuple[str, str]:

@@ -104,10 +104,10 @@ class Resync:
                 log.warning("Cannot compare the cache with a list", extra={"kind": kind, "error": error})
 
     async def _compare(self, resource: Resource) -> None:
-        items: list[dict[str, Any]] = []
+        listing = self._intake.listing(resource.kind)
         version = "0"
         async for page, page_version in self._client.list(resource):
-            items.extend(page)
+            listing.take(page)
             version = page_version
-        repaired = self._intake.listed(resource.kind, items, version)
+        repaired = listing.end(version)
         log.debug("Compared the cache with a list", extra={"kind": resource.kind, "count": repaired})

@@ -32,6 +32,8 @@ Sink = Callable[[str, str | None, Mapping[str, Any]], None]
 
 _BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_LIST_PAGE: Final = 500
+_IDLE_SECONDS: Final = 0.5
 _TOKEN_LIFE: Final = timedelta(minutes=5)
 
 
@@ -158,5 +160,9 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = _NoDiff()
     settings.networking.error_backoffs = _Endless()
+    # By default kopf holds all objects of a kind at once, and for 5 seconds after each event a queue, two tasks
+    # and the object: with 100,000 bindings a gigabyte.
+    settings.watching.chunk_size = _LIST_PAGE
+    settings.queueing.idle_timeout = _IDLE_SECONDS
     settings.process.ultimate_exiting_timeout = None
     return settings

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ CLUSTER_SCOPED_EVERY: Final = 50
 
 _POLICIES: Final = 200
 _REGIONS: Final = 20
+_BEGAN: Final = datetime(2026, 10, 1, tzinfo=UTC)
 _ALIKE: Final = 8
 """Every eighth Cluster has the same room; among equals the order of names decides, so settled bindings stay so."""
 _APPLIED: Final = "policy.karmada.io/applied-placement"
@@ -247,8 +249,18 @@ def _binding(kind: str, number: int, sizes: Sizes) -> Object:
             for target in targets
         ],
         "schedulerObservedGeneration": generation,
+        "lastScheduledTime": _moment(number),
+        "conditions": [
+            {**condition, "lastTransitionTime": _moment(number + each)}
+            for each, condition in enumerate(base["status"]["conditions"])
+        ],
     }
     return found
+
+
+def _moment(number: int) -> str:
+    """Return a time that hardly any other binding has."""
+    return (_BEGAN + timedelta(seconds=number * 37 % 2_500_000)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _COUNTS: Final = ("availableReplicas", "readyReplicas", "replicas", "updatedReplicas")

@@ -34,6 +34,12 @@ class World:
             clock=lambda: 0.0,
         )
 
+    def listed(self, kind: str, found: list[dict[str, Any]], version: str) -> int:
+        """Take in a list of one page."""
+        listing = self.intake.listing(kind)
+        listing.take(found)
+        return listing.end(version)
+
     def woken(self) -> list[str]:
         """Empty the queue and return the names of the bindings that were in it."""
         names = []
@@ -173,34 +179,34 @@ def test_a_list_removes_what_the_watch_did_not_report_as_deleted(world: World) -
     world.intake.saw("Cluster", None, manifests.cluster("m1"))
     world.intake.saw("Cluster", None, manifests.cluster("ghost", version=2))
     world.intake.saw(RB, None, manifests.binding("gone", version=3))
-    assert world.intake.listed("Cluster", [manifests.cluster("m1")], "9") == 1
+    assert world.listed("Cluster", [manifests.cluster("m1")], "9") == 1
     assert [cluster.name for cluster in world.clusters.snapshot()] == ["m1"]
-    assert world.intake.listed(RB, [], "9") == 1
+    assert world.listed(RB, [], "9") == 1
     assert len(world.bindings) == 0
     assert world.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
 
 
 def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(world: World) -> None:
     world.intake.saw(RB, None, manifests.binding())
-    world.intake.listed("ClusterResourceBinding", [], "9")
+    world.listed("ClusterResourceBinding", [], "9")
     assert len(world.bindings) == 1
 
 
 def test_a_list_keeps_what_was_created_after_it_was_made(world: World) -> None:
     world.intake.saw("Cluster", "ADDED", manifests.cluster("new", version=12))
-    assert world.intake.listed("Cluster", [], "9") == 0
+    assert world.listed("Cluster", [], "9") == 0
     assert len(world.clusters) == 1
 
 
 def test_a_list_brings_what_the_watch_missed_and_wakes_it(world: World) -> None:
-    assert world.intake.listed(RB, [manifests.binding()], "9") == 1
+    assert world.listed(RB, [manifests.binding()], "9") == 1
     assert world.woken() == ["web-deployment"]
 
 
 def test_items_of_a_list_need_not_say_their_kind(world: World) -> None:
     manifest = manifests.binding()
     del manifest["kind"]
-    world.intake.listed(RB, [manifest], "9")
+    world.listed(RB, [manifest], "9")
     assert world.woken() == ["web-deployment"]
 
 

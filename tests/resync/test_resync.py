@@ -39,8 +39,21 @@ class Intake:
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[Any], str]] = []
 
-    def listed(self, kind: str, manifests: list[Any], resource_version: str) -> int:
-        self.taken.append((kind, manifests, resource_version))
+    def listing(self, kind: str) -> "Listing":
+        return Listing(self, kind)
+
+
+class Listing:
+    def __init__(self, intake: Intake, kind: str) -> None:
+        self.intake = intake
+        self.kind = kind
+        self.manifests: list[Any] = []
+
+    def take(self, manifests: list[Any]) -> None:
+        self.manifests += manifests
+
+    def end(self, resource_version: str) -> int:
+        self.intake.taken.append((self.kind, self.manifests, resource_version))
         return 0
 
 
