@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -91,6 +92,24 @@ class Intake:
         for kind in self._kinds:
             metrics.watch_cache(kind, partial(self._cached, kind))
         self._malformed: dict[tuple[str, object], str] = {}
+        self._placed_later: list[BindingKey] | None = None
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Take in what is there at the start; bindings that have no place yet are woken before those that have.
+
+        A scheduler that starts looks at every binding again. Most need nothing, and those that wait for their
+        first place need not wait for these.
+        """
+        later = self._placed_later = []
+        try:
+            yield
+        finally:
+            self._placed_later = None
+            for key in later:
+                binding = self._bindings.get(key)
+                if binding is not None:
+                    self._queue.add(key, binding.spec.priority)
 
     def saw(self, kind: str, event: str | None, manifest: Manifest) -> None:
         """Take in one event of a watch.
@@ -110,15 +129,10 @@ class Intake:
         """Begin to take in a complete list of one kind, page by page."""
         return Listing(
             partial(self._kinds[kind].key_of, kind),
-            partial(self._put_missed, kind),
+            partial(self._put, kind),
+            self._metrics.repaired.labels(kind, "missed").inc,
             partial(self._remove_all_but, kind),
         )
-
-    def _put_missed(self, kind: str, manifest: Manifest) -> bool:
-        if not self._put(kind, manifest):
-            return False
-        self._metrics.repaired.labels(kind, "missed").inc()
-        return True
 
     def _remove_all_but(self, kind: str, keys: Container[object], version: int) -> int:
         entry, removed = self._kinds[kind], 0
@@ -260,7 +274,10 @@ class Intake:
 
     def _wake(self, binding: Binding, event: str) -> None:
         self._metrics.queue_incoming.labels(event).inc()
-        self._queue.add(binding.key, binding.spec.priority)
+        if self._placed_later is not None and binding.spec.clusters:
+            self._placed_later.append(binding.key)
+        else:
+            self._queue.add(binding.key, binding.spec.priority)
 
 
 class Listing:
@@ -273,20 +290,24 @@ class Listing:
         self,
         key_of: Callable[[Manifest], object],
         put: Callable[[Manifest], bool],
+        count_missed: Callable[[int], None],
         remove_all_but: Callable[[Container[object], int], int],
     ) -> None:
         """Begin with no page; made by ``Intake.listing``."""
         self._key_of = key_of
         self._put = put
+        self._count_missed = count_missed
         self._remove_all_but = remove_all_but
         self._keys: set[object] = set()
         self._missed = 0
 
     def take(self, manifests: Iterable[Manifest]) -> None:
         """Take in a page."""
+        before = self._missed
         for manifest in manifests:
             self._keys.add(self._key_of(manifest))
             self._missed += self._put(manifest)
+        self._count_missed(self._missed - before)
 
     def end(self, resource_version: str) -> int:
         """Take the list for complete; return how many objects the watch had missed or kept.

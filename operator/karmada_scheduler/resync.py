@@ -55,8 +55,9 @@ class Resync:
 
     async def fill(self) -> None:
         """List every kind until each has worked once; afterwards the caches are complete."""
-        for resource in self._resources.values():
-            await self._until_it_works(f"Listing {resource.plural}", partial(self._compare, resource))
+        with self._intake.filling():
+            for resource in self._resources.values():
+                await self._until_it_works(f"Listing {resource.plural}", partial(self._compare, resource))
 
     async def _until_it_works(self, what: str, attempt: Callable[[], Any]) -> None:
         told = ""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -38,6 +39,9 @@ class Intake:
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[Any], str]] = []
+
+    def filling(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def listing(self, kind: str) -> "Listing":
         return Listing(self, kind)
