@@ -80,25 +80,27 @@ class Resync:
                 raise ApiError(f"{resource.plural}.{resource.group}/{resource.version} is not served")
 
     def request(self, kind: str) -> None:
-        """Ask for a comparison of one kind soon; several requests within a moment are one."""
+        """Ask for a comparison of one kind a moment after the last of such requests.
+
+        kopf's list of many objects takes its time, and one comparison after it is enough.
+        """
         self._requested[kind] = self._clock() + _SETTLE_SECONDS
         self._wake.set()
 
     async def run(self) -> None:
         """Compare when asked and every period, until cancelled."""
-        due = {kind: self._clock() + self._period for kind in self._resources}
+        periodic = {kind: self._clock() + self._period for kind in self._resources}
         while True:
-            for kind, when in self._requested.items():
-                due[kind] = min(due[kind], when)
-            self._requested.clear()
             self._wake.clear()
+            due = {kind: min(when, self._requested.get(kind, when)) for kind, when in periodic.items()}
             kind = min(due, key=lambda kind: due[kind])
             try:
                 async with asyncio.timeout(max(0.0, due[kind] - self._clock())):
                     await self._wake.wait()
                 continue
             except TimeoutError:
-                due[kind] = self._clock() + self._period
+                self._requested.pop(kind, None)
+                periodic[kind] = self._clock() + self._period
             try:
                 await self._compare(self._resources[kind])
             except ApiError as error:

@@ -33,7 +33,7 @@ Sink = Callable[[str, str | None, Mapping[str, Any]], None]
 _BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _LIST_PAGE: Final = 500
-_IDLE_SECONDS: Final = 0.5
+_IDLE_SECONDS: Final = 0.1
 _TOKEN_LIFE: Final = timedelta(minutes=5)
 
 

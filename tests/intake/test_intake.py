@@ -203,6 +203,41 @@ def test_a_list_brings_what_the_watch_missed_and_wakes_it(world: World) -> None:
     assert world.woken() == ["web-deployment"]
 
 
+def test_what_is_listed_again_is_not_even_parsed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [manifests.binding(f"b{number}", version=number + 1) for number in range(20)]
+    assert world.listed(RB, found, "30") == 20
+    parsed: list[object] = []
+    monkeypatch.setattr(world.intake._kinds[RB], "parse", parsed.append)
+    assert world.listed(RB, found, "30") == 0
+    for manifest in found:
+        world.intake.saw(RB, None, manifest)
+    assert parsed == []
+    assert len(world.bindings) == 20
+
+
+def test_a_list_may_come_in_pages_with_events_in_between(world: World) -> None:
+    listing = world.intake.listing(RB)
+    listing.take([manifests.binding("a"), manifests.binding("b", version=2)])
+    world.intake.saw(RB, "DELETED", manifests.binding("c", version=12))
+    world.intake.saw(RB, "MODIFIED", manifests.binding("b", version=11, generation=2))
+    world.intake.saw(RB, "ADDED", manifests.binding("new", version=13))
+    listing.take([manifests.binding("c", version=3)])
+    assert listing.end("10") == 2
+    assert {binding.key.name: binding.resource_version for binding in world.bindings} == {
+        "a": "1", "b": "11", "new": "13",
+    }  # fmt: skip
+
+
+def test_at_the_start_bindings_without_a_place_come_before_those_that_have_one(world: World) -> None:
+    placed = [manifests.binding(f"placed{number}", version=number + 1) for number in range(3)]
+    for manifest in placed:
+        manifest["spec"]["clusters"] = [{"name": "m1", "replicas": 1}]
+    with world.intake.filling():
+        world.listed(RB, [*placed, manifests.binding("new", version=9)], "10")
+    assert world.woken() == ["new", "placed0", "placed1", "placed2"]
+    assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
+
+
 def test_items_of_a_list_need_not_say_their_kind(world: World) -> None:
     manifest = manifests.binding()
     del manifest["kind"]

@@ -128,6 +128,27 @@ async def test_a_comparison_that_is_asked_for_is_made_soon_and_only_of_that_kind
     running.cancel()
 
 
+async def test_a_long_list_of_kopf_is_followed_by_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTLE_SECONDS", 2.0)
+    now = 0.0
+    world = World()
+    world.resync._clock = lambda: now
+    running = asyncio.create_task(world.resync.run())
+    for _ in range(100):
+        world.resync.request("ResourceBinding")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        now += 1.0
+    assert world.client.lists == []
+    now += 1.0
+    world.resync._wake.set()  # as any other request would
+    async with asyncio.timeout(5):
+        while not world.intake.taken:
+            await asyncio.sleep(0)
+    assert world.client.lists == ["ResourceBinding"]
+    running.cancel()
+
+
 async def test_a_comparison_that_fails_is_logged_and_the_next_one_is_made(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
