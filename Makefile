@@ -115,6 +115,10 @@ bench-page: install ## put docs/benchmark/throughput.json into docs/benchmark.md
 bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, beside karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tests.estimators.bench $(ARGS)
 
+.PHONY: bench-start
+bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
+	@exec $(BIN)/python -m tests.bench.start $(ARGS)
+
 .PHONY: test
 test: binaries ## every test, those on the real control plane included
 	@$(BIN)/python -m tests.deploy programs --all
