@@ -119,6 +119,10 @@ bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them 
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tests.bench.decisions $(ARGS)
 
+.PHONY: bench-start
+bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
+	@exec $(BIN)/python -m tests.bench.start $(ARGS)
+
 .PHONY: test
 test: binaries ## every test, those on the real control plane included
 	@$(BIN)/python -m tests.deploy programs --all

@@ -7,7 +7,9 @@ standbys too, so that a new leader starts with warm caches and a filled queue.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -90,6 +92,24 @@ class Intake:
         for kind in self._kinds:
             metrics.watch_cache(kind, partial(self._cached, kind))
         self._malformed: dict[tuple[str, object], str] = {}
+        self._placed_later: list[BindingKey] | None = None
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Take in what is there at the start; bindings that have no place yet are woken before those that have.
+
+        A scheduler that starts looks at every binding again. Most need nothing, and those that wait for their
+        first place need not wait for these.
+        """
+        later = self._placed_later = []
+        try:
+            yield
+        finally:
+            self._placed_later = None
+            for key in later:
+                binding = self._bindings.get(key)
+                if binding is not None:
+                    self._queue.add(key, binding.spec.priority)
 
     def saw(self, kind: str, event: str | None, manifest: Manifest) -> None:
         """Take in one event of a watch.
@@ -105,20 +125,22 @@ class Intake:
         else:
             self._put(kind, manifest)
 
-    def listed(self, kind: str, manifests: Sequence[Manifest], resource_version: str) -> int:
-        """Take in a complete list of one kind; return how many objects the watch had missed or kept.
-
-        Objects that are in the cache and not in the list, and not newer than the list, are gone.
-        """
+    def knows(self, kind: str, manifest: Manifest) -> bool:
+        """Tell whether an object, as it is here, has been taken in already, or is outdated."""
         entry = self._kinds[kind]
-        repairs = 0
-        keys = []
-        for manifest in manifests:
-            keys.append(entry.key_of(kind, manifest))
-            if self._put(kind, manifest):
-                self._metrics.repaired.labels(kind, "missed").inc()
-                repairs += 1
-        version = int(resource_version)
+        return self._keep is None and entry.store.knows(entry.key_of(kind, manifest), _version(manifest))
+
+    def listing(self, kind: str) -> Listing:
+        """Begin to take in a complete list of one kind, page by page."""
+        return Listing(
+            partial(self._kinds[kind].key_of, kind),
+            partial(self._put, kind),
+            self._metrics.repaired.labels(kind, "missed").inc,
+            partial(self._remove_all_but, kind),
+        )
+
+    def _remove_all_but(self, kind: str, keys: Container[object], version: int) -> int:
+        entry, removed = self._kinds[kind], 0
         for key in entry.store.missing_from(keys, version):
             if key_kind(key) != kind:
                 continue
@@ -126,9 +148,9 @@ class Intake:
             if change is not None:
                 self._forget(key)
                 self._metrics.repaired.labels(kind, "gone").inc()
-                repairs += 1
+                removed += 1
                 entry.on_change(change)
-        return repairs
+        return removed
 
     def _cached(self, kind: str) -> int:
         store = self._kinds[kind].store
@@ -136,6 +158,9 @@ class Intake:
 
     def _put(self, kind: str, manifest: Manifest) -> bool:
         entry = self._kinds[kind]
+        key = entry.key_of(kind, manifest)
+        if self.knows(kind, manifest):
+            return False
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}
         try:
@@ -145,7 +170,7 @@ class Intake:
             self._refused(kind, manifest, problem)
             return False
         if self._malformed:
-            self._malformed.pop((kind, entry.key_of(kind, manifest)), None)
+            self._malformed.pop((kind, key), None)
         if self._keep is not None and entry.store.is_newest(parsed):
             # Also what is no change: the answer to a write of ours is in the cache before its event comes.
             self._keep.stored(parsed, manifest)
@@ -254,7 +279,47 @@ class Intake:
 
     def _wake(self, binding: Binding, event: str) -> None:
         self._metrics.queue_incoming.labels(event).inc()
-        self._queue.add(binding.key, binding.spec.priority)
+        if self._placed_later is not None and binding.spec.clusters:
+            self._placed_later.append(binding.key)
+        else:
+            self._queue.add(binding.key, binding.spec.priority)
+
+
+class Listing:
+    """A complete list of one kind on its way into the cache, page by page.
+
+    Events may come in between two pages, of objects on any of them: versions decide.
+    """
+
+    def __init__(
+        self,
+        key_of: Callable[[Manifest], object],
+        put: Callable[[Manifest], bool],
+        count_missed: Callable[[int], None],
+        remove_all_but: Callable[[Container[object], int], int],
+    ) -> None:
+        """Begin with no page; made by ``Intake.listing``."""
+        self._key_of = key_of
+        self._put = put
+        self._count_missed = count_missed
+        self._remove_all_but = remove_all_but
+        self._keys: set[object] = set()
+        self._missed = 0
+
+    def take(self, manifests: Iterable[Manifest]) -> None:
+        """Take in a page."""
+        before = self._missed
+        for manifest in manifests:
+            self._keys.add(self._key_of(manifest))
+            self._missed += self._put(manifest)
+        self._count_missed(self._missed - before)
+
+    def end(self, resource_version: str) -> int:
+        """Take the list for complete; return how many objects the watch had missed or kept.
+
+        Objects that are in the cache and not in the list, and not newer than the list, are gone.
+        """
+        return self._missed + self._remove_all_but(self._keys, int(resource_version))
 
 
 class _Kind(Generic[Key, Object]):
@@ -276,6 +341,12 @@ class _Kind(Generic[Key, Object]):
 def key_kind(key: str | BindingKey | PolicyKey) -> str:
     """Return the kind of what a key names."""
     return CLUSTER if isinstance(key, str) else key.kind
+
+
+def _version(manifest: Manifest) -> int:
+    """Return the version of an object, one that is news to everybody if it has none."""
+    text = (manifest.get("metadata") or {}).get("resourceVersion")
+    return int(text) if isinstance(text, str) and text.isdecimal() else sys.maxsize
 
 
 def _names(manifest: Manifest) -> tuple[str, str]:

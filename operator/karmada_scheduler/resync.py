@@ -55,8 +55,9 @@ class Resync:
 
     async def fill(self) -> None:
         """List every kind until each has worked once; afterwards the caches are complete."""
-        for resource in self._resources.values():
-            await self._until_it_works(f"Listing {resource.plural}", partial(self._compare, resource))
+        with self._intake.filling():
+            for resource in self._resources.values():
+                await self._until_it_works(f"Listing {resource.plural}", partial(self._compare, resource))
 
     async def _until_it_works(self, what: str, attempt: Callable[[], Any]) -> None:
         told = ""
@@ -79,35 +80,37 @@ class Resync:
                 raise ApiError(f"{resource.plural}.{resource.group}/{resource.version} is not served")
 
     def request(self, kind: str) -> None:
-        """Ask for a comparison of one kind soon; several requests within a moment are one."""
+        """Ask for a comparison of one kind a moment after the last of such requests.
+
+        kopf's list of many objects takes its time, and one comparison after it is enough.
+        """
         self._requested[kind] = self._clock() + _SETTLE_SECONDS
         self._wake.set()
 
     async def run(self) -> None:
         """Compare when asked and every period, until cancelled."""
-        due = {kind: self._clock() + self._period for kind in self._resources}
+        periodic = {kind: self._clock() + self._period for kind in self._resources}
         while True:
-            for kind, when in self._requested.items():
-                due[kind] = min(due[kind], when)
-            self._requested.clear()
             self._wake.clear()
+            due = {kind: min(when, self._requested.get(kind, when)) for kind, when in periodic.items()}
             kind = min(due, key=lambda kind: due[kind])
             try:
                 async with asyncio.timeout(max(0.0, due[kind] - self._clock())):
                     await self._wake.wait()
                 continue
             except TimeoutError:
-                due[kind] = self._clock() + self._period
+                self._requested.pop(kind, None)
+                periodic[kind] = self._clock() + self._period
             try:
                 await self._compare(self._resources[kind])
             except ApiError as error:
                 log.warning("Cannot compare the cache with a list", extra={"kind": kind, "error": error})
 
     async def _compare(self, resource: Resource) -> None:
-        items: list[dict[str, Any]] = []
+        listing = self._intake.listing(resource.kind)
         version = "0"
         async for page, page_version in self._client.list(resource):
-            items.extend(page)
+            listing.take(page)
             version = page_version
-        repaired = self._intake.listed(resource.kind, items, version)
+        repaired = listing.end(version)
         log.debug("Compared the cache with a list", extra={"kind": resource.kind, "count": repaired})

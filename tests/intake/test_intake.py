@@ -34,6 +34,12 @@ class World:
             clock=lambda: 0.0,
         )
 
+    def listed(self, kind: str, found: list[dict[str, Any]], version: str) -> int:
+        """Take in a list of one page."""
+        listing = self.intake.listing(kind)
+        listing.take(found)
+        return listing.end(version)
+
     def woken(self) -> list[str]:
         """Empty the queue and return the names of the bindings that were in it."""
         names = []
@@ -173,34 +179,69 @@ def test_a_list_removes_what_the_watch_did_not_report_as_deleted(world: World) -
     world.intake.saw("Cluster", None, manifests.cluster("m1"))
     world.intake.saw("Cluster", None, manifests.cluster("ghost", version=2))
     world.intake.saw(RB, None, manifests.binding("gone", version=3))
-    assert world.intake.listed("Cluster", [manifests.cluster("m1")], "9") == 1
+    assert world.listed("Cluster", [manifests.cluster("m1")], "9") == 1
     assert [cluster.name for cluster in world.clusters.snapshot()] == ["m1"]
-    assert world.intake.listed(RB, [], "9") == 1
+    assert world.listed(RB, [], "9") == 1
     assert len(world.bindings) == 0
     assert world.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
 
 
 def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(world: World) -> None:
     world.intake.saw(RB, None, manifests.binding())
-    world.intake.listed("ClusterResourceBinding", [], "9")
+    world.listed("ClusterResourceBinding", [], "9")
     assert len(world.bindings) == 1
 
 
 def test_a_list_keeps_what_was_created_after_it_was_made(world: World) -> None:
     world.intake.saw("Cluster", "ADDED", manifests.cluster("new", version=12))
-    assert world.intake.listed("Cluster", [], "9") == 0
+    assert world.listed("Cluster", [], "9") == 0
     assert len(world.clusters) == 1
 
 
 def test_a_list_brings_what_the_watch_missed_and_wakes_it(world: World) -> None:
-    assert world.intake.listed(RB, [manifests.binding()], "9") == 1
+    assert world.listed(RB, [manifests.binding()], "9") == 1
     assert world.woken() == ["web-deployment"]
+
+
+def test_what_is_listed_again_is_not_even_parsed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [manifests.binding(f"b{number}", version=number + 1) for number in range(20)]
+    assert world.listed(RB, found, "30") == 20
+    parsed: list[object] = []
+    monkeypatch.setattr(world.intake._kinds[RB], "parse", parsed.append)
+    assert world.listed(RB, found, "30") == 0
+    for manifest in found:
+        world.intake.saw(RB, None, manifest)
+    assert parsed == []
+    assert len(world.bindings) == 20
+
+
+def test_a_list_may_come_in_pages_with_events_in_between(world: World) -> None:
+    listing = world.intake.listing(RB)
+    listing.take([manifests.binding("a"), manifests.binding("b", version=2)])
+    world.intake.saw(RB, "DELETED", manifests.binding("c", version=12))
+    world.intake.saw(RB, "MODIFIED", manifests.binding("b", version=11, generation=2))
+    world.intake.saw(RB, "ADDED", manifests.binding("new", version=13))
+    listing.take([manifests.binding("c", version=3)])
+    assert listing.end("10") == 2
+    assert {binding.key.name: binding.resource_version for binding in world.bindings} == {
+        "a": "1", "b": "11", "new": "13",
+    }  # fmt: skip
+
+
+def test_at_the_start_bindings_without_a_place_come_before_those_that_have_one(world: World) -> None:
+    placed = [manifests.binding(f"placed{number}", version=number + 1) for number in range(3)]
+    for manifest in placed:
+        manifest["spec"]["clusters"] = [{"name": "m1", "replicas": 1}]
+    with world.intake.filling():
+        world.listed(RB, [*placed, manifests.binding("new", version=9)], "10")
+    assert world.woken() == ["new", "placed0", "placed1", "placed2"]
+    assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
 
 
 def test_items_of_a_list_need_not_say_their_kind(world: World) -> None:
     manifest = manifests.binding()
     del manifest["kind"]
-    world.intake.listed(RB, [manifest], "9")
+    world.listed(RB, [manifest], "9")
     assert world.woken() == ["web-deployment"]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -39,8 +40,24 @@ class Intake:
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[Any], str]] = []
 
-    def listed(self, kind: str, manifests: list[Any], resource_version: str) -> int:
-        self.taken.append((kind, manifests, resource_version))
+    def filling(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def listing(self, kind: str) -> "Listing":
+        return Listing(self, kind)
+
+
+class Listing:
+    def __init__(self, intake: Intake, kind: str) -> None:
+        self.intake = intake
+        self.kind = kind
+        self.manifests: list[Any] = []
+
+    def take(self, manifests: list[Any]) -> None:
+        self.manifests += manifests
+
+    def end(self, resource_version: str) -> int:
+        self.intake.taken.append((self.kind, self.manifests, resource_version))
         return 0
 
 
@@ -107,6 +124,27 @@ async def test_a_comparison_that_is_asked_for_is_made_soon_and_only_of_that_kind
             await asyncio.sleep(0)
     for _ in range(10):
         await asyncio.sleep(0)
+    assert world.client.lists == ["ResourceBinding"]
+    running.cancel()
+
+
+async def test_a_long_list_of_kopf_is_followed_by_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTLE_SECONDS", 2.0)
+    now = 0.0
+    world = World()
+    world.resync._clock = lambda: now
+    running = asyncio.create_task(world.resync.run())
+    for _ in range(100):
+        world.resync.request("ResourceBinding")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        now += 1.0
+    assert world.client.lists == []
+    now += 1.0
+    world.resync._wake.set()  # as any other request would
+    async with asyncio.timeout(5):
+        while not world.intake.taken:
+            await asyncio.sleep(0)
     assert world.client.lists == ["ResourceBinding"]
     running.cancel()
 

@@ -29,7 +29,11 @@ KINDS: Final = frozenset({RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING})
 
 HEALTHY: Final = "Healthy"
 
+_OWN_LABELS: Final = frozenset(f"{kind.lower()}.karmada.io/permanent-id" for kind in KINDS)
+"""Labels whose value no other binding has."""
+
 _REMEMBERED: Final = 8192
+_SHARED: Final = 1 << 15
 
 
 class BindingKey(NamedTuple):
@@ -245,15 +249,15 @@ class Binding:
             raise ManifestError("metadata.namespace", "is missing")
         return cls(
             key=BindingKey(
-                kind,
-                namespace if kind == RESOURCE_BINDING else "",
+                meta.shared(kind),
+                meta.shared(namespace) if kind == RESOURCE_BINDING else "",
                 meta.required_text(metadata, "name", "metadata"),
             ),
             uid=meta.text(metadata, "uid", "metadata"),
             resource_version=meta.text(metadata, "resourceVersion", "metadata"),
             generation=meta.integer(metadata, "generation", "metadata"),
-            labels=meta.text_map(metadata, "labels", "metadata"),
-            annotations=meta.text_map(metadata, "annotations", "metadata"),
+            labels=_read_labels(metadata),
+            annotations=meta.shared_map(tuple(meta.text_map(metadata, "annotations", "metadata").items())),
             deleting=metadata.get("deletionTimestamp") is not None,
             spec=_read_spec(meta.mapping(manifest, "spec", "")),
             status=_read_status(meta.mapping(manifest, "status", "")),
@@ -278,6 +282,11 @@ def template_binding_name(resource: ObjectReference) -> str:
     Source: karmada v1.18.2 pkg/util/names GenerateBindingName.
     """
     return f"{resource.name.replace(':', '.')}-{resource.kind}".lower()
+
+
+def _read_labels(metadata: Manifest) -> Mapping[str, str]:
+    labels = meta.text_map(metadata, "labels", "metadata")
+    return {name: value if name in _OWN_LABELS else meta.shared(value) for name, value in labels.items()}
 
 
 def _read_spec(spec: Manifest) -> BindingSpec:
@@ -308,9 +317,9 @@ def _read_spec(spec: Manifest) -> BindingSpec:
 def _read_resource(resource: Manifest) -> ObjectReference:
     path = "spec.resource"
     return ObjectReference(
-        meta.text(resource, "apiVersion", path),
-        meta.text(resource, "kind", path),
-        meta.text(resource, "namespace", path),
+        meta.shared(meta.text(resource, "apiVersion", path)),
+        meta.shared(meta.text(resource, "kind", path)),
+        meta.shared(meta.text(resource, "namespace", path)),
         meta.text(resource, "name", path),
         meta.text(resource, "uid", path),
     )
@@ -331,13 +340,18 @@ def _read_targets(spec: Manifest) -> tuple[TargetCluster, ...]:
         return ()
     return tuple(
         [
-            TargetCluster(
+            _target(
                 meta.text(target, "name", f"spec.clusters[{index}]"),
                 meta.integer(target, "replicas", f"spec.clusters[{index}]", bits=32),
             )
             for index, target in enumerate(meta.mappings(spec, "clusters", "spec"))
         ]
     )
+
+
+@lru_cache(maxsize=_SHARED)
+def _target(name: str, replicas: int) -> TargetCluster:
+    return TargetCluster(meta.shared(name), replicas)
 
 
 def _read_tasks(spec: Manifest) -> tuple[GracefulEvictionTask, ...]:
@@ -410,16 +424,30 @@ def _read_status(status: Manifest) -> BindingStatus:
         scheduler_observed_generation=meta.integer(status, "schedulerObservedGeneration", "status"),
         scheduler_observing_affinity_name=meta.text(status, "schedulerObservingAffinityName", "status"),
         last_scheduled_time=meta.time(status, "lastScheduledTime", "status"),
-        conditions=tuple(conditions),
+        conditions=tuple([_read_condition(each) for each in conditions]),
         aggregated_status=_read_health(status) if aggregated else (),
     )
 
 
+def _read_condition(condition: Manifest) -> Mapping[str, Any]:
+    return {
+        name: meta.shared(value) if type(value) is str and name != "lastTransitionTime" else value
+        for name, value in condition.items()
+    }
+
+
+@lru_cache(maxsize=_SHARED)
+def _health(cluster_name: str, health: str) -> ClusterHealth:
+    return ClusterHealth(meta.shared(cluster_name), meta.shared(health))
+
+
 def _read_health(status: Manifest) -> tuple[ClusterHealth, ...]:
     return tuple(
-        ClusterHealth(
-            meta.text(each, "clusterName", f"status.aggregatedStatus[{index}]"),
-            meta.text(each, "health", f"status.aggregatedStatus[{index}]"),
-        )
-        for index, each in enumerate(meta.mappings(status, "aggregatedStatus", "status"))
+        [
+            _health(
+                meta.text(each, "clusterName", f"status.aggregatedStatus[{index}]"),
+                meta.text(each, "health", f"status.aggregatedStatus[{index}]"),
+            )
+            for index, each in enumerate(meta.mappings(status, "aggregatedStatus", "status"))
+        ]
     )

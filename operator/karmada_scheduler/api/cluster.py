@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Final, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple, TypeVar
+
+import orjson
 
 from karmada_scheduler.api import meta, quantity
 from karmada_scheduler.api.matching import Taint
@@ -21,6 +23,9 @@ COMPLETE_API_ENABLEMENTS: Final = "CompleteAPIEnablements"
 ApiKinds = frozenset[tuple[str, str]]
 """Pairs of group version and kind."""
 
+Read = TypeVar("Read")
+
+_REMEMBERED: Final = 512
 _INTERNED_API_LISTS: Final = 256
 _interned_api_lists: dict[ApiKinds, ApiKinds] = {}
 
@@ -131,8 +136,12 @@ def _taints(spec: Manifest) -> tuple[Taint, ...]:
 
 
 def _resource_models(spec: Manifest) -> tuple[ResourceModel, ...]:
+    return _remembered(spec.get("resourceModels"), _remembered_models, _parse_models)
+
+
+def _parse_models(found: object) -> tuple[ResourceModel, ...]:
     models = []
-    for index, model in enumerate(meta.mappings(spec, "resourceModels", "spec")):
+    for index, model in enumerate(meta.mappings({"resourceModels": found}, "resourceModels", "spec")):
         path = f"spec.resourceModels[{index}]"
         minimums = {}
         for number, limits in enumerate(meta.mappings(model, "ranges", path)):
@@ -143,9 +152,12 @@ def _resource_models(spec: Manifest) -> tuple[ResourceModel, ...]:
 
 
 def _api_kinds(status: Manifest) -> ApiKinds:
-    """Read the API list; clusters of one version have equal ones, which are kept once."""
+    return _remembered(status.get("apiEnablements"), _remembered_api_kinds, _parse_api_kinds)
+
+
+def _parse_api_kinds(found: object) -> ApiKinds:
     pairs = []
-    for index, group in enumerate(meta.mappings(status, "apiEnablements", "status")):
+    for index, group in enumerate(meta.mappings({"apiEnablements": found}, "apiEnablements", "status")):
         path = f"status.apiEnablements[{index}]"
         version = meta.text(group, "groupVersion", path)
         pairs += [
@@ -156,6 +168,25 @@ def _api_kinds(status: Manifest) -> ApiKinds:
     if len(_interned_api_lists) >= _INTERNED_API_LISTS:
         _interned_api_lists.clear()
     return _interned_api_lists.setdefault(kinds, kinds)
+
+
+def _remembered(found: object, of_json: Callable[[bytes], Read], of_value: Callable[[object], Read]) -> Read:
+    """Read what many clusters have alike, and none changes from one report to the next, once per content."""
+    try:
+        content = orjson.dumps(found)
+    except TypeError:
+        return of_value(found)
+    return of_json(content)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered_models(content: bytes) -> tuple[ResourceModel, ...]:
+    return _parse_models(orjson.loads(content))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered_api_kinds(content: bytes) -> ApiKinds:
+    return _parse_api_kinds(orjson.loads(content))
 
 
 def _conditions(status: Manifest) -> tuple[Condition, ...]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 Manifest = Mapping[str, Any]
@@ -22,6 +23,8 @@ MANAGED_BY_LABEL: Final = "binding.karmada.io/managed-by"
 SCHEDULED_CONDITION: Final = "Scheduled"
 FULLY_APPLIED_CONDITION: Final = "FullyApplied"
 
+_SHARED_TEXTS: Final = 1 << 16
+_SHARED_MAPS: Final = 1 << 13
 _EMPTY: Final[Manifest] = {}
 _RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*")
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -103,6 +106,18 @@ def mappings(parent: Manifest, key: str, path: str) -> list[Manifest]:
         else:
             raise wrong_type(value, f"{path}.{key}[{index}]", "an object")
     return found
+
+
+@lru_cache(maxsize=_SHARED_TEXTS)
+def shared(value: str) -> str:
+    """Return the same object for equal strings that many objects hold, such as names of namespaces and clusters."""
+    return value
+
+
+@lru_cache(maxsize=_SHARED_MAPS)
+def shared_map(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Return the same mapping for equal items in the same order; it is not to be changed."""
+    return {shared(name): shared(value) for name, value in items}
 
 
 def text(parent: Manifest, key: str, path: str) -> str:

@@ -11,7 +11,7 @@ resource (KEP-5504, in force since Kubernetes 1.35 and true of etcd before).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 _TOMBSTONES: Final = 10_000
@@ -66,7 +66,7 @@ class Store(Generic[Key, Object]):
         """Store an object if it is news; return what changed, None if it was known or is outdated."""
         key = self._key_of(new)
         version = int(new.resource_version)
-        if version <= self._versions.get(key, self._tombstones.get(key, -1)):
+        if self.knows(key, version):
             return None
         old = self._objects.get(key)
         self._objects[key] = new
@@ -74,6 +74,10 @@ class Store(Generic[Key, Object]):
         self._tombstones.pop(key, None)
         self._stored(old, new)
         return Change(old, new)
+
+    def knows(self, key: Key, version: int) -> bool:
+        """Tell whether a version of an object is no news: it, or a newer one, is stored or was deleted."""
+        return version <= self._versions.get(key, self._tombstones.get(key, -1))
 
     def is_newest(self, found: Object) -> bool:
         """Tell whether this very version of an object is the one that is stored."""
@@ -103,10 +107,9 @@ class Store(Generic[Key, Object]):
         self._stored(old, None)
         return Change(old, None)
 
-    def missing_from(self, keys: Iterable[Key], version: int) -> list[Key]:
+    def missing_from(self, keys: Container[object], version: int) -> list[Key]:
         """Return the stored keys that a list of a version does not have although they are not newer than it."""
-        listed = set(keys)
-        return [key for key, stored in self._versions.items() if key not in listed and stored <= version]
+        return [key for key, stored in self._versions.items() if key not in keys and stored <= version]
 
     def _stored(self, old: Object | None, new: Object | None) -> None:
         """Keep an index; called after every change."""

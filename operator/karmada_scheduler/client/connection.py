@@ -8,6 +8,7 @@ in a thread for every request.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -171,14 +172,22 @@ class Connection:
         Raises:
             ApiError: As ``request``; 410 when the list took longer than the server keeps it.
         """
-        query = {"limit": str(LIST_PAGE)}
-        while True:
-            answer = await self.request("GET", path, query=query, timeout=120.0)
-            metadata = answer["metadata"]
-            yield answer.get("items") or [], metadata["resourceVersion"]
-            if not metadata.get("continue"):
-                return
-            query = {"limit": str(LIST_PAGE), "continue": metadata["continue"]}
+        following: asyncio.Task[Any] | None = self._ask_for_page(path)
+        try:
+            while following is not None:
+                answer = await following
+                metadata = answer["metadata"]
+                token = metadata.get("continue")
+                # The server makes the next page while this one is taken in.
+                following = self._ask_for_page(path, token) if token else None
+                yield answer.get("items") or [], metadata["resourceVersion"]
+        finally:
+            if following is not None:
+                following.cancel()
+
+    def _ask_for_page(self, path: str, token: str = "") -> asyncio.Task[Any]:
+        query = {"limit": str(LIST_PAGE), "continue": token} if token else {"limit": str(LIST_PAGE)}
+        return asyncio.create_task(self.request("GET", path, query=query, timeout=120.0), name=f"list {path}")
 
     async def close(self) -> None:
         """Close the sockets."""

@@ -1,0 +1,33 @@
+"""The benchmark of a cold start, on an installation small enough for every day: what is counted, not how long it takes."""
+
+from pathlib import Path
+
+from tests.bench import start
+from tests.bench.replay_objects import Sizes
+from tests.controlplane.processes import Supervisor
+
+
+def test_a_start_places_what_is_new_writes_nothing_else_and_lists_each_kind_three_times(
+    tmp_path: Path,
+) -> None:
+    sizes = Sizes(bindings=300, clusters=220)
+    with Supervisor(tmp_path / "logs") as supervisor:
+        bench = start.Bench(sizes, tmp_path, supervisor)
+        try:
+            result = bench.run(rate=50, seconds=1, limit=60)
+        finally:
+            bench.close()
+    assert (result.placed, result.moved) == (3, 0)
+    kinds = (
+        "clusters",
+        "propagationpolicies",
+        "clusterpropagationpolicies",
+        "resourcebindings",
+        "clusterresourcebindings",
+    )
+    # Ours before anything is decided, kopf's, and ours that finds what went between the two.
+    assert {kind: result.requests[f"LIST {kind}"] for kind in kinds} == dict.fromkeys(kinds, 3)
+    writes = {name: count for name, count in result.requests.items() if name.startswith("PATCH")}
+    assert writes == {"PATCH resourcebindings": 3, "PATCH resourcebindings/status": 3}
+    assert result.events >= 40
+    assert "3 placed" in start.report(result)
