@@ -217,7 +217,9 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def _factor(ratio: float) -> str:
-    return f"1/{1 / ratio:.1f}" if 1 / ratio < 9.95 else f"**1/{1 / ratio:.0f}**"
+    if ratio > 1:
+        return f"{ratio:.1f} times"
+    return f"1/{1 / ratio:.1f}" if ratio > 0.1 else f"**1/{1 / ratio:.0f}**"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

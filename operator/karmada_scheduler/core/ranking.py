@@ -2,7 +2,7 @@
 
 A ``Ranking`` is the order for a binding that is on no cluster yet. It is kept true by moving only the clusters
 that have changed, and a binding that is on some clusters gets a copy in which only those are moved. Copies of lists
-are cheap, looking at every cluster is not: 10 µs and 500 at 5,000 clusters.
+are cheap (20 µs at 5,000 clusters), looking at every cluster is not.
 """
 
 from __future__ import annotations
