@@ -21,7 +21,7 @@ from karmada_scheduler.framework.snapshot import Snapshot
 T = TypeVar("T")
 
 REMEMBERED: Final = 320_000
-"""Clusters in all keys of a memo: 64 keys at 5,000 clusters, 2,100 at 100.
+"""Clusters in all keys of a memo: 63 keys at 5,000 clusters, 2,100 at 100.
 
 Verdicts take some 150 bytes per cluster, an order of preference 250: 130 MB in all.
 """
