@@ -33,9 +33,8 @@ LABEL org.opencontainers.image.title="karmada-pyscheduler" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 COPY --from=build /opt/karmada-pyscheduler /opt/karmada-pyscheduler
-# No entry in /etc/passwd, whatever the user id, so that any id will do; but two libraries want a name and a home.
-ENV PATH=/opt/karmada-pyscheduler/bin:$PATH USER=karmada-pyscheduler HOME=/tmp \
-    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+ENV PATH=/opt/karmada-pyscheduler/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 # Nothing is written at run time but certificates of the kubeconfig, to /tmp: with a read-only root, mount one there.
+# Any user id will do: it needs no name, no entry in /etc/passwd and no home.
 USER 65532:65532
 ENTRYPOINT ["karmada-pyscheduler"]

@@ -100,6 +100,17 @@ demo: install ## two schedulers side by side on a real control plane (ARGS=--kee
 fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
 	@exec $(BIN)/python -m tests.fuzz_loop $(ARGS)
 
+.PHONY: bench
+bench: binaries ## throughput beside karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
+	@exec $(BIN)/python -m tests.bench.plane $(ARGS)
+
+THROUGHPUT := docs/benchmark/throughput
+
+.PHONY: bench-page
+bench-page: install ## put docs/benchmark/throughput.json into docs/benchmark.md, and draw it
+	@$(BIN)/python -m tests.bench.report $(THROUGHPUT).json --into docs/benchmark.md
+	@$(BIN)/python -m tests.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
+
 .PHONY: bench-estimators
 bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, beside karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tests.estimators.bench $(ARGS)

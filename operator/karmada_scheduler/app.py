@@ -43,6 +43,7 @@ from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
 from karmada_scheduler.server import Server
 from karmada_scheduler.watch import KopfWatch
+from karmada_scheduler.write_pace import WritePace
 
 log = logging.getLogger(__name__)
 
@@ -229,9 +230,11 @@ class _App:
                 resync.request(kind)
             self._intake.saw(kind, event, manifest)
 
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._watch = KopfWatch(
             WATCHED,
             sink,
+            identity=identity,
             login=connection.credentials,
             before_start=resync.wait_until_served,
             after_start=self._take_signals,
@@ -239,7 +242,7 @@ class _App:
         elector = Elector(
             connection,
             self._options.leader_election,
-            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            identity=identity,
             clock=self._clock,
             now=_now,
         )
@@ -278,7 +281,7 @@ class _App:
             self._bindings,
             seen=self._intake.saw,
             may_write=may_write,
-            throttle=_throttle(self._options, self._clock),
+            pace=self._pace(),
             now=_now,
             metrics=self._metrics,
         )
@@ -332,6 +335,15 @@ class _App:
         assert self._watch is not None  # set before the caches are filled
         return self._watch.problem
 
+    def _pace(self) -> WritePace:
+        options = self._options
+        rate = None
+        if options.kube_api_qps is not None:
+            rate = TokenBucket(rate=options.kube_api_qps, burst=options.kube_api_burst, clock=self._clock)
+        return WritePace(
+            most=options.max_in_flight, clock=self._clock, rate=rate, on_window=self._metrics.write_window.set
+        )
+
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -340,22 +352,6 @@ class _App:
 
 def _record(recorder: EventRecorder, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001
     recorder.record(binding, WARNING if warning else NORMAL, reason, text)
-
-
-def _throttle(options: Options, clock: Any) -> Any:
-    """Return what writes wait for: the rate that was asked for, or nothing."""
-    if options.kube_api_qps is None:
-
-        async def at_once() -> None:
-            return None
-
-        return at_once
-    bucket = TokenBucket(rate=options.kube_api_qps, burst=options.kube_api_burst, clock=clock)
-
-    async def in_turn() -> None:
-        await asyncio.sleep(bucket.reserve())
-
-    return in_turn
 
 
 @contextmanager

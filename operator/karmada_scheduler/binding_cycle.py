@@ -45,6 +45,7 @@ from karmada_scheduler.framework.diagnosis import FitError, PluginError, Schedul
 from karmada_scheduler.framework.waiting import AbandonedError
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.passage import Passage
+from karmada_scheduler.write_pace import WritePace
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class BindingCycle:
         *,
         seen: Callable[[str, str, Mapping[str, Any]], None],
         may_write: Callable[[], bool],
-        throttle: Callable[[], Awaitable[None]],
+        pace: WritePace,
         now: Callable[[], datetime],
         metrics: Metrics,
     ) -> None:
@@ -104,7 +105,7 @@ class BindingCycle:
             bindings: Gets the answers, so that the next decision knows them.
             seen: Takes a manifest that was read because ours was outdated: kind, ``MODIFIED``, manifest.
             may_write: Asked before every write; False once the lease may have run out.
-            throttle: Awaited before every write.
+            pace: Lets writes begin.
             now: The time of day.
             metrics: Counts writes.
         """
@@ -113,7 +114,7 @@ class BindingCycle:
         self._bindings = bindings
         self._seen = seen
         self._may_write = may_write
-        self._throttle = throttle
+        self._pace = pace
         self._now = now
         self._metrics = metrics
         self._owed: dict[BindingKey, Report] = {}
@@ -375,15 +376,16 @@ class BindingCycle:
         return Binding.from_manifest(manifest)
 
     async def _written(self, target: str, write: Callable[[], Awaitable[dict[str, Any]]]) -> Binding:
-        await self._throttle()
-        if not self._may_write():
-            raise NotLeadingError("not leading any more, nothing is written")
         try:
-            answer = Binding.from_manifest(await write())
+            async with self._pace.turn():
+                if not self._may_write():
+                    raise NotLeadingError("not leading any more, nothing is written")
+                manifest = await write()
         except ApiError as error:
             self._metrics.api_writes.labels(target, str(error.code or "no answer")).inc()
             raise
         self._metrics.api_writes.labels(target, "200").inc()
+        answer = Binding.from_manifest(manifest)
         self._bindings.put_written(answer)
         return answer
 

@@ -98,6 +98,8 @@ def _first_tries_only(record: logging.LogRecord) -> bool:
 
 def configure(*, verbosity_level: int, json_format: bool) -> None:
     """Send everything of this process to standard error in one format."""
+    # What no format here shows need not be found out for every line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if json_format else TextFormatter())
     root = logging.getLogger()

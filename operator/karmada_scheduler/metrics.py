@@ -153,6 +153,10 @@ class Metrics:
         self._estimators = gauge("estimators", "Clusters by what is known of their estimators", "standing")
         self._assumed = gauge("assumed_placements", "Bindings whose placement is assumed")
         self.in_flight = gauge("writes_in_flight", "Bindings that are being written")
+        self.write_window = gauge(
+            "write_window",
+            "Writes of placements that may be under way at the same time, by how the API server answers",
+        )
         self.queue_wait = histogram(
             "queue_wait_seconds", "Time between becoming due and being taken from the queue", seconds
         )

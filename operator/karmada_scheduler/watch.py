@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -59,6 +61,21 @@ class _NoDiff(kopf.DiffBaseStorage):
         return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Login(kopf.ConnectionInfo):
+    """Where kopf connects and as whom, with TLS as the other connection has it.
+
+    kopf asks for another login when one is refused, and ends if it gets an equal one; a login that differs in
+    nothing but its time would be tried again at once, without end.
+    """
+
+    tls: ssl.SSLContext = field(compare=False)
+    expiration: datetime | None = field(default=None, compare=False)
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        return self.tls
+
+
 class KopfWatch:
     """Watches kinds and hands every event to a sink, in the order in which each object changed."""
 
@@ -67,6 +84,7 @@ class KopfWatch:
         resources: Sequence[Resource],
         sink: Sink,
         *,
+        identity: str,
         login: Callable[[], Awaitable[Credentials]],
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
@@ -76,12 +94,14 @@ class KopfWatch:
         Args:
             resources: The kinds.
             sink: Called on the event loop for every event; must be quick and must not raise.
+            identity: What kopf calls this process; left alone, it asks the user database, which need not know us.
             login: Returns credentials that are valid now.
             before_start: Returns when every kind is served; awaited before every start.
             after_start: Called after every start; kopf has then taken over the process's signal handlers.
         """
         self._resources = resources
         self._sink = sink
+        self._identity = identity
         self._login = login
         self._before_start = before_start
         self._after_start = after_start
@@ -109,7 +129,11 @@ class KopfWatch:
 
     async def _run_once(self) -> None:
         tasks = await kopf.spawn_tasks(
-            registry=self._registry(), settings=_settings(), clusterwide=True, standalone=True
+            registry=self._registry(),
+            settings=_settings(),
+            clusterwide=True,
+            standalone=True,
+            identity=self._identity,  # type: ignore[arg-type]  # its own name for str, which it keeps to itself
         )
         self._after_start()
         self._running = True
@@ -128,12 +152,9 @@ class KopfWatch:
 
         async def login(**_: Any) -> kopf.ConnectionInfo:
             found = await self._login()
-            return kopf.ConnectionInfo(
+            return _Login(
                 server=found.server,
-                ca_path=found.ca_path,
-                insecure=found.insecure,
-                certificate_path=found.certificate_path,
-                private_key_path=found.private_key_path,
+                tls=found.tls,
                 token=found.token,
                 proxy_url=found.proxy_url,
                 expiration=datetime.now(UTC) + _TOKEN_LIFE if found.token else None,

@@ -1,1 +1,1 @@
-"""Benchmarks; never run in CI, which checks the counts behind them instead."""
+"""What scheduling costs: throughput on a control plane, a cold start, and decisions on their own."""

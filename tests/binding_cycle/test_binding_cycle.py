@@ -1,6 +1,7 @@
 """The binding cycle: what is written, what is said, and what a refusal leads to."""
 
 import copy
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError, UnschedulableError
 from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.write_pace import WritePace
 from tests import manifests
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -95,7 +97,7 @@ class World:
             self.cache,
             seen=lambda kind, event, manifest: self.seen.append(dict(manifest)),
             may_write=lambda: self.leads,
-            throttle=_at_once,
+            pace=WritePace(most=32, clock=time.monotonic),
             now=lambda: NOW,
             metrics=self.metrics,
         )
@@ -112,10 +114,6 @@ class World:
     def decision(self, *targets: tuple[str, int], **fields: Any) -> Decision:
         chosen = tuple(TargetCluster(*target) for target in targets)
         return Decision(self.binding.key, chosen, PLACEMENT, **fields)
-
-
-async def _at_once() -> None:
-    return None
 
 
 @pytest.fixture(autouse=True)

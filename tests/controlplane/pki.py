@@ -1,6 +1,8 @@
 """The certificates of one control plane: a single authority that signs everything.
 
-Keys are ECDSA P-256, which takes no time to make, and readable by their owner only.
+Keys are ECDSA P-256, which takes no time to make, and readable by their owner only. Certificates have what Go
+asks for and nothing else: there are authorities without key usage and certificates that do not say whose key
+signed them, and whoever talks to a server here has to take them.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -27,6 +29,17 @@ SERVER_NAMES = (
     "karmada-webhook.karmada-system.svc",
 )
 ADMIN_GROUP = "system:masters"
+_KEY_USAGE: Final = x509.KeyUsage(
+    digital_signature=True,
+    key_encipherment=True,
+    key_cert_sign=False,
+    crl_sign=False,
+    content_commitment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +62,6 @@ class Authority:
         self._own = (
             _builder(self._name, self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
         self.certificate.write_bytes(self._own.public_bytes(serialization.Encoding.PEM))
@@ -78,12 +89,8 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = (
             builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(_KEY_USAGE, critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-            # Python 3.13 wants to be told whose key signed; the certificates of Karmada's installers tell it.
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
             .sign(self._key, hashes.SHA256())
         )
         stem = self._folder / common_name.replace(":", "-").replace("/", "-")
@@ -145,20 +152,6 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(minutes=5))
         .not_valid_after(now + dt.timedelta(days=90))
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_encipherment=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
     )
 
 

@@ -231,7 +231,7 @@ def run(
     script = "set -e; " + "; ".join(mounts) + "; exec " + shlex.join(inside)
     answer = subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script],
-        env={"HOME": "/tmp", **environment, **image.environment, **(variables or {})},
+        env={**environment, **image.environment, **(variables or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

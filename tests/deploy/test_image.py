@@ -90,6 +90,10 @@ def test_the_chart_s_deployment_runs_in_it_without_rights_on_a_read_only_root(
             assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
             assert status["NoNewPrivs"] == "1"
             root = Path(f"/proc/{process.pid}/root")
+            known = {line.split(":")[2] for line in (root / "etc/passwd").read_text().splitlines()}
+            assert "65532" not in known
+            given = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+            assert not {"HOME", "USER", "LOGNAME"} & {entry.partition("=")[0] for entry in given}
             assert os.statvfs(root).f_flag & os.ST_RDONLY
             assert not os.statvfs(root / "tmp").f_flag & os.ST_RDONLY
         [leader] = [

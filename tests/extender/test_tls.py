@@ -16,6 +16,7 @@ from karmada_scheduler.framework.extender import ExtenderError
 from tests.controlplane.pki import Authority, Credentials
 from tests.extender.conftest import Made
 from tests.extender.fake import FakeExtender, Scene
+from tests.strict_tls import as_of_python_3_13
 
 SERVICE = "kubernetes.default.svc"  # a name in every server certificate of the authority
 
@@ -78,6 +79,19 @@ async def test_the_server_is_verified_with_the_ca(
     }[form]
     assert await _ask(make, secure.url, tls) == ""
     assert await _ask(make, secure.url, tls, enable=False) == ""
+
+
+async def test_an_authority_without_key_usage_will_do_on_every_python(
+    secure: FakeExtender, authority: Authority, make: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_of_python_3_13(monkeypatch)
+    assert await _ask(make, secure.url, ExtenderTLS(ca_file=str(authority.certificate))) == ""
+
+
+async def test_what_is_in_the_bundle_is_trusted_authority_or_not(
+    secure: FakeExtender, server: Credentials, make: Made
+) -> None:
+    assert await _ask(make, secure.url, ExtenderTLS(ca_file=str(server.certificate))) == ""
 
 
 async def test_a_server_of_another_authority_is_refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -32,6 +33,7 @@ from karmada_scheduler.queue_order import ranked_by
 from karmada_scheduler.scheduler import PARKED_SECONDS, Scheduler
 from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
 from karmada_scheduler.testing import cluster
+from karmada_scheduler.write_pace import WritePace
 from tests import manifests
 from tests.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
 
@@ -115,7 +117,7 @@ class World:
             self.bindings,
             seen=self.intake.saw,
             may_write=lambda: True,
-            throttle=_at_once,
+            pace=WritePace(most=32, clock=time.monotonic),
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
             metrics=self.metrics,
         )
@@ -167,10 +169,6 @@ class World:
             if each["type"] == "Scheduled":
                 return each["reason"], each["message"]
         return "", ""
-
-
-async def _at_once() -> None:
-    return None
 
 
 @pytest.fixture(autouse=True)

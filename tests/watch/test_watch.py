@@ -1,6 +1,7 @@
 """kopf behind its seam: what it is asked to do, and what happens when it ends."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ class World:
         self.watch = KopfWatch(
             WATCHED,
             lambda kind, event, manifest: self.events.append((kind, event, manifest["metadata"]["name"])),
+            identity="somebody",
             login=self._login,
             before_start=self._prepare,
             after_start=self._start,
@@ -31,11 +33,8 @@ class World:
     async def _login(self) -> Credentials:
         return Credentials(
             server="https://127.0.0.1:1",
-            ca_path=None,
-            certificate_path=None,
-            private_key_path=None,
+            tls=ssl.create_default_context(),
             token="t",
-            insecure=False,
             proxy_url=None,
         )
 

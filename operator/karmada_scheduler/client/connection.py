@@ -21,6 +21,7 @@ from kubernetes.aio import client, config
 from kubernetes.aio.config.config_exception import ConfigException
 
 from karmada_scheduler import __version__
+from karmada_scheduler.tls import verify_as_go_does
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -74,11 +75,8 @@ class Credentials:
     """What another HTTP client needs in order to reach the same server as the same user."""
 
     server: str
-    ca_path: str | None
-    certificate_path: str | None
-    private_key_path: str | None
+    tls: ssl.SSLContext
     token: str | None
-    insecure: bool
     proxy_url: str | None
 
 
@@ -99,6 +97,8 @@ class Connection:
         self._configuration = configuration
         self._on_answer = on_answer
         self._api = client.ApiClient(configuration)
+        self._tls: ssl.SSLContext = self._api.rest_client.ssl_context
+        verify_as_go_does(self._tls)
         self._server = str(configuration.host).rstrip("/")
         self._host = urlsplit(self._server).netloc
         self._agent = f"karmada-pyscheduler/{__version__}"
@@ -110,16 +110,12 @@ class Connection:
 
     async def credentials(self) -> Credentials:
         """Return what kopf needs to log in; a token that expires is fresh at the time of the call."""
-        settings = self._configuration
         token = await self._token()
         return Credentials(
             server=self._server,
-            ca_path=settings.ssl_ca_cert,
-            certificate_path=settings.cert_file,
-            private_key_path=settings.key_file,
+            tls=self._tls,
             token=token.removeprefix("Bearer ") if token else None,
-            insecure=not settings.verify_ssl,
-            proxy_url=settings.proxy,
+            proxy_url=self._configuration.proxy,
         )
 
     async def _token(self) -> str | None:

@@ -26,7 +26,9 @@ log = logging.getLogger(__name__)
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
-QUEUE_SIZE: Final = 1000
+QUEUE_SIZE: Final = 20_000
+"""Two for each of 10,000 bindings that wait: some 10 MB. Upstream's queue of 1000 is emptied while it writes."""
+
 _MESSAGE_LIMIT: Final = 1024
 _TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
+from karmada_scheduler.tls import verify_as_go_does
 
 
 class ExtenderTLSError(ValueError):
@@ -40,6 +41,7 @@ def context_for(config: ExtenderConfig) -> ssl.SSLContext | None:
         )
     except OSError as problem:  # an SSLError is an OSError
         raise _unusable(config, "caData" if tls.ca_data else f"caFile {tls.ca_file}", problem) from problem
+    verify_as_go_does(context)
     if tls.insecure or (config.enable_https and not has_ca):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, cast
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Cycle
@@ -33,6 +33,8 @@ class Scoring:
     def __init__(self, plugins: Sequence[ScorePlugin], weights: Mapping[str, int], guard: Guard) -> None:
         """Take plugins in running order; a plugin without a weight counts once."""
         self._plugins = tuple(plugins)
+        # Asked here and not at each decision: a look at a protocol is slow.
+        self._normalizes = {plugin.name for plugin in plugins if isinstance(plugin, NormalizeScorePlugin)}
         self._weights = weights
         self._guard = guard
         self._observer = guard.observer
@@ -66,8 +68,10 @@ class Scoring:
 
     def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
         scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
-        if isinstance(plugin, NormalizeScorePlugin):
-            scores = self._normalized(plugin, NormalizeScoreContext(cycle, clusters, scores))
+        if plugin.name in self._normalizes:
+            scores = self._normalized(
+                cast("NormalizeScorePlugin", plugin), NormalizeScoreContext(cycle, clusters, scores)
+            )
         if scores and not MIN_CLUSTER_SCORE <= min(scores) <= max(scores) <= MAX_CLUSTER_SCORE:
             wrong = next(
                 (cluster.name, score)
