@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -98,11 +97,8 @@ async def test_a_watch_begins_at_its_version(tmp_path: Path) -> None:
         version = [version async for _, version in client.list(RESOURCE_BINDINGS)][-1]
         await _touch_last(client)
         credentials = await connection.credentials()
-        context = ssl.create_default_context(cafile=credentials.ca_path)
-        assert credentials.certificate_path is not None
-        context.load_cert_chain(credentials.certificate_path, credentials.private_key_path)
         url = f"{connection.server}{RESOURCE_BINDINGS.path}?watch=true&resourceVersion={version}"
-        async with aiohttp.ClientSession() as session, session.get(url, ssl=context) as answer:
+        async with aiohttp.ClientSession() as session, session.get(url, ssl=credentials.tls) as answer:
             event = json.loads(await answer.content.readline())
     assert event["type"] == "MODIFIED"
     assert event["object"]["kind"] == "ResourceBinding"
@@ -122,6 +118,7 @@ async def test_kopf_lists_in_pages_and_its_workers_do_not_stay(tmp_path: Path) -
         watch = KopfWatch(
             WATCHED,
             lambda kind, event, _: seen.update([f"{kind} {event}"]),
+            identity="a-test",
             login=connection.credentials,
             before_start=at_once,
             after_start=lambda: None,
