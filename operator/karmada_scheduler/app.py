@@ -238,6 +238,7 @@ class _App:
             login=connection.credentials,
             before_start=resync.wait_until_served,
             after_start=self._take_signals,
+            is_known=self._intake.knows,
         )
         elector = Elector(
             connection,

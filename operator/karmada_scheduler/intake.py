@@ -125,6 +125,11 @@ class Intake:
         else:
             self._put(kind, manifest)
 
+    def knows(self, kind: str, manifest: Manifest) -> bool:
+        """Tell whether an object, as it is here, has been taken in already, or is outdated."""
+        entry = self._kinds[kind]
+        return self._keep is None and entry.store.knows(entry.key_of(kind, manifest), _version(manifest))
+
     def listing(self, kind: str) -> Listing:
         """Begin to take in a complete list of one kind, page by page."""
         return Listing(
@@ -154,7 +159,7 @@ class Intake:
     def _put(self, kind: str, manifest: Manifest) -> bool:
         entry = self._kinds[kind]
         key = entry.key_of(kind, manifest)
-        if self._keep is None and entry.store.knows(key, _version(manifest)):
+        if self.knows(kind, manifest):
             return False
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}

@@ -121,7 +121,12 @@ class Metrics:
             "schedule_class",
         )
         self.api_writes = counter("api_writes", "Writes to the API server", "target", "result")
-        self.watch_events = counter("watch_events", "Events that kopf delivered", "kind", "event")
+        self.watch_events = counter(
+            "watch_events",
+            "Events that kopf delivered; echoes of what is known are not counted",
+            "kind",
+            "event",
+        )
         self.repaired = counter(
             "cache_repairs", "Objects that a list showed to differ from the cache", "kind", "repair"
         )

@@ -48,6 +48,25 @@ class _Endless:
             yield _BACKOFFS[-1]
 
 
+class _NoProgress(kopf.ProgressStorage):
+    """Keeps no progress of handlers: those here have none, and taking it out of every object is costly."""
+
+    def fetch(self, **_: Any) -> None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        return None
+
+    def purge(self, **_: Any) -> None:
+        return None
+
+    def touch(self, **_: Any) -> None:
+        return None
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        return essence
+
+
 class _NoDiff(kopf.DiffBaseStorage):
     """Keeps no last-handled state: no handler here looks at differences, and computing them is costly."""
 
@@ -88,6 +107,7 @@ class KopfWatch:
         login: Callable[[], Awaitable[Credentials]],
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
+        is_known: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False,
     ) -> None:
         """Take what is watched and who is told.
 
@@ -98,6 +118,7 @@ class KopfWatch:
             login: Returns credentials that are valid now.
             before_start: Returns when every kind is served; awaited before every start.
             after_start: Called after every start; kopf has then taken over the process's signal handlers.
+            is_known: Tells whether a changed object, by kind and manifest, is no news; it is not handed on then.
         """
         self._resources = resources
         self._sink = sink
@@ -105,6 +126,7 @@ class KopfWatch:
         self._login = login
         self._before_start = before_start
         self._after_start = after_start
+        self._is_known = is_known
         self._running = False
 
     @property
@@ -162,9 +184,23 @@ class KopfWatch:
 
         kopf.on.login(registry=registry)(login)
         for resource in self._resources:
-            handler = self._handler(resource.kind)
-            kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)(handler)
+            kopf.on.event(
+                resource.group,
+                resource.version,
+                resource.plural,
+                when=self._filter(resource.kind),
+                registry=registry,
+            )(self._handler(resource.kind))
         return registry
+
+    def _filter(self, kind: str) -> Callable[..., bool]:
+        is_known = self._is_known
+
+        def is_news(*, event: kopf.RawEvent, **_: Any) -> bool:
+            # Two of a binding's three events are echoes of our own writes; a third of kopf's work is calling handlers.
+            return event["type"] != "MODIFIED" or not is_known(kind, event["object"])
+
+        return is_news
 
     def _handler(self, kind: str) -> Callable[..., Awaitable[None]]:
         sink = self._sink
@@ -180,6 +216,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = _NoDiff()
+    settings.persistence.progress_storage = _NoProgress()
     settings.networking.error_backoffs = _Endless()
     # By default kopf holds all objects of a kind at once, and for 5 seconds after each event a queue, two tasks
     # and the object: with 100,000 bindings a gigabyte.

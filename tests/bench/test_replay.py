@@ -118,7 +118,7 @@ async def test_kopf_lists_in_pages_and_its_workers_do_not_stay(tmp_path: Path) -
         watch = KopfWatch(
             WATCHED,
             lambda kind, event, _: seen.update([f"{kind} {event}"]),
-            identity="a-test",
+            identity="test",
             login=connection.credentials,
             before_start=at_once,
             after_start=lambda: None,

@@ -18,6 +18,7 @@ class World:
     """A watch with everything around it, and no API server."""
 
     def __init__(self) -> None:
+        self.known: set[tuple[str, str]] = set()
         self.events: list[tuple[str, str | None, str]] = []
         self.prepared = 0
         self.started = 0
@@ -28,6 +29,7 @@ class World:
             login=self._login,
             before_start=self._prepare,
             after_start=self._start,
+            is_known=lambda kind, manifest: (kind, manifest["metadata"]["resourceVersion"]) in self.known,
         )
 
     async def _login(self) -> Credentials:
@@ -75,6 +77,20 @@ async def test_a_handler_passes_the_event_on_and_returns_nothing() -> None:
     event = {"type": "ADDED", "object": {"metadata": {"name": "m1"}}}
     assert await handler(event=event, body=None, logger=None) is None  # type: ignore[func-returns-value]
     assert world.events == [("Cluster", "ADDED", "m1")]
+
+
+@pytest.mark.parametrize("event", ["MODIFIED", "ADDED", "DELETED", None])
+def test_only_changes_that_are_known_are_kept_out(event: str | None) -> None:
+    world = World()
+    world.known.add(("Cluster", "7"))
+    wanted = {
+        version: world.watch._filter("Cluster")(
+            event={"type": event, "object": {"metadata": {"name": "m1", "resourceVersion": version}}},
+            body=None,
+        )
+        for version in ("7", "8")
+    }
+    assert wanted == {"7": event != "MODIFIED", "8": True}
 
 
 def test_kopf_is_told_not_to_scan_post_or_keep_state() -> None:
