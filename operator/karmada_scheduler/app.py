@@ -225,20 +225,16 @@ class _App:
         client = KarmadaClient(connection)
         resync = Resync(client, self._intake, WATCHED, period=self._options.resync_seconds, clock=self._clock)
 
-        def sink(kind: str, event: str | None, manifest: Mapping[str, Any]) -> None:
-            if event is None:
-                resync.request(kind)
-            self._intake.saw(kind, event, manifest)
-
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._watch = KopfWatch(
             WATCHED,
-            sink,
+            self._intake.saw,
             identity=identity,
             login=connection.credentials,
             before_start=resync.wait_until_served,
             after_start=self._take_signals,
             is_known=self._intake.knows,
+            on_listed=resync.request,
         )
         elector = Elector(
             connection,
