@@ -228,7 +228,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.persistence.progress_storage = _NoProgress()
     settings.networking.error_backoffs = _Endless()
     # By default kopf holds all objects of a kind at once, and for 5 seconds after each event a queue, two tasks
-    # and the object: with 100,000 bindings a gigabyte.
+    # and the object; with 100,000 bindings that does not fit into 1.5 GiB.
     settings.watching.chunk_size = _LIST_PAGE
     settings.queueing.idle_timeout = _IDLE_SECONDS
     settings.process.ultimate_exiting_timeout = None
