@@ -225,20 +225,16 @@ class _App:
         client = KarmadaClient(connection)
         resync = Resync(client, self._intake, WATCHED, period=self._options.resync_seconds, clock=self._clock)
 
-        def sink(kind: str, event: str | None, manifest: Mapping[str, Any]) -> None:
-            if event is None:
-                resync.request(kind)
-            self._intake.saw(kind, event, manifest)
-
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._watch = KopfWatch(
             WATCHED,
-            sink,
+            self._intake.saw,
             identity=identity,
             login=connection.credentials,
             before_start=resync.wait_until_served,
             after_start=self._take_signals,
             is_known=self._intake.knows,
+            on_listed=resync.request,
         )
         elector = Elector(
             connection,
@@ -359,8 +355,8 @@ def _record(recorder: EventRecorder, binding: Binding, warning: bool, reason: st
 def _settling_memory() -> Iterator[None]:
     """Keep the collector away from what is put into the caches, which lives long and holds no cycles.
 
-    Measured: while 100,000 bindings come in, the default collector takes ten times as long as reading them;
-    with 10,000 objects cached, it more than doubles the cost of an event.
+    Measured: decoding 20,000 bindings and keeping them took 124 us each with the default collector, and page by
+    page without it 39 us; with 10,000 objects cached, it more than doubles the cost of an event.
     """
     gc.disable()
     try:

@@ -108,6 +108,7 @@ class KopfWatch:
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
         is_known: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False,
+        on_listed: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Take what is watched and who is told.
 
@@ -118,7 +119,9 @@ class KopfWatch:
             login: Returns credentials that are valid now.
             before_start: Returns when every kind is served; awaited before every start.
             after_start: Called after every start; kopf has then taken over the process's signal handlers.
-            is_known: Tells whether a changed object, by kind and manifest, is no news; it is not handed on then.
+            is_known: Tells whether an object that changed or was listed, by kind and manifest, is no news; it is
+                not handed on then.
+            on_listed: Told the kind of every object that a list of kopf's brings, news or not.
         """
         self._resources = resources
         self._sink = sink
@@ -127,6 +130,7 @@ class KopfWatch:
         self._before_start = before_start
         self._after_start = after_start
         self._is_known = is_known
+        self._on_listed = on_listed
         self._running = False
 
     @property
@@ -194,11 +198,16 @@ class KopfWatch:
         return registry
 
     def _filter(self, kind: str) -> Callable[..., bool]:
-        is_known = self._is_known
+        is_known, on_listed = self._is_known, self._on_listed
 
         def is_news(*, event: kopf.RawEvent, **_: Any) -> bool:
-            # Two of a binding's three events are echoes of our own writes; a third of kopf's work is calling handlers.
-            return event["type"] != "MODIFIED" or not is_known(kind, event["object"])
+            # Two of a binding's three events are echoes of our own writes, and kopf's list brings what ours has
+            # brought; a third of kopf's work is calling handlers.
+            if event["type"] is None:
+                on_listed(kind)
+            elif event["type"] != "MODIFIED":
+                return True
+            return not is_known(kind, event["object"])
 
         return is_news
 
@@ -219,7 +228,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.persistence.progress_storage = _NoProgress()
     settings.networking.error_backoffs = _Endless()
     # By default kopf holds all objects of a kind at once, and for 5 seconds after each event a queue, two tasks
-    # and the object: with 100,000 bindings a gigabyte.
+    # and the object; with 100,000 bindings that does not fit into 1.5 GiB.
     settings.watching.chunk_size = _LIST_PAGE
     settings.queueing.idle_timeout = _IDLE_SECONDS
     settings.process.ultimate_exiting_timeout = None

@@ -133,3 +133,32 @@ async def test_kopf_lists_in_pages_and_its_workers_do_not_stay(tmp_path: Path) -
     assert seen.total() == expected
     assert replay.seen.requests["LIST resourcebindings"] == 3
     assert replay.seen.requests["LIST clusters"] == 1
+
+
+async def test_kopf_s_list_of_what_is_known_reaches_nobody_but_is_told_of(tmp_path: Path) -> None:
+    replay = Replay(SIZES)
+    seen: list[str] = []
+    listed: Counter[str] = Counter()
+
+    async def at_once() -> None:
+        return None
+
+    async with _connected(replay, tmp_path) as connection:
+        watch = KopfWatch(
+            WATCHED,
+            lambda kind, *_: seen.append(kind),
+            identity="test",
+            login=connection.credentials,
+            before_start=at_once,
+            after_start=lambda: None,
+            is_known=lambda kind, _: kind != "Cluster",
+            on_listed=lambda kind: listed.update([kind]),
+        )
+        running = asyncio.create_task(watch.run())
+        async with asyncio.timeout(60):
+            while listed.total() < SIZES.bindings + SIZES.clusters + 200:
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert listed["ResourceBinding"] == 1_176
+    assert set(seen) == {"Cluster"}
