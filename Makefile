@@ -142,13 +142,15 @@ chart: install ## lint the chart and pack it into dist/
 
 IMAGE        ?= karmada-pyscheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/karmada_scheduler/__init__.py)
 PYTHON_IMAGE ?=
+ENGINE       ?= docker
+ENGINE_ARGS  ?=
 
 .PHONY: image
-image: ## build the image with docker (PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... IMAGE=name:tag)
+image: ## build the image (PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... IMAGE=name:tag ENGINE=docker, podman or buildah)
 	@case "$(PYTHON_IMAGE)" in *@sha256:*) ;; *) echo 'Error: the base is not pinned. Look its digest up and give it:' >&2; \
 	  echo '  docker buildx imagetools inspect python:3.11-slim-bookworm' >&2; \
 	  echo '  make image PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:...' >&2; exit 1;; esac
-	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
+	$(ENGINE) build $(ENGINE_ARGS) --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
 	  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) -t $(IMAGE) .
 
 .PHONY: rootfs

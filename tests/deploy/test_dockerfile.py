@@ -52,6 +52,14 @@ def test_make_image_insists_on_a_digest_and_says_how_to_find_it() -> None:
     assert "docker buildx imagetools inspect" in answer.stderr
 
 
+@pytest.mark.parametrize("engine", ["docker", "podman", "buildah"])
+def test_make_image_asks_the_engine_that_is_named(engine: str) -> None:
+    settings = [f"ENGINE={engine}", "ENGINE_ARGS=--network=host", "PYTHON_IMAGE=python@sha256:0"]
+    command = ["make", "--dry-run", "image", *settings]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f"\n{engine} build --network=host --build-arg PYTHON_IMAGE=python@sha256:0 " in answer.stdout
+
+
 @pytest.mark.parametrize("name", ["runtime.txt", "build.txt"])
 def test_what_is_shipped_was_tested_in_the_same_version(name: str) -> None:
     def pins(lock: str) -> dict[str, str]:
