@@ -109,6 +109,8 @@ class Bench:
                 before, began = _attempts(scheduler), time.monotonic()
                 time.sleep(seconds)
                 after, ended = _attempts(scheduler), time.monotonic()
+                if after >= self.arguments.bindings:
+                    sys.exit("every binding was placed before the last window ended: --bindings MORE")
                 rates[number % 2].append((after - before) / (ended - began))
         finally:
             self.fleet.answer(0)
