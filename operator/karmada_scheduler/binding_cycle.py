@@ -271,7 +271,7 @@ class BindingCycle:
             return await self._reread(binding)
         if error.is_not_found or "NamespaceTerminating" in error.causes:
             return DONE
-        if error.code in (0, 429) or error.code >= 500:
+        if error.may_pass:
             log.warning("Failed to patch schedule to %s: %s", binding.key.display, error)
             return Outcome(error, retry=True, pause=error.retry_after or 0.0)
         log.error("Failed to patch schedule to %s: %s", binding.key.display, error)
@@ -356,7 +356,7 @@ class BindingCycle:
                 if error.is_not_found:
                     return DONE
                 failure = error
-                if error.code not in (0, 409, 429) and error.code < 500:
+                if not error.may_pass and error.code != 409:
                     break
             else:
                 log.log(logs.V4, "Patch schedule status to %s succeed", binding.key.display)

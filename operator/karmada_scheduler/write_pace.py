@@ -94,10 +94,10 @@ class WritePace:
             try:
                 yield
             except ApiError as error:
-                if error.code in (0, 429) or error.code >= 500:
+                if error.may_pass:
                     self._refused(began, error.retry_after or 0.0)
-                    raise
-                self._answered(self._clock() - began, alone=first and number == self._begun)
+                else:
+                    self._answered(self._clock() - began, alone=first and number == self._begun)
                 raise
             self._answered(self._clock() - began, alone=first and number == self._begun)
         finally:

@@ -26,8 +26,6 @@ ApiKinds = frozenset[tuple[str, str]]
 Read = TypeVar("Read")
 
 _REMEMBERED: Final = 512
-_INTERNED_API_LISTS: Final = 256
-_interned_api_lists: dict[ApiKinds, ApiKinds] = {}
 
 
 class ResourceModel(NamedTuple):
@@ -113,8 +111,8 @@ class Cluster:
             zones=meta.texts(spec, "zones", "spec"),
             sync_mode=meta.text(spec, "syncMode", "spec"),
             taints=_taints(spec),
-            resource_models=_resource_models(spec),
-            api_kinds=_api_kinds(status),
+            resource_models=_resource_models(spec.get("resourceModels")),
+            api_kinds=_api_kinds(status.get("apiEnablements")),
             conditions=_conditions(status),
             resource_summary=_resource_summary(status),
         )
@@ -135,11 +133,25 @@ def _taints(spec: Manifest) -> tuple[Taint, ...]:
     )
 
 
-def _resource_models(spec: Manifest) -> tuple[ResourceModel, ...]:
-    return _remembered(spec.get("resourceModels"), _remembered_models, _parse_models)
+def _once_per_content(read: Callable[[object], Read]) -> Callable[[object], Read]:
+    """Have a reader read once what many clusters have alike, and what no report of theirs changes."""
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def read_json(content: bytes) -> Read:
+        return read(orjson.loads(content))
+
+    def read_once(found: object) -> Read:
+        try:
+            content = orjson.dumps(found)
+        except TypeError:
+            return read(found)
+        return read_json(content)
+
+    return read_once
 
 
-def _parse_models(found: object) -> tuple[ResourceModel, ...]:
+@_once_per_content
+def _resource_models(found: object) -> tuple[ResourceModel, ...]:
     models = []
     for index, model in enumerate(meta.mappings({"resourceModels": found}, "resourceModels", "spec")):
         path = f"spec.resourceModels[{index}]"
@@ -151,11 +163,8 @@ def _parse_models(found: object) -> tuple[ResourceModel, ...]:
     return tuple(models)
 
 
-def _api_kinds(status: Manifest) -> ApiKinds:
-    return _remembered(status.get("apiEnablements"), _remembered_api_kinds, _parse_api_kinds)
-
-
-def _parse_api_kinds(found: object) -> ApiKinds:
+@_once_per_content
+def _api_kinds(found: object) -> ApiKinds:
     pairs = []
     for index, group in enumerate(meta.mappings({"apiEnablements": found}, "apiEnablements", "status")):
         path = f"status.apiEnablements[{index}]"
@@ -164,29 +173,7 @@ def _parse_api_kinds(found: object) -> ApiKinds:
             (version, meta.text(each, "kind", f"{path}.resources"))
             for each in meta.mappings(group, "resources", path)
         ]
-    kinds = frozenset(pairs)
-    if len(_interned_api_lists) >= _INTERNED_API_LISTS:
-        _interned_api_lists.clear()
-    return _interned_api_lists.setdefault(kinds, kinds)
-
-
-def _remembered(found: object, of_json: Callable[[bytes], Read], of_value: Callable[[object], Read]) -> Read:
-    """Read what many clusters have alike, and none changes from one report to the next, once per content."""
-    try:
-        content = orjson.dumps(found)
-    except TypeError:
-        return of_value(found)
-    return of_json(content)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _remembered_models(content: bytes) -> tuple[ResourceModel, ...]:
-    return _parse_models(orjson.loads(content))
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _remembered_api_kinds(content: bytes) -> ApiKinds:
-    return _parse_api_kinds(orjson.loads(content))
+    return frozenset(pairs)
 
 
 def _conditions(status: Manifest) -> tuple[Condition, ...]:

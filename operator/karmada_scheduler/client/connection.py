@@ -69,6 +69,11 @@ class ApiError(Exception):
         """Whether the object is gone."""
         return self.code == 404
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether the server could not take the request just now: it kept silent, was too busy, or failed."""
+        return self.code in (0, 429) or self.code >= 500
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:

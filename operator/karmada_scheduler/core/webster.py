@@ -98,24 +98,12 @@ class Ballot:
         self.total = total - sum(without.values()) + sum(besides.values())
 
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
-        """Hand out seats as ``allocate`` does, in no order of names; who gets none is left out."""
+        """Hand out seats as ``allocate`` does; who gets none is left out."""
         most = max([-each[-2] for each in self._ordered[:1]] + list(self._besides.values()), default=0)
-        if 2 * seats > self._parties() or most > _EXACT_AS_FLOAT:
-            everybody = allocate(seats, self._votes(), descending_names=descending_names)
-            return {name: count for name, count in everybody.items() if count}
-        votes = self._best(seats, descending_names)
-        names = sorted(votes)
-        ranks = range(len(names), 0, -1) if descending_names else range(len(names))
-        queue = [(-float(votes[name]), 0, rank, name) for rank, name in zip(ranks, names, strict=True)]
-        heapq.heapify(queue)
-        given: dict[str, int] = {}
-        for _ in range(seats):
-            _, count, rank, name = queue[0]
-            count += 1
-            quotient = float(votes[name]) / float(2 * count + 1)
-            heapq.heapreplace(queue, (-quotient, count, rank, name))
-            given[name] = count
-        return given
+        looks_at_all = 2 * seats > self._parties() or most > _EXACT_AS_FLOAT
+        votes = self._votes() if looks_at_all else self._best(seats, descending_names)
+        given = allocate(seats, votes, descending_names=descending_names)
+        return {name: count for name, count in given.items() if count}
 
     def _votes(self) -> dict[str, int]:
         votes: dict[str, int] = {each[-1]: -each[-2] for each in self._ordered}
