@@ -32,6 +32,17 @@ def binding(
     }
 
 
+def untemplated(namespace: str, name: str, *, uid: str, policy_id: str, **spec: Any) -> dict[str, Any]:
+    """A claimed ResourceBinding of a Deployment that does not exist, so that nobody but a scheduler acts on it."""
+    resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
+    return {
+        "apiVersion": "work.karmada.io/v1alpha2",
+        "kind": "ResourceBinding",
+        "metadata": {"name": name, "namespace": namespace, "labels": {POLICY_LABEL: policy_id}},
+        "spec": {"resource": {**resource, "uid": uid}, **spec},
+    }
+
+
 def cluster(name: str = "m1", *, version: int = 1, generation: int = 1, **metadata: Any) -> dict[str, Any]:
     """A Cluster with nothing but a name and what is given of its metadata."""
     return {

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import orjson
 
-from karmada_scheduler import metrics
+from karmada_scheduler import collector, metrics
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -168,9 +168,7 @@ def _targets(targets: Sequence[tuple[str, int]] | None, error: Exception | None)
 def _settled_memory() -> Iterator[None]:
     """Run the collector as ``app`` does once its caches are filled."""
     before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 100)
+    collector.settle()
     try:
         yield
     finally:

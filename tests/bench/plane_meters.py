@@ -49,11 +49,17 @@ def cpu_seconds(pid: int) -> float:
 
 def peak_mib(pid: int) -> float:
     """Return the peak resident memory of a process and its children, in MiB."""
-    return sum(_peak_kib((PROC / str(member) / "status").read_text()) for member in _family(pid)) / 1024
+    return sum(_status_kib(member, "VmHWM") for member in _family(pid)) / 1024
 
 
-def _peak_kib(status: str) -> int:
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+def resident_mib(pid: int) -> float:
+    """Return what is resident now of a process and its children, in MiB."""
+    return sum(_status_kib(member, "VmRSS") for member in _family(pid)) / 1024
+
+
+def _status_kib(pid: int, field: str) -> int:
+    lines = (PROC / str(pid) / "status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
 def servers_cpu(plane: ControlPlane) -> dict[str, float]:

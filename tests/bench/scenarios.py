@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tests import manifests
 from tests.controlplane.api import Object
 from tests.controlplane.simulated import SimulatedMember
 
@@ -67,24 +68,16 @@ def fleet(first: int, count: int) -> list[SimulatedMember]:
 
 def binding(namespace: str, name: str, number: int, placement: str, scheduler: str) -> Object:
     """Return a ResourceBinding without a template, so that nobody but a scheduler acts on it."""
-    resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
-    requests = {"cpu": f"{100 + number % REQUESTS}m", "memory": "128Mi"}
-    return {
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "kind": "ResourceBinding",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": {"propagationpolicy.karmada.io/permanent-id": "bench"},
-        },
-        "spec": {
-            "resource": {**resource, "uid": f"uid-{number}"},
-            "replicas": REPLICAS,
-            "replicaRequirements": {"resourceRequest": requests},
-            "schedulerName": scheduler,
-            "placement": PLACEMENTS[placement],
-        },
-    }
+    return manifests.untemplated(
+        namespace,
+        name,
+        uid=f"uid-{number}",
+        policy_id="bench",
+        replicas=REPLICAS,
+        replicaRequirements={"resourceRequest": {"cpu": f"{100 + number % REQUESTS}m", "memory": "128Mi"}},
+        schedulerName=scheduler,
+        placement=PLACEMENTS[placement],
+    )
 
 
 def result_patch(number: int, placement: str, clusters: int) -> Object:

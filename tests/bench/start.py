@@ -25,14 +25,13 @@ from typing import Any, Final
 
 import requests
 
+from tests.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
 from tests.bench.replay_objects import Sizes
 from tests.controlplane.processes import Process, Supervisor, free_port
 from tests.controlplane.table import table
 
 QUIET_SECONDS: Final = 3.0
 QUIET_SHARE: Final = 0.05
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-_MIB: Final = 1024.0
 
 
 @dataclass(slots=True)
@@ -69,25 +68,6 @@ class Result:
     event_memory: list[float] = field(default_factory=list)
     peak_memory_after: float = 0.0
     machine: str = ""
-
-
-class Usage:
-    """What the kernel says about a process."""
-
-    def __init__(self, pid: int) -> None:
-        self._folder = Path(f"/proc/{pid}")
-
-    def cpu(self) -> float:
-        """Return its CPU time so far, in seconds, its threads included."""
-        fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
-
-    def memory(self) -> tuple[float, float]:
-        """Return what is resident now and what was at most, in MiB."""
-        lines = (self._folder / "status").read_text().splitlines()
-        amounts = {name: int(value.split()[0]) for name, _, value in (line.partition(":\t") for line in lines)
-                   if name in ("VmRSS", "VmHWM")}  # fmt: skip
-        return amounts["VmRSS"] / _MIB, amounts["VmHWM"] / _MIB
 
 
 class Bench:
@@ -130,39 +110,39 @@ class Bench:
         result = Result(self.sizes.bindings, self.sizes.clusters, machine=_machine())
         began = time.monotonic()
         with self._scheduler(flags) as (process, health, metrics):
-            usage = Usage(process.pid)
+            pid = process.pid
             self._until(lambda: self._answers(health + "/readyz"), "the scheduler to be ready", limit)
             result.ready_seconds = time.monotonic() - began
-            result.ready_cpu, result.ready_memory = usage.cpu(), usage.memory()[0]
+            result.ready_cpu, result.ready_memory = cpu_seconds(pid), resident_mib(pid)
             self._until(lambda: self._seen()["placed"] >= self.sizes.new, "everything to be placed", limit)
-            result.all_cpu = usage.cpu()
+            result.all_cpu = cpu_seconds(pid)
             seen = self._seen()
             result.first_seconds, result.all_seconds = seen["first"] - began, seen["last"] - began
-            result.settled_seconds = self._wait_for_quiet(usage, limit) - began
-            result.start_cpu = usage.cpu()
-            result.settled_memory, result.peak_memory = usage.memory()
+            result.settled_seconds = self._wait_for_quiet(pid, limit) - began
+            result.start_cpu = cpu_seconds(pid)
+            result.settled_memory, result.peak_memory = resident_mib(pid), peak_mib(pid)
             seen = self._seen()
             result.placed, result.moved, result.requests = seen["placed"], seen["moved"], seen["requests"]
             result.megabytes_listed = seen["bytesListed"] / 1e6
-            self._update(result, usage, metrics, rate=rate, seconds=seconds)
+            self._update(result, pid, metrics, rate=rate, seconds=seconds)
         return result
 
-    def _update(self, result: Result, usage: Usage, metrics: str, *, rate: float, seconds: float) -> None:
+    def _update(self, result: Result, pid: int, metrics: str, *, rate: float, seconds: float) -> None:
         query = {"rate": str(rate), "seconds": str(seconds)}
-        before, known, sent = usage.cpu(), self._events(metrics), self._seen()["updates"]
+        before, known, sent = cpu_seconds(pid), self._events(metrics), self._seen()["updates"]
         self._session.post(f"{self._server}/replay/updates", params=query, timeout=10).raise_for_status()
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             time.sleep(1.0)
-            result.event_memory.append(round(usage.memory()[0], 1))
+            result.event_memory.append(round(resident_mib(pid), 1))
         self._until(
             lambda: self._events(metrics) - known >= self._seen()["updates"] - sent,
             "the events to arrive",
             120,
         )
         result.events = self._events(metrics) - known
-        result.event_micros = (usage.cpu() - before) / max(result.events, 1) * 1e6
-        result.peak_memory_after = usage.memory()[1]
+        result.event_micros = (cpu_seconds(pid) - before) / max(result.events, 1) * 1e6
+        result.peak_memory_after = peak_mib(pid)
 
     @contextmanager
     def _scheduler(self, flags: Sequence[str]) -> Iterator[tuple[Process, str, str]]:
@@ -192,13 +172,13 @@ class Bench:
                 raise TimeoutError(f"gave up waiting for {what} after {limit:.0f}s")
             time.sleep(0.1)
 
-    def _wait_for_quiet(self, usage: Usage, limit: float) -> float:
+    def _wait_for_quiet(self, pid: int, limit: float) -> float:
         """Wait until the process does next to nothing; return since when."""
         ends = time.monotonic() + limit
         while time.monotonic() < ends:
-            since, before = time.monotonic(), usage.cpu()
+            since, before = time.monotonic(), cpu_seconds(pid)
             time.sleep(QUIET_SECONDS)
-            if usage.cpu() - before < QUIET_SHARE * QUIET_SECONDS:
+            if cpu_seconds(pid) - before < QUIET_SHARE * QUIET_SECONDS:
                 return since
             self._supervisor.check()
         raise TimeoutError(f"the scheduler was not quiet after {limit:.0f}s")

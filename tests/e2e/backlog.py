@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from tests import manifests
 from tests.controlplane import ControlPlane, Object, wait_for
 from tests.e2e.workload import DYNAMIC, WORK, is_settled
 
@@ -39,33 +40,20 @@ class Backlog:
             done.result()
 
     def _manifest(self, number: int, priority: int) -> Object:
-        name = f"work-{number}"
-        return {
-            "apiVersion": "work.karmada.io/v1alpha2",
-            "kind": "ResourceBinding",
-            "metadata": {
-                "name": name,
-                "namespace": self.namespace,
-                "labels": {"propagationpolicy.karmada.io/permanent-id": "backlog"},
+        return manifests.untemplated(
+            self.namespace,
+            f"work-{number}",
+            uid=f"uid-{number}",
+            policy_id="backlog",
+            replicas=3,
+            schedulePriority={"priority": priority},
+            replicaRequirements={"resourceRequest": {"cpu": "1m"}},
+            schedulerName=self.scheduler,
+            placement={
+                "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
+                "replicaScheduling": DYNAMIC,
             },
-            "spec": {
-                "resource": {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "namespace": self.namespace,
-                    "name": name,
-                    "uid": f"uid-{number}",
-                },
-                "replicas": 3,
-                "schedulePriority": {"priority": priority},
-                "replicaRequirements": {"resourceRequest": {"cpu": "1m"}},
-                "schedulerName": self.scheduler,
-                "placement": {
-                    "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
-                    "replicaScheduling": DYNAMIC,
-                },
-            },
-        }
+        )
 
     def all(self) -> dict[str, Object]:
         """Return every binding by name."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests import manifests
 from tests.controlplane import ControlPlane, Node, Object, Process, RealMember, SimulatedMember
 from tests.controlplane.karmada import CLUSTERS, external_service
 from tests.e2e.workload import DYNAMIC, WORK, labelled
@@ -52,24 +53,17 @@ class Rooms:
 
     def place(self, namespace: str, name: str, *, scheduler: str, cpu: str, replicas: int = 1) -> None:
         """Create a binding, without a template, that is to be divided over both by free room."""
-        resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
         self.plane.client.create(
-            {
-                "apiVersion": "work.karmada.io/v1alpha2",
-                "kind": "ResourceBinding",
-                "metadata": {
-                    "name": name,
-                    "namespace": namespace,
-                    "labels": {"propagationpolicy.karmada.io/permanent-id": "rooms"},
-                },
-                "spec": {
-                    "resource": {**resource, "uid": f"uid-{name}"},
-                    "replicas": replicas,
-                    "replicaRequirements": {"resourceRequest": {"cpu": cpu}},
-                    "schedulerName": scheduler,
-                    "placement": labelled("room", replicaScheduling=DYNAMIC),
-                },
-            }
+            manifests.untemplated(
+                namespace,
+                name,
+                uid=f"uid-{name}",
+                policy_id="rooms",
+                replicas=replicas,
+                replicaRequirements={"resourceRequest": {"cpu": cpu}},
+                schedulerName=scheduler,
+                placement=labelled("room", replicaScheduling=DYNAMIC),
+            )
         )
 
     def bindings(self, namespace: str) -> list[Object]:

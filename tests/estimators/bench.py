@@ -21,12 +21,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.controlplane import ControlPlane, Process, SimulatedMember, karmada
+from tests import manifests
+from tests.controlplane import ControlPlane, Object, Process, SimulatedMember, karmada
 from tests.controlplane.ours import Scheduler, start_scheduler
 from tests.controlplane.table import table
+from tests.e2e.workload import DYNAMIC, WORK
 from tests.estimators.fleet import Fleet
 
-WORK = "/apis/work.karmada.io/v1alpha2"
 NO_LIMIT = ("--kube-api-qps=10000", "--kube-api-burst=10000")
 DEADLINE_SECONDS = 3.0
 LOOK_SECONDS = 1.0
@@ -183,28 +184,17 @@ def _attempts(scheduler: Scheduler) -> float:
     )
 
 
-def _binding(namespace: str, number: int, cpu: str) -> dict[str, object]:
-    name = f"work-{number}"
-    resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
-    labels = {"propagationpolicy.karmada.io/permanent-id": "bench"}
-    return {
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "kind": "ResourceBinding",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "resource": {**resource, "uid": f"uid-{number}"},
-            "replicas": 3,
-            "replicaRequirements": {"resourceRequest": {"cpu": cpu}},
-            "schedulerName": namespace,
-            "placement": {
-                "replicaScheduling": {
-                    "replicaSchedulingType": "Divided",
-                    "replicaDivisionPreference": "Weighted",
-                    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-                }
-            },
-        },
-    }
+def _binding(namespace: str, number: int, cpu: str) -> Object:
+    return manifests.untemplated(
+        namespace,
+        f"work-{number}",
+        uid=f"uid-{number}",
+        policy_id="bench",
+        replicas=3,
+        replicaRequirements={"resourceRequest": {"cpu": cpu}},
+        schedulerName=namespace,
+        placement={"replicaScheduling": DYNAMIC},
+    )
 
 
 @contextmanager

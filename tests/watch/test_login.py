@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.connection import Credentials, connect
-from karmada_scheduler.client.karmada import WATCHED
-from karmada_scheduler.watch import KopfWatch
+from karmada_scheduler.client.connection import connect
 from tests.controlplane.pki import Authority
 from tests.strict_tls import as_of_python_3_13
 from tests.watch.api_server import ApiServer, modified
-
-
-class Watching:
-    """kopf at a server; every login is asked of ``login``."""
-
-    def __init__(self, login: Callable[[], Credentials]) -> None:
-        self.events: list[tuple[str, str | None, str]] = []
-        self.logins = 0
-        self.starts = 0
-        self._login = login
-        self._watch = KopfWatch(
-            WATCHED,
-            lambda kind, event, manifest: self.events.append((kind, event, manifest["metadata"]["name"])),
-            identity="somebody",
-            login=self._counted,
-            before_start=self._started,
-            after_start=lambda: None,
-        )
-
-    async def _counted(self) -> Credentials:
-        self.logins += 1
-        return self._login()
-
-    async def _started(self) -> None:
-        self.starts += 1
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._watch.run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-
-async def _until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not reached():
-            await asyncio.sleep(0.01)
-
-
-def _to(server: ApiServer, token: str | None = None) -> Credentials:
-    return Credentials(
-        server=server.url, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), token=token, proxy_url=None
-    )
+from tests.watch.watching import Watching, to, until
 
 
 async def test_certificates_that_go_takes_are_taken_on_every_python(
@@ -85,7 +35,7 @@ async def test_certificates_that_go_takes_are_taken_on_every_python(
             credentials = await connection.credentials()
             watching = Watching(lambda: credentials)
             async with watching.running():
-                await _until(lambda: ("Cluster", None, "m1") in watching.events)
+                await until(lambda: ("Cluster", None, "m1") in watching.events)
         finally:
             await connection.close()
     assert {shown["subject"] for shown in api.certificates if shown} == {((("commonName", "scheduler"),),)}
@@ -97,24 +47,24 @@ async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(getpass, "getuser", nobody)
     async with ApiServer() as api:
-        watching = Watching(lambda: _to(api))
+        watching = Watching(lambda: to(api))
         async with watching.running():
-            await _until(lambda: ("Cluster", None, "m1") in watching.events)
+            await until(lambda: ("Cluster", None, "m1") in watching.events)
 
 
 async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on() -> None:
     tokens = ["first"]
     async with ApiServer() as api:
         api.token = "first"
-        watching = Watching(lambda: _to(api, tokens[-1]))
+        watching = Watching(lambda: to(api, tokens[-1]))
         async with watching.running():
-            await _until(lambda: ("Cluster", None, "m1") in watching.events)
+            await until(lambda: ("Cluster", None, "m1") in watching.events)
             api.token = "second"
             tokens.append("second")
             api.changes.put_nowait({"type": "ERROR", "object": {"code": 410}})  # so that it lists again
-            await _until(lambda: watching.logins == 2)
+            await until(lambda: watching.logins == 2)
             api.changes.put_nowait(modified(8))
-            await _until(lambda: ("Cluster", "MODIFIED", "m1") in watching.events)
+            await until(lambda: ("Cluster", "MODIFIED", "m1") in watching.events)
             assert watching.starts == 1
     assert set(api.refused) == {"first"}
 
@@ -123,7 +73,7 @@ async def test_a_login_is_the_same_as_long_as_its_token_is() -> None:
     """kopf ends, and is started again with a pause, only if it knows a refused login when it sees it."""
     async with ApiServer() as api:
         tokens = iter(("first", "first", "second"))
-        registry = Watching(lambda: _to(api, next(tokens)))._watch._registry()
+        registry = Watching(lambda: to(api, next(tokens)))._watch._registry()
         [handler] = registry._activities.get_all_handlers()
         login: Any = handler.fn
         first, again, second = [await login() for _ in range(3)]

@@ -1,0 +1,71 @@
+"""A real kopf at a server."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from karmada_scheduler.api.meta import Manifest
+from karmada_scheduler.client.connection import Credentials
+from karmada_scheduler.client.karmada import WATCHED
+from karmada_scheduler.watch import KopfWatch
+from tests.watch.api_server import ApiServer
+
+
+class Watching:
+    """kopf at a server; every login is asked of ``login``."""
+
+    def __init__(
+        self,
+        login: Callable[[], Credentials],
+        *,
+        is_known: Callable[[str, Manifest], bool] = lambda *_: False,
+    ) -> None:
+        self.events: list[tuple[str, str | None, str]] = []
+        self.versions: list[str] = []
+        self.logins = 0
+        self.starts = 0
+        self._login = login
+        self._watch = KopfWatch(
+            WATCHED,
+            self._saw,
+            identity="somebody",
+            login=self._counted,
+            before_start=self._started,
+            after_start=lambda: None,
+            is_known=is_known,
+        )
+
+    def _saw(self, kind: str, event: str | None, manifest: Manifest) -> None:
+        self.events.append((kind, event, manifest["metadata"]["name"]))
+        self.versions.append(manifest["metadata"]["resourceVersion"])
+
+    async def _counted(self) -> Credentials:
+        self.logins += 1
+        return self._login()
+
+    async def _started(self) -> None:
+        self.starts += 1
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._watch.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not reached():
+            await asyncio.sleep(0.01)
+
+
+def to(server: ApiServer, token: str | None = None) -> Credentials:
+    return Credentials(
+        server=server.url, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), token=token, proxy_url=None
+    )
