@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from kopf._core.reactor import processing
+
 from tests.watch.api_server import ApiServer, modified
 from tests.watch.watching import Watching, to, until
 
@@ -18,3 +23,24 @@ async def test_a_change_that_is_known_reaches_nobody_and_the_next_one_does() -> 
             await until(lambda: len(watching.versions) == 2)
     assert watching.versions == ["7", "9"]
     assert watching.events[1] == ("Cluster", "MODIFIED", "m1")
+
+
+async def test_what_is_known_costs_none_of_kopf_s_machinery(monkeypatch: pytest.MonkeyPatch) -> None:
+    processed: list[str] = []
+    process = processing.process_resource_event
+
+    async def counted(*, raw_event: Any, **rest: Any) -> str | None:
+        processed.append(raw_event["object"]["metadata"]["resourceVersion"])
+        return await process(raw_event=raw_event, **rest)
+
+    monkeypatch.setattr(processing, "process_resource_event", counted)
+    async with ApiServer() as api:
+        watching = Watching(
+            lambda: to(api), is_known=lambda _, manifest: int(manifest["metadata"]["resourceVersion"]) < 20
+        )
+        async with watching.running():
+            for version in range(8, 21):
+                api.changes.put_nowait(modified(version))
+            await until(lambda: bool(watching.versions))
+    assert watching.versions == ["20"]
+    assert processed == ["20"]

@@ -84,9 +84,9 @@ def test_only_changes_and_listed_objects_that_are_known_are_kept_out(event: str 
     world = World()
     world.known.add(("Cluster", "7"))
     wanted = {
-        version: world.watch._filter("Cluster")(
-            event={"type": event, "object": {"metadata": {"name": "m1", "resourceVersion": version}}},
-            body=None,
+        version: world.watch._is_news(
+            "Cluster",
+            {"type": event, "object": {"metadata": {"name": "m1", "resourceVersion": version}}},  # type: ignore[typeddict-item]
         )
         for version in ("7", "8")
     }
@@ -94,7 +94,7 @@ def test_only_changes_and_listed_objects_that_are_known_are_kept_out(event: str 
 
 
 def test_kopf_is_told_not_to_scan_post_or_keep_state() -> None:
-    settings = module._settings()
+    settings = module._settings(lambda *_: True)
     assert settings.scanning.disabled
     assert not settings.posting.enabled
     assert settings.persistence.diffbase_storage.build(body=kopf.Body({})) == {}
@@ -102,7 +102,7 @@ def test_kopf_is_told_not_to_scan_post_or_keep_state() -> None:
 
 
 def test_the_back_off_never_runs_out() -> None:
-    backoffs = module._settings().networking.error_backoffs
+    backoffs = module._settings(lambda *_: True).networking.error_backoffs
     for _ in range(2):  # every request begins anew
         iterator = iter(backoffs)  # type: ignore[arg-type]
         values = [next(iterator) for _ in range(1000)]
