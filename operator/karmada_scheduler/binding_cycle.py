@@ -23,7 +23,7 @@ from typing import Any, Final
 from karmada_scheduler import logs
 from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, Manifest
 from karmada_scheduler.binding_report import (
     SCHEDULED,
     Report,
@@ -351,7 +351,7 @@ class BindingCycle:
                 fields = fields_for(base)
                 if not fields:
                     return DONE
-                await self._written("status", self._status_patch(base, fields))
+                await self._written("status", self._status_patch(base, fields), read=base.with_status)
             except ApiError as error:
                 if error.is_not_found:
                     return DONE
@@ -375,7 +375,13 @@ class BindingCycle:
         self._seen(binding.key.kind, "MODIFIED", manifest)
         return Binding.from_manifest(manifest)
 
-    async def _written(self, target: str, write: Callable[[], Awaitable[dict[str, Any]]]) -> Binding:
+    async def _written(
+        self,
+        target: str,
+        write: Callable[[], Awaitable[dict[str, Any]]],
+        *,
+        read: Callable[[Manifest], Binding] = Binding.from_manifest,
+    ) -> Binding:
         try:
             async with self._pace.turn():
                 if not self._may_write():
@@ -385,7 +391,7 @@ class BindingCycle:
             self._metrics.api_writes.labels(target, str(error.code or "no answer")).inc()
             raise
         self._metrics.api_writes.labels(target, "200").inc()
-        answer = Binding.from_manifest(manifest)
+        answer = read(manifest)
         self._bindings.put_written(answer)
         return answer
 

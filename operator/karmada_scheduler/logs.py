@@ -100,6 +100,7 @@ def configure(*, verbosity_level: int, json_format: bool) -> None:
     """Send everything of this process to standard error in one format."""
     # What no format here shows need not be found out for every line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001 (as the library's documentation has it: no caller is looked for)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if json_format else TextFormatter())
     root = logging.getLogger()

@@ -10,9 +10,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -42,6 +42,15 @@ def _exponential(start: float, factor: float, count: int) -> list[float]:
     return buckets
 
 
+_Metric = TypeVar("_Metric", Counter, Histogram)
+
+
+def _with_children_at_hand(metric: _Metric) -> _Metric:
+    """Keep what ``labels`` returns, which the library checks, converts and locks for at every call."""
+    metric.labels = cache(metric.labels)  # type: ignore[method-assign]
+    return metric
+
+
 class Labelled(Protocol):
     """A verdict that has a name for a label."""
 
@@ -59,15 +68,17 @@ class Metrics:
         self.registry = registry or CollectorRegistry()
 
         def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, subsystem=_SUBSYSTEM, registry=self.registry)
+            made = Counter(name, text, labels, subsystem=_SUBSYSTEM, registry=self.registry)
+            return _with_children_at_hand(made)
 
         def gauge(name: str, text: str, *labels: str, subsystem: str = _SUBSYSTEM) -> Gauge:
             return Gauge(name, text, labels, subsystem=subsystem, registry=self.registry)
 
         def histogram(name: str, text: str, buckets: list[float], *labels: str) -> Histogram:
-            return Histogram(
+            made = Histogram(
                 name, text, labels, subsystem=_SUBSYSTEM, buckets=buckets, registry=self.registry
             )
+            return _with_children_at_hand(made)
 
         seconds = _exponential(0.001, 2, 15)
         self.schedule_attempts = counter(

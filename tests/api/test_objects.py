@@ -171,6 +171,15 @@ def test_a_cluster_resource_binding_has_no_namespace() -> None:
     assert binding("role", namespace="").build().key == BindingKey(CLUSTER_RESOURCE_BINDING, "", "role")
 
 
+def test_an_answer_to_a_status_patch_is_read_as_if_it_had_been_read_whole() -> None:
+    before = binding("web").resource("apps/v1", "Deployment", uid="u1").replicas(3).on(m1=3).manifest()
+    after = {**before, "metadata": {**before["metadata"], "resourceVersion": "99"}}
+    after["status"] = {"schedulerObservedGeneration": 7, "lastScheduledTime": "2026-01-02T03:04:05Z"}
+    answered = Binding.from_manifest(before).with_status(after)
+    assert answered == Binding.from_manifest(after)
+    assert answered.status.scheduler_observed_generation == 7
+
+
 def test_the_binding_of_a_template_has_a_derived_name() -> None:
     assert template_binding_name(ObjectReference(kind="Deployment", name="nginx")) == "nginx-deployment"
     assert (

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from karmada_scheduler.client import http
 from karmada_scheduler.client.http import Answer, ConnectionLostError, HttpConnections
 
 Behaviour = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -25,6 +24,7 @@ class Server:
         self.behaviours: list[Behaviour | bytes] = []
         self.ended = asyncio.Event()
         self.url = ""
+        self.now = 0.0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -52,7 +52,9 @@ async def served(path: str = "") -> AsyncIterator[tuple[Server, HttpConnections]
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     server.url = f"http://127.0.0.1:{port}{path}"
-    connections = HttpConnections(server.url, tls=None, tls_name=None, agent="tests")
+    connections = HttpConnections(
+        server.url, tls=None, tls_name=None, agent="tests", clock=lambda: server.now
+    )
     try:
         yield server, connections
     finally:
@@ -148,12 +150,15 @@ async def test_a_connection_that_the_server_wants_closed_is_not_used_again() -> 
     assert server.connections == 2
 
 
-async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_IDLE_SECONDS", -1.0)
+@pytest.mark.parametrize(("seconds", "connections_made"), [(15.0, 1), (15.1, 2)])
+async def test_a_connection_that_was_idle_for_long_is_not_used_again(
+    seconds: float, connections_made: int
+) -> None:
     async with served() as (server, connections):
         await ask(connections)
+        server.now += seconds
         await ask(connections)
-    assert server.connections == 2
+    assert server.connections == connections_made
 
 
 async def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> None:

@@ -7,7 +7,7 @@ key tells them apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
@@ -260,6 +260,22 @@ class Binding:
             annotations=meta.shared_map(tuple(meta.text_map(metadata, "annotations", "metadata").items())),
             deleting=metadata.get("deletionTimestamp") is not None,
             spec=_read_spec(meta.mapping(manifest, "spec", "")),
+            status=_read_status(meta.mapping(manifest, "status", "")),
+        )
+
+    def with_status(self, manifest: Manifest) -> Binding:
+        """Return the binding with its status and version as in a manifest that differs from it in nothing else.
+
+        Args:
+            manifest: The answer to a patch of the status that named this version: reading it whole costs more.
+
+        Raises:
+            ManifestError: As ``from_manifest``.
+        """
+        metadata = meta.mapping(manifest, "metadata", "")
+        return replace(
+            self,
+            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
             status=_read_status(meta.mapping(manifest, "status", "")),
         )
 

@@ -11,8 +11,9 @@ import asyncio
 import gzip
 import socket
 import ssl
+import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 from urllib.parse import quote, urlsplit
@@ -52,7 +53,15 @@ class Answer:
 class HttpConnections:
     """Connections to one server, as many as requests are under way at a time."""
 
-    def __init__(self, server: str, *, tls: ssl.SSLContext | None, tls_name: str | None, agent: str) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        tls: ssl.SSLContext | None,
+        tls_name: str | None,
+        agent: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Take where to connect; nothing is connected yet.
 
         Args:
@@ -60,6 +69,7 @@ class HttpConnections:
             tls: How to verify the server and what to show it; None for what Python does by itself.
             tls_name: The name that the server's certificate has to be for, if not that of the URL.
             agent: What to be called.
+            clock: In seconds, never running backwards.
         """
         url = urlsplit(server)
         if url.scheme not in {"http", "https"} or not url.hostname:
@@ -70,6 +80,7 @@ class HttpConnections:
         self._tls_name = (tls_name or self._host) if self._tls else None
         self._prefix = url.path.rstrip("/")
         self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {agent}\r\n"
+        self._clock = clock
         self._idle: list[_Link] = []
         self._busy: set[_Link] = set()
 
@@ -116,14 +127,14 @@ class HttpConnections:
         finally:
             self._busy.discard(link)
         if link.is_reusable:
-            link.idle_since = asyncio.get_running_loop().time()
+            link.idle_since = self._clock()
             self._idle.append(link)
         else:
             link.close()
         return answer
 
     def _take(self) -> _Link | None:
-        now = asyncio.get_running_loop().time()
+        now = self._clock()
         while self._idle:
             link = self._idle.pop()
             if now - link.idle_since <= _IDLE_SECONDS and not link.is_lost:
