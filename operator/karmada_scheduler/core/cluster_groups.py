@@ -18,8 +18,7 @@ from karmada_scheduler.api.placement import (
     SpreadConstraint,
 )
 from karmada_scheduler.api.quantity import wrap64
-from karmada_scheduler.core.order import place_of
-from karmada_scheduler.core.ranking import Ranked
+from karmada_scheduler.core.ranked import Ranked, place_of
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 
 _WEIGHT_UNIT: Final = 1000
