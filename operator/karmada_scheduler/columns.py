@@ -49,9 +49,12 @@ def with_stand_in(values: Column, unknown: int, known: int) -> Column:
     return np.where(values == unknown, np.int64(known), values)
 
 
-def least(known: Column, answers: Column, *, but: int) -> Column:
-    """Return the lesser of two numbers in each row; where the second is ``but``, the first."""
-    return np.where(answers == but, known, np.minimum(known, answers))
+def least(several: Sequence[Column], *, but: int, otherwise: int) -> Column:
+    """Return the least number of each row; ``but`` is none, and where there is no other, it is ``otherwise``."""
+    result, *more = [np.where(each == but, np.int64(otherwise), each) for each in several]
+    for each in more:
+        np.minimum(result, each, out=result)
+    return result
 
 
 def total(values: Column) -> int:

@@ -168,9 +168,9 @@ def least_by_row(
 
     It depends on nothing of the binding but what a replica asks for.
     """
-    least = columns.filled(len(rows), MAX_INT32)
-    if counts(spec):
-        for estimator in estimators:
-            answers = estimator.replicas_by_row(verdicts, rows, spec.replica_requirements)
-            least = columns.least(least, answers, but=NO_OPINION)
-    return least
+    if not estimators or not counts(spec):
+        return columns.filled(len(rows), MAX_INT32)
+    answers = [
+        estimator.replicas_by_row(verdicts, rows, spec.replica_requirements) for estimator in estimators
+    ]
+    return columns.least(answers, but=NO_OPINION, otherwise=MAX_INT32)

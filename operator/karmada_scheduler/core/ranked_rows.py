@@ -22,7 +22,7 @@ from karmada_scheduler.framework.cycle import Candidate
 Merit = tuple[int, int]
 """Tier and score of a cluster: what its place depends on beside its room."""
 
-_FIRST_LOOK: Final = 4
+_FIRST_LOOK: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,6 @@ class RankedRows(Ranked):
             order: Rows.
             own: Candidates that are not of the field.
         """
-        super().__init__(())
         self._made = None
         self.field = field
         self.room = room
@@ -88,18 +87,25 @@ class RankedRows(Ranked):
             return self._made[index]
         if isinstance(index, slice):
             return tuple(self._candidates(self.order[index]))
-        return self._candidates(self.order[index : index + 1 or None])[0]
+        row, count = self.order.item(index), len(self.room)
+        if row >= count:
+            return self.own[row - count]
+        (tier, score), free = self.field.merits[row], self.room.item(row)
+        return Candidate(self.field.clusters[row], score, tier, free, free)
 
     def __iter__(self) -> Iterator[Candidate]:
-        if self._made is not None:
-            yield from self._made
-            return
         made: list[Candidate] = []
-        while len(made) < len(self.order):
-            more = self._candidates(self.order[len(made) : 2 * len(made) + _FIRST_LOOK])
-            made += more
-            yield from more
-        self._made = tuple(made)
+        for index in range(min(_FIRST_LOOK, len(self.order))):
+            made.append(self[index])
+            yield made[-1]
+        if self._made is None:
+            while len(made) < len(self.order):
+                more = self._candidates(self.order[len(made) : 4 * len(made)])
+                made += more
+                yield from more
+            self._made = tuple(made)
+        else:
+            yield from self._made[len(made) :]
 
     def _candidates(self, order: Column) -> list[Candidate]:
         clusters, merits, own, count = self.field.clusters, self.field.merits, self.own, len(self.room)

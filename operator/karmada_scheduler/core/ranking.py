@@ -33,6 +33,8 @@ class Standings:
     def refresh(self, verdicts: Verdicts, rate: Callable[[Sequence[Cluster]], Iterable[Merit]]) -> None:
         """Rate the clusters that have changed since the last time."""
         names = self._followed.news(verdicts)
+        if names is not None and not names:
+            return
         field, clusters = self.field, verdicts.feasible
         rows = range(len(clusters)) if names is None else verdicts.rows_of(names)
         rated = dict(zip(rows, rate([clusters[row] for row in rows]), strict=True)) if rows else {}
@@ -81,17 +83,18 @@ class Ranking:
             room_of: Counts the replicas that the clusters in some rows could take, MAX_INT32 where nobody knows.
         """
         names = self._followed.news(verdicts)
+        if names is not None and not names:
+            return
         if names is None:
             self._room = room_of(columns.rows_of(len(verdicts.rows)))
-        elif names:
+        else:
             room = self._room
             if self._rows is not verdicts.rows:
                 room = columns.carried_over(room, [self._rows.get(name, -1) for name in verdicts.rows])
             rows = columns.column(verdicts.rows_of(names))
             self._room = columns.with_values(room, rows, room_of(rows)) if len(rows) else room
-        if names is None or names:
-            self._has_unknown = columns.greatest(self._room) == MAX_INT32
-            self._ranked = None
+        self._has_unknown = columns.greatest(self._room) == MAX_INT32
+        self._ranked = None
         self._rows = verdicts.rows
         self._followed.caught_up(verdicts)
 

@@ -97,7 +97,7 @@ class Ballot:
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
         """Hand out seats as ``allocate`` does; who gets none is left out."""
         most = max([-votes for votes, _ in self._ordered[:1]] + list(self._besides.values()), default=0)
-        looks_at_all = 2 * seats > self._parties() or most > _EXACT_AS_FLOAT
+        looks_at_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
         votes = self._votes() if looks_at_all else self._best(seats, descending_names)
         given = allocate(seats, votes, descending_names=descending_names)
         return {name: count for name, count in given.items() if count}
@@ -109,17 +109,17 @@ class Ballot:
         votes.update(self._besides)
         return votes
 
-    def _parties(self) -> int:
-        """Count those with votes."""
-        positive = bisect_left(self._ordered, (0, ""))
-        less = sum(1 for votes in self._without.values() if votes > 0)
-        return positive - less + sum(1 for votes in self._besides.values() if votes > 0)
+    def _has_parties(self, count: int) -> bool:
+        """Tell whether so many have votes."""
+        count += sum(1 for votes in self._without.values() if votes > 0)
+        count -= sum(1 for votes in self._besides.values() if votes > 0)
+        return count <= 0 or (count <= len(self._ordered) and self._ordered[count - 1][0] < 0)
 
     def _best(self, seats: int, descending_names: bool) -> dict[str, int]:  # noqa: FBT001
         """Return at least the parties that are first in votes and, among equals, in rank."""
         ordered, count = self._ordered, seats + len(self._without)
         best = ordered[:count]
-        if descending_names and count < len(ordered):
+        if descending_names and count < len(ordered) and best[-1][0] == ordered[count][0]:
             # Of those that have as many votes as the last of them, the last names come first.
             least = best[-1][0]
             begin = bisect_left(ordered, (least, ""), hi=count)

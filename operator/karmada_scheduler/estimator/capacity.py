@@ -106,23 +106,20 @@ class CapacityColumns:
         """Return how many pods fit, cut to 32 bits."""
         return columns.how_often(self._pods, (), rows)
 
-    def how_often(
-        self, amounts: Iterable[tuple[str, int]], rows: Column, count: Callable[[Cluster], int]
-    ) -> Column:
-        """Return how often a request fits, cut to 32 bits.
+    def how_often(self, amounts: Iterable[tuple[str, int]], rows: Column) -> Column:
+        """Return how often a request fits, cut to 32 bits; what is said of an odd cluster is void.
 
         Args:
             amounts: Resource names and what is wanted of it, cpu in thousandths; > 0.
             rows: The clusters that are asked about.
-            count: Counts for a cluster that columns cannot tell about.
         """
-        wanted = [(self._units_of(name), amount) for name, amount in amounts]
-        most = columns.how_often(self._pods, wanted, rows)
-        if self._odd:
-            for place, row in enumerate(rows.tolist()):
-                if row in self._odd:
-                    most[place] = count(self._capacities[row].cluster)
-        return most
+        return columns.how_often(self._pods, [(self._units_of(name), each) for name, each in amounts], rows)
+
+    def odd_among(self, rows: Column) -> Sequence[int]:
+        """Return which of these rows columns cannot tell about, counted from 0."""
+        if not self._odd:
+            return ()
+        return [place for place, row in enumerate(rows.tolist()) if row in self._odd]
 
     def _units_of(self, name: str) -> Column:
         units = self._units.get(name)

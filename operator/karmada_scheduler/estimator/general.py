@@ -82,15 +82,17 @@ class GeneralEstimator:
         capacities.refresh(verdicts)
         if requirements is None:
             return capacities.pods(rows)
-        demands, on_nodes = _demands_of(requirements), amounts(requirements.resource_request)
-
-        def count(cluster: Cluster) -> int:
-            return self._replicas(cluster, demands, on_nodes, _NOBODY)
-
+        demands = _demands_of(requirements)
         wanted = [(name, milli if name == CPU else value) for name, value, milli in demands]
-        if any(amount <= 0 for _, amount in wanted):  # thousandths that overflowed
-            return columns.column([count(verdicts.feasible[row]) for row in rows.tolist()])
-        return capacities.how_often(wanted, rows, count)
+        has_overflowed = any(amount <= 0 for _, amount in wanted)  # thousandths of cpu
+        alone = range(len(rows)) if has_overflowed else capacities.odd_among(rows)
+        most = columns.filled(len(rows), 0) if has_overflowed else capacities.how_often(wanted, rows)
+        if alone:
+            on_nodes = amounts(requirements.resource_request)
+            for place in alone:
+                cluster = verdicts.feasible[rows.item(place)]
+                most[place] = self._replicas(cluster, demands, on_nodes, _NOBODY)
+        return most
 
     def max_available_component_sets(
         self,
