@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler import columns
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.ranking import Ranking
+from karmada_scheduler.core.ranking import Ranking, Standings
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
@@ -222,6 +224,10 @@ class Counted(GeneralEstimator):
         self.asked += [each.name for each in clusters]
         return super().max_available_replicas(clusters, *arguments)
 
+    def replicas_by_row(self, verdicts: Verdicts, rows: Column, *arguments: Any) -> Column:
+        self.asked += [verdicts.feasible[row].name for row in rows.tolist()]
+        return super().replicas_by_row(verdicts, rows, *arguments)
+
 
 class MovingWorld(World):
     """Two hundred clusters in the scheduler's own cache, two of which report before each decision."""
@@ -306,17 +312,18 @@ def test_what_was_forgotten_is_asked_about_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_order_that_outlives_its_verdicts_is_made_anew() -> None:
-    ranking = Ranking()
+    standings, ranking = Standings(), Ranking()
     snapshot = Snapshot.of([cluster("m1").build()])
     for room in (3, 5):
         verdicts = Verdicts("key")
         verdicts.refresh(snapshot, lambda _: {})
-        ranking.refresh(verdicts, {"m1": (0, 0)}, partial(_room, room))
-        assert ranking.ranked[0].allocatable == room
+        standings.refresh(verdicts, lambda clusters: [(0, 0)] * len(clusters))
+        ranking.refresh(verdicts, partial(_room, room))
+        assert ranking.ranked(standings.field, 0)[0].allocatable == room
 
 
-def _room(room: int, clusters: Sequence[Cluster]) -> list[int]:
-    return [room] * len(clusters)
+def _room(room: int, rows: Column) -> Column:
+    return columns.filled(len(rows), room)
 
 
 def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only() -> None:
