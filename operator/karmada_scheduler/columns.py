@@ -7,8 +7,12 @@ and nothing here may overflow unless it says so: whoever makes a column sees to 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Sequence
 from typing import Final
+
+# Else it starts a thread per core for linear algebra, of which there is none here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from numpy.typing import NDArray

@@ -124,7 +124,11 @@ class RankedRows(Ranked):
 
     def by_region(self) -> Mapping[str, Sequence[Candidate]]:
         """The candidates of each region, in the order of preference; those without region are left out."""
-        names, regions = list(self.field.region_names), self.field.regions
+        return self._regions
+
+    @cached_property
+    def _regions(self) -> Mapping[str, Sequence[Candidate]]:
+        names, regions = self.field.region_names, self.field.regions
         if self.own:
             numbers = {name: number for number, name in enumerate(names)}
             own = [numbers.setdefault(each.cluster.region, len(numbers)) for each in self.own]

@@ -96,7 +96,7 @@ class Ballot:
 
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
         """Hand out seats as ``allocate`` does; who gets none is left out."""
-        most = max([-votes for votes, _ in self._ordered[:1]] + list(self._besides.values()), default=0)
+        most = max(-self._ordered[0][0] if self._ordered else 0, *self._besides.values(), 0)
         looks_at_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
         votes = self._votes() if looks_at_all else self._best(seats, descending_names)
         given = allocate(seats, votes, descending_names=descending_names)

@@ -38,7 +38,7 @@ from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
 from karmada_scheduler.framework.memo import Verdicts
 
 Demands = Sequence[tuple[str, int, int]]
-"""Requested resources: name, whole units, thousandths; only what is more than nothing."""
+"""Requested resources: name, whole units, and of cpu thousandths; only what is more than nothing."""
 
 _NOBODY: Final[Sequence[AssumedWorkload]] = ()
 
@@ -161,9 +161,9 @@ class GeneralEstimator:
 
 def _demands_of(requirements: ReplicaRequirements) -> Demands:
     return [
-        (name, quantity.value, quantity.milli_value)
+        (name, value, quantity.milli_value if name == CPU else 0)
         for name, quantity in requirements.resource_request.items()
-        if quantity.value > 0
+        if (value := quantity.value) > 0
     ]
 
 
