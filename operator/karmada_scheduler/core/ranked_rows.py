@@ -118,7 +118,7 @@ class RankedRows(Ranked):
         return [
             own[row - count]
             if row >= count
-            else Candidate(clusters[row], merits[row][1], merits[row][0], free := int(self.room[row]), free)
+            else Candidate(clusters[row], merits[row][1], merits[row][0], free := self.room.item(row), free)
             for row in order.tolist()
         ]
 
@@ -185,7 +185,7 @@ class _Moved(RankedRows):
             order = columns.with_inserted(order, places, range(count, count + len(own)))
         super().__init__(field, room, order, own)
         self._ranked = ranked
-        self._away = {field.clusters[row].name: int(room[row]) for row in away}
+        self._away = {field.clusters[row].name: room.item(row) for row in away}
 
     def ballot(self) -> Ballot:
         """The candidates' room as votes."""
