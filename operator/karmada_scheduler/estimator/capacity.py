@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
 
 from karmada_scheduler import columns
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
@@ -14,27 +13,52 @@ from karmada_scheduler.estimator.nodes import Run, runs_of
 from karmada_scheduler.estimator.resources import CPU, PODS
 from karmada_scheduler.framework.memo import Followed, Verdicts
 
-NOTHING: Final = (0, 0)
-
 
 @dataclass(slots=True)
 class Capacity:
-    """What one cluster can still take, worked out when the cluster is first seen.
+    """What one cluster can still take, worked out when it is first asked for.
 
     Attributes:
+        summary: None where the cluster has not reported.
         pods: Never negative.
-        room: Resource name to what is left, in whole units and in thousandths.
         runs: Its virtual nodes; None where there are no usable models.
     """
 
     cluster: Cluster
+    summary: ResourceSummary | None
     pods: int
-    room: Mapping[str, tuple[int, int]]
     runs: Sequence[Run] | None
+    _left: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cluster: Cluster, *, uses_models: bool) -> Capacity:
+        """Look at a cluster."""
+        summary = cluster.resource_summary
+        if summary is None:
+            return cls(cluster, None, 0, None)
+        runs: Sequence[Run] | None = None
+        if uses_models and summary.modelings:
+            try:
+                runs = runs_of(cluster)
+            except ValueError:
+                runs = None  # the summary has to do, as upstream does
+        return cls(cluster, summary, _free_pods(summary), runs)
+
+    def with_summary(self, summary: ResourceSummary) -> Capacity:
+        """Return what the cluster could take if it had reported something else."""
+        return Capacity(self.cluster, summary, _free_pods(summary), self.runs)
+
+    def left(self, name: str) -> tuple[int, int]:
+        """Return what is left of a resource, in whole units, and of cpu in thousandths."""
+        left = self._left.get(name)
+        if left is None:
+            amount = self.summary.left(name) if self.summary is not None else ZERO
+            left = self._left[name] = (amount.value, amount.milli_value if name == CPU else 0)
+        return left
 
     def units(self, name: str) -> int:
         """Return what is left of a resource, cpu in thousandths; 0 where there is not one whole unit."""
-        whole, thousandths = self.room.get(name, NOTHING)
+        whole, thousandths = self.left(name)
         if whole <= 0:
             return 0
         return thousandths if name == CPU else whole
@@ -45,30 +69,11 @@ class Capacity:
         return self.runs is not None or self.units(CPU) < 0
 
 
-def capacity_of(cluster: Cluster, summary: ResourceSummary | None, *, uses_models: bool) -> Capacity:
-    """Work out what a cluster with this summary can take."""
-    if summary is None:
-        return Capacity(cluster, 0, {}, None)
-    runs: Sequence[Run] | None = None
-    if uses_models and summary.modelings:
-        try:
-            runs = runs_of(cluster)
-        except ValueError:
-            runs = None  # the summary has to do, as upstream does
-    return Capacity(cluster, free_pods(summary), room_of(summary), runs)
-
-
-def free_pods(summary: ResourceSummary) -> int:
-    """Return how many pods are left."""
+def _free_pods(summary: ResourceSummary) -> int:
     allocatable, allocated, allocating = (
         pods.get(PODS, ZERO).value for pods in (summary.allocatable, summary.allocated, summary.allocating)
     )
     return max(0, wrap64(allocatable - allocated - allocating))
-
-
-def room_of(summary: ResourceSummary) -> dict[str, tuple[int, int]]:
-    """Return what is left of each resource, in whole units and in thousandths."""
-    return {name: (room.value, room.milli_value) for name, room in summary.room.items()}
 
 
 class CapacityColumns:

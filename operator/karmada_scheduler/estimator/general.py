@@ -6,7 +6,6 @@ Source: karmada v1.18.2 pkg/estimator/client/general.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -25,14 +24,7 @@ from karmada_scheduler.api.quantity import (
 )
 from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.estimator.capacity import (
-    NOTHING,
-    Capacity,
-    CapacityColumns,
-    capacity_of,
-    free_pods,
-    room_of,
-)
+from karmada_scheduler.estimator.capacity import Capacity, CapacityColumns
 from karmada_scheduler.estimator.nodes import Run, fit_alone, place_sets
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
 from karmada_scheduler.framework.memo import Verdicts
@@ -108,15 +100,14 @@ class GeneralEstimator:
         """Return a cluster's capacity, from memory if it is the same cluster."""
         known = self._capacities.get(cluster.name)
         if known is None or known.cluster is not cluster:
-            known = capacity_of(cluster, cluster.resource_summary, uses_models=self._uses_models)
+            known = Capacity.of(cluster, uses_models=self._uses_models)
             self._capacities[cluster.name] = known
         return known
 
     def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> Capacity:
         known = self._known(cluster)
         if self._deducts and assumed and cluster.resource_summary is not None:
-            summary = _with_assumed(cluster.resource_summary, assumed)
-            return replace(known, pods=free_pods(summary), room=room_of(summary))
+            return known.with_summary(_with_assumed(cluster.resource_summary, assumed))
         return known
 
     def _pods(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> int:
@@ -132,7 +123,7 @@ class GeneralEstimator:
         if capacity.runs is not None:
             count = _replicas_on_nodes(capacity.runs, on_nodes, assumed)
         else:
-            count = _replicas_by_summary(capacity.room, demands)
+            count = _replicas_by_summary(capacity, demands)
         count = min(count, pods)
         return count if 0 <= count <= MAX_INT32 else wrap32(count)
 
@@ -190,10 +181,10 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
     return ResourceSummary(summary.allocatable, summary.allocated, allocating, summary.modelings)
 
 
-def _replicas_by_summary(room: Mapping[str, tuple[int, int]], demands: Demands) -> int:
+def _replicas_by_summary(capacity: Capacity, demands: Demands) -> int:
     best = MAX_INT64
     for name, value, milli in demands:
-        have, have_milli = room.get(name, NOTHING)
+        have, have_milli = capacity.left(name)
         if have <= 0:
             return 0
         wanted = value
