@@ -110,8 +110,14 @@ def preferred_first(ranks: Column | None, room: Column) -> Column:
 
 
 def groups(numbers: Column, order: Column) -> list[tuple[int, Column]]:
-    """Return the rows of each group in the given order, by the number of the group that each row has."""
-    of_each = numbers[order].astype(np.int16 if len(order) <= _MOST_SHORT else np.int64)
+    """Return the rows of each group in the given order.
+
+    Args:
+        numbers: The number of each row's group; there are no more groups than rows.
+        order: Some of the rows.
+    """
+    # Short numbers are sorted digit by digit.
+    of_each = numbers[order].astype(np.int16 if len(numbers) <= _MOST_SHORT else np.int64)
     grouped = np.argsort(of_each, kind="stable")
     of_each, order = of_each[grouped], order[grouped]
     ends = [*(np.flatnonzero(of_each[1:] != of_each[:-1]) + 1).tolist(), len(order)]

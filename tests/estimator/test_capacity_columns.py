@@ -14,11 +14,14 @@ from karmada_scheduler import columns
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.core.available_replicas import available_replicas, least_by_row
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.memo import Verdicts
-from karmada_scheduler.testing import cluster
+from karmada_scheduler.testing import binding, cluster
 
 AMOUNTS = (
     *("0", "1", "-1", "7", "110", "1m", "1500m", "-500m", "999999n", "1u", "2k", "0.5", "1Ki", "3Gi"),
@@ -104,6 +107,11 @@ WHOLE_CPUS = {"cpu": "9223372036854775807", "pods": "5"}
 @example([({"allocatable": WHOLE_CPUS, "allocated": {}, "allocating": {}}, None)], [], [{"cpu": "1"}])
 @example([({"allocatable": WHOLE_CPUS, "allocated": {}, "allocating": {}}, None)], [], [WHOLE_CPUS])
 @example(
+    [({"allocatable": {"pods": "5", "cpu": "1500m"}, "allocated": {}, "allocating": {}}, None)],
+    [],
+    [{"cpu": "9223372036854775807"}],
+)
+@example(
     [({"allocatable": {"pods": "4294967297", "cpu": "9E"}, "allocated": {}, "allocating": {}}, None)],
     [],
     [{"cpu": "1m"}, {}, None],
@@ -144,3 +152,15 @@ def test_pods_are_cut_to_32_bits(pods: int) -> None:
     verdicts.refresh(Snapshot.of([cluster("m1").room(pods=pods).build()]), lambda _: {})
     expected = one_by_one(verdicts.feasible, None)
     assert estimator.replicas_by_row(verdicts, columns.rows_of(1), None).tolist() == expected
+
+
+def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
+    spec, verdicts = binding("w").replicas(3).build().spec, Verdicts("key")
+    built = cluster("m1").room(pods=2**32 - 1).build()
+    verdicts.refresh(Snapshot.of([built]), lambda _: {})
+    estimator = GeneralEstimator(FeatureGates())
+    known = at_once(
+        available_replicas(spec, [built], estimators=[estimator], gates=FeatureGates(), assumed={})
+    )
+    assert known == [3]
+    assert least_by_row(spec, verdicts, columns.rows_of(1), [estimator]).tolist() == [MAX_INT32]
