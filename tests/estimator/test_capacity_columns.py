@@ -101,7 +101,7 @@ WHOLE_CPUS = {"cpu": "9223372036854775807", "pods": "5"}
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(shapes, max_size=6),
-    st.lists(st.tuples(st.integers(0, 5), shapes), max_size=4),
+    st.lists(st.tuples(st.integers(0, 5), shapes | st.just("gone")), max_size=4),
     st.lists(requests, min_size=1, max_size=3),
 )
 @example([({"allocatable": WHOLE_CPUS, "allocated": {}, "allocating": {}}, None)], [], [{"cpu": "1"}])
@@ -118,14 +118,17 @@ WHOLE_CPUS = {"cpu": "9223372036854775807", "pods": "5"}
 )
 def test_columns_are_what_counting_cluster_by_cluster_gives(
     first: Sequence[Shape],
-    later: Sequence[tuple[int, Shape]],
+    later: Sequence[tuple[int, Shape | str]],
     asked: Sequence[Mapping[str, str] | None],
 ) -> None:
     clusters = {number: built(number, shape) for number, shape in enumerate(first)}
     estimator, verdicts = GeneralEstimator(FeatureGates()), Verdicts("key")
     for change in (None, *later):
         if change is not None:
-            clusters[change[0]] = built(*change)
+            number, shape = change
+            clusters.pop(number, None)
+            if not isinstance(shape, str):
+                clusters[number] = built(number, shape)
         verdicts.refresh(Snapshot.of(clusters.values()), lambda _: {})
         for request in asked:
             requirements = asking(request)
@@ -134,6 +137,22 @@ def test_columns_are_what_counting_cluster_by_cluster_gives(
             assert estimator.replicas_by_row(verdicts, rows, requirements).tolist() == expected
             few = estimator.replicas_by_row(verdicts, rows[1::2], requirements).tolist()
             assert few == expected[1::2]
+
+
+def test_what_is_known_of_a_cluster_moves_with_its_row() -> None:
+    plenty = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    shape = {"allocatable": plenty, "allocated": {}, "allocating": {}}
+    first, with_models, last = (
+        built(0, (shape, None)),
+        built(1, (shape, (0, 0, 1, 0))),
+        built(2, (shape, None)),
+    )
+    estimator, verdicts = GeneralEstimator(FeatureGates()), Verdicts("key")
+    for clusters in ([first, with_models, last], [with_models, last], [first, with_models, last], [last]):
+        verdicts.refresh(Snapshot.of(clusters), lambda _: {})
+        for request in ({"cpu": "1"}, {"memory": "1Gi"} if first not in clusters else {}):
+            counted = estimator.replicas_by_row(verdicts, columns.rows_of(len(clusters)), asking(request))
+            assert counted.tolist() == one_by_one(clusters, asking(request))
 
 
 def test_columns_go_with_the_verdicts_that_they_follow() -> None:

@@ -116,8 +116,11 @@ def _recall(cycle: Cycle, verdicts: Verdicts, recipe: Recipe) -> Found:
         known = [each for name in sorted(asked) if (each := cycle.snapshot.get(name)) and not each.deleting]
         own, judged = recipe.framework.run_filter(cycle, known)
         if judged or any(name in refused for name in asked):
-            others = {name: result for name, result in refused.items() if name not in asked}
-            refused = others | judged
+            changed = dict(refused)
+            for name in asked:
+                changed.pop(name, None)
+            changed.update(judged)
+            refused = changed
     score_key = recipe.framework.score_key(cycle) if recipe.remembers_room(cycle.binding.spec) else None
     if score_key is not None:
         return Found(own, Diagnosis(refused), verdicts, score_key, asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from karmada_scheduler import columns
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
@@ -76,6 +77,9 @@ def _free_pods(summary: ResourceSummary) -> int:
     return max(0, wrap64(allocatable - allocated - allocating))
 
 
+_UNKNOWN: Final = Capacity(Cluster(""), None, 0, None)
+
+
 class CapacityColumns:
     """The capacities of the clusters that pass a set of filters, in rows; kept true for those that change."""
 
@@ -92,12 +96,14 @@ class CapacityColumns:
     def refresh(self, verdicts: Verdicts) -> None:
         """Look at the clusters that have changed since the last time."""
         names = self._followed.news(verdicts)
-        if names is None or self._rows is not verdicts.rows:
+        if names is None:
             self._capacities = [self._look_up(cluster) for cluster in verdicts.feasible]
             self._pods = columns.column([capacity.pods for capacity in self._capacities])
             self._units.clear()
             self._odd = {row for row, capacity in enumerate(self._capacities) if capacity.is_odd}
         else:
+            if self._rows is not verdicts.rows:
+                self._lay_out(verdicts)
             for row in verdicts.rows_of(names):
                 capacity = self._capacities[row] = self._look_up(verdicts.feasible[row])
                 self._pods[row] = capacity.pods
@@ -106,6 +112,14 @@ class CapacityColumns:
                 (self._odd.add if capacity.is_odd else self._odd.discard)(row)
         self._rows = verdicts.rows
         self._followed.caught_up(verdicts)
+
+    def _lay_out(self, verdicts: Verdicts) -> None:
+        """Move what is known to the rows where it belongs now; the rows of clusters that are new hold nothing yet."""
+        before = [self._rows.get(name, -1) for name in verdicts.rows]
+        self._capacities = [self._capacities[row] if row >= 0 else _UNKNOWN for row in before]
+        self._pods = columns.carried_over(self._pods, before)
+        self._units = {name: columns.carried_over(units, before) for name, units in self._units.items()}
+        self._odd = {now for now, row in enumerate(before) if row in self._odd}
 
     def pods(self, rows: Column) -> Column:
         """Return how many pods fit, cut to 32 bits."""
