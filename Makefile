@@ -81,8 +81,8 @@ fuzz: install ## generated cases before our core and the real Go core (CASES=100
 STEPS ?= 2000
 
 .PHONY: fuzz-memory
-fuzz-memory: install ## decisions with and without what plugins remember, while clusters change (STEPS=2000 SEED=1)
-	@$(BIN)/python -m tests.oracle.memory --steps $(STEPS) --seed $(SEED)
+fuzz-memory: install ## decisions with and without what plugins remember, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
+	@$(BIN)/python -m tests.oracle.memory --steps $(STEPS) --seed $(SEED) $(ARGS)
 
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine

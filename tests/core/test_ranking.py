@@ -1,4 +1,4 @@
-"""Orders that are kept true by moving what changed are the orders that would be made anew."""
+"""Orders that have followed what changed, in columns, are the orders that would be made anew, cluster by cluster."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from karmada_scheduler import columns
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.columns import Column
 from karmada_scheduler.core import webster
-from karmada_scheduler.core.ranking import Merit, Ranked, Ranking
+from karmada_scheduler.core.ranked import Ranked, place_of
+from karmada_scheduler.core.ranked_rows import Merit, RankedField
+from karmada_scheduler.core.ranking import Ranking, Standings
 from karmada_scheduler.core.webster import Ballot
 from karmada_scheduler.framework import Candidate, Result, Snapshot
 from karmada_scheduler.framework.memo import Verdicts
@@ -21,20 +26,21 @@ REFUSED = Result.unschedulable("no")
 
 
 class World:
-    """Sixty clusters with room, merit and region, some refused, that change at random."""
+    """Clusters with room, merit and region, some refused, that change at random."""
 
-    def __init__(self, seed: int, *, merits: Sequence[Merit]) -> None:
+    def __init__(self, seed: int, *, merits: Sequence[Merit], size: int = 60) -> None:
         self.dice = random.Random(seed)
         self.possible = merits
+        self.names = [f"m{number:04}" for number in range(size)]
         self.log = ChangeLog()
         self.clusters: dict[str, Cluster] = {}
         self.rooms: dict[str, int] = {}
         self.merits: dict[str, Merit] = {}
         self.refused: set[str] = set()
-        self.verdicts = Verdicts("key")
-        self.ranking = Ranking()
-        for number in range(60):
-            self.change(f"m{number:02}")
+        self.memory = Verdicts("key"), Standings(), Ranking()
+        self.asked: list[str] = []
+        for name in self.names:
+            self.change(name)
 
     def change(self, name: str) -> None:
         self.log.append(name)
@@ -42,68 +48,135 @@ class World:
             self.clusters.pop(name, None)
             return
         self.clusters[name] = cluster(name).region(self.dice.choice(("", "a", "b", "c"))).build()
-        self.rooms[name] = self.dice.choice((0, 1, 1, 2, 5, self.dice.randrange(100)))
+        self.rooms[name] = self.dice.choice((0, 1, 1, 2, 5, MAX_INT32, self.dice.randrange(-9, 100)))
         self.merits[name] = self.dice.choice(self.possible)
         (self.refused.add if self.dice.random() < 0.1 else self.refused.discard)(name)
 
-    def refreshed(self, ranking: Ranking, verdicts: Verdicts) -> Ranking:
+    def remembered(self, *, unknown: int = 7) -> RankedField:
+        return self.through(*self.memory, unknown=unknown)
+
+    def through(
+        self, verdicts: Verdicts, standings: Standings, ranking: Ranking, *, unknown: int
+    ) -> RankedField:
         snapshot = Snapshot.of(self.clusters.values(), log=self.log)
         verdicts.refresh(
             snapshot, lambda asked: {each.name: REFUSED for each in asked if each.name in self.refused}
         )
-        ranking.refresh(verdicts, self.merits, lambda asked: [self.rooms[each.name] for each in asked])
-        return ranking
+
+        def room_of(rows: Column) -> Column:
+            names = [verdicts.feasible[row].name for row in rows.tolist()]
+            self.asked += names
+            return columns.column([self.rooms[name] for name in names])
+
+        standings.refresh(verdicts, lambda asked: [self.merits[each.name] for each in asked])
+        ranking.refresh(verdicts, room_of)
+        return ranking.ranked(standings.field, unknown)
+
+    def anew(self, *, unknown: int = 7) -> list[Candidate]:
+        """Return the candidates in order, with nothing to go by but what is true now."""
+        passing = [each for name, each in self.clusters.items() if name not in self.refused]
+        return sorted((self.candidate(each, unknown) for each in passing), key=place_of)
+
+    def candidate(self, cluster: Cluster, unknown: int) -> Candidate:
+        (tier, score), room = self.merits[cluster.name], self.rooms[cluster.name]
+        room = unknown if room == MAX_INT32 else room
+        return Candidate(cluster, score, tier, room, room)
 
     def own(self) -> tuple[list[str], list[Candidate]]:
         """Return clusters that a binding is on, and those of them that are candidates."""
-        names = self.dice.sample(sorted(self.clusters), 3)
-        own = [
-            Candidate(self.clusters[name], 100, 0, self.rooms[name] + 2, self.rooms[name])
-            for name in names[:2]
+        names = self.dice.sample(sorted(self.clusters), 5)
+        return names, [
+            Candidate(
+                self.clusters[name],
+                self.dice.choice((0, 50, 100, 150)),
+                self.dice.choice((0, 0, 1)),
+                held + (room := 7 if self.rooms[name] == MAX_INT32 else self.rooms[name]),
+                room,
+            )
+            for name, held in zip(names[:4], (0, 1, 2, 30), strict=True)
         ]
-        return names, own
 
 
 def shown(ranked: Ranked) -> tuple[object, ...]:
     regions = {region: list(members) for region, members in ranked.by_region().items()}
-    targets = [TargetCluster(f"m{number:02}") for number in range(60)]
+    targets = [TargetCluster(f"m{number:04}") for number in range(70)]
     ballot = ranked.ballot()
     given = [
         ballot.allocate(seats, descending_names=descending)
-        for seats in (1, 3, 9, 40)
+        for seats in (1, 3, 9, 40, 3000)
         for descending in (False, True)
         if ballot.total > 0
     ]
-    return list(ranked), regions, ranked.among(targets), ballot.total, given
+    return list(ranked), regions, ranked.among(targets), ballot.total, given, ranked.by_room
 
 
-@pytest.mark.parametrize("merits", [[(0, 0)], [(0, 0), (0, 100), (1, 50)]], ids=["one merit", "several"])
-@pytest.mark.parametrize("most", [3, 60], ids=["few at a time", "many at a time"])
-def test_an_order_that_has_moved_is_the_order_made_anew(merits: Sequence[Merit], most: int) -> None:
-    world = World(most, merits=merits)
-    for _ in range(150):
-        for name in world.dice.sample(range(60), world.dice.randrange(most)):
-            world.change(f"m{name:02}")
-        moved = world.refreshed(world.ranking, world.verdicts)
-        anew = world.refreshed(Ranking(), Verdicts("key"))
+MERITS = {"one merit": [(0, 0)], "several": [(0, 0), (0, 100), (1, 50)]}
+
+
+@pytest.mark.parametrize("merits", MERITS.values(), ids=MERITS)
+@pytest.mark.parametrize(("size", "most", "steps"), [(60, 3, 150), (60, 60, 150), (2000, 400, 10)])
+def test_an_order_that_has_followed_changes_is_the_order_made_anew(
+    merits: Sequence[Merit], size: int, most: int, steps: int
+) -> None:
+    world = World(most, merits=merits, size=size)
+    for _ in range(steps):
+        for name in world.dice.sample(world.names, world.dice.randrange(most)):
+            world.change(name)
         names, own = world.own()
-        check(moved.ranked, anew.ranked)
-        check(moved.ranked_with(names, own), anew.ranked_with(names, own))
+        others = [each for each in world.anew() if each.name not in names]
+        assert shown(world.remembered()) == shown(Ranked(world.anew()))
+        moved = Ranked(sorted((*others, *own), key=place_of))
+        assert shown(world.remembered().with_moved(names, own)) == shown(moved)
 
 
-def check(moved: Ranked, anew: Ranked) -> None:
-    assert shown(moved) == shown(anew)
-    assert shown(Ranked(anew)) == shown(anew)  # with nothing to go by but the candidates
+def test_only_clusters_that_have_changed_are_asked_about() -> None:
+    world = World(2, merits=[(0, 0)])
+    world.remembered()
+    world.asked.clear()
+    for name in ("m0003", "m0004"):
+        world.log.append(name)
+        world.clusters[name] = cluster(name).build()
+        world.rooms[name], world.merits[name] = 3, (0, 0)
+        world.refused.discard(name)
+    world.remembered()
+    assert world.asked == ["m0003", "m0004"]
+    assert world.remembered() == world.anew()
+
+
+def test_what_stands_for_unknown_room_may_differ_from_binding_to_binding() -> None:
+    world = World(4, merits=[(0, 0)])
+    for unknown in (7, 0, 7, 50, MAX_INT32, 2**40):
+        assert world.remembered(unknown=unknown) == world.anew(unknown=unknown)
 
 
 def test_candidates_outlive_the_changes_after_them() -> None:
     world = World(1, merits=[(0, 0)])
-    ranked = world.refreshed(world.ranking, world.verdicts).ranked
-    before = shown(ranked)
-    for number in range(5):
-        world.change(f"m{number:02}")
-    world.refreshed(world.ranking, world.verdicts)
-    assert shown(ranked) == before
+    ranked, names, own = world.remembered(), *world.own()
+    before = world.anew()
+    for name in world.names[:20]:
+        world.change(name)
+    world.remembered().with_moved(names, own)
+    assert shown(ranked) == shown(Ranked(before))
+
+
+def test_candidates_are_a_sequence_wherever_one_looks_first() -> None:
+    world = World(5, merits=MERITS["several"])
+    expected = world.anew()
+    for look in (0, 1, -1, len(expected) - 1, slice(3), slice(1, 40, 7), slice(None), slice(-3, None)):
+        assert world.through(Verdicts("key"), Standings(), Ranking(), unknown=7)[look] == (
+            expected[look] if isinstance(look, int) else tuple(expected[look])
+        )
+    ranked = world.remembered()
+    few = [candidate for _, candidate in zip(range(11), ranked, strict=False)]
+    assert few == expected[:11]
+    assert list(reversed(ranked)) == expected[::-1]
+    assert (len(ranked), expected[5] in ranked, ranked.index(expected[5])) == (len(expected), True, 5)
+    assert ranked == tuple(expected)
+    assert ranked != expected[1:]
+    assert list(ranked) == list(ranked) == expected
+    for beyond in (len(expected), -len(expected) - 1):
+        with pytest.raises(IndexError):
+            world.through(Verdicts("key"), Standings(), Ranking(), unknown=7)[beyond]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -114,9 +187,8 @@ def test_few_seats_fall_as_if_all_parties_had_been_looked_at(seed: int) -> None:
     without = {name: votes[name] for name in dice.sample(names, 5)}
     besides = {name: dice.randrange(60) for name in list(without)[:3]}
     ballot = Ballot(
-        sorted((1, -count, name) for name, count in votes.items()),
+        sorted((-count, name) for name, count in votes.items()),
         sum(votes.values()),
-        before=(1,),
         without=without,
         besides=besides,
     )

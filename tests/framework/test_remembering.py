@@ -9,16 +9,20 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler import columns
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core import ranked_rows
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.ranking import Ranking
+from karmada_scheduler.core.ranking import Ranking, Standings
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
     SUCCESS,
+    Candidate,
     Cycle,
     FilterContext,
     Framework,
@@ -222,6 +226,10 @@ class Counted(GeneralEstimator):
         self.asked += [each.name for each in clusters]
         return super().max_available_replicas(clusters, *arguments)
 
+    def replicas_by_row(self, verdicts: Verdicts, rows: Column, *arguments: Any) -> Column:
+        self.asked += [verdicts.feasible[row].name for row in rows.tolist()]
+        return super().replicas_by_row(verdicts, rows, *arguments)
+
 
 class MovingWorld(World):
     """Two hundred clusters in the scheduler's own cache, two of which report before each decision."""
@@ -251,7 +259,7 @@ class MovingWorld(World):
         return sorted(reported), sorted(target.name for target in targets)
 
 
-@pytest.mark.parametrize(
+SHAPED = pytest.mark.parametrize(
     "shaped",
     [
         lambda builder: builder.dynamic_weight(),
@@ -260,6 +268,9 @@ class MovingWorld(World):
     ],
     ids=["dynamic weight", "duplicated", "by region"],
 )
+
+
+@SHAPED
 def test_while_clusters_report_plugins_are_asked_about_those_and_estimators_once_per_request(
     shaped: Callable[[BindingBuilder], BindingBuilder],
 ) -> None:
@@ -281,6 +292,33 @@ def test_while_clusters_report_plugins_are_asked_about_those_and_estimators_once
         if number:
             assert world.plugin.taken() == (reported + again, reported + again)
         assert sorted(world.counted.asked) == sorted([*expected, *again])
+
+
+@SHAPED
+def test_of_a_request_that_no_binding_has_had_few_candidates_are_made_and_none_counted_singly(
+    shaped: Callable[[BindingBuilder], BindingBuilder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = MovingWorld()
+    made: list[object] = []
+    singly: list[str] = []
+    count = GeneralEstimator.max_available_replicas
+
+    def counted(self: GeneralEstimator, clusters: Sequence[Cluster], *arguments: Any) -> list[int]:
+        singly.extend(each.name for each in clusters)
+        return count(self, clusters, *arguments)
+
+    def candidate(*parts: Any) -> Candidate:
+        made.append(parts)
+        return Candidate(*parts)
+
+    monkeypatch.setattr(GeneralEstimator, "max_available_replicas", counted)
+    monkeypatch.setattr(ranked_rows, "Candidate", candidate)
+    for number in range(5):
+        singly.clear()
+        made.clear()
+        _, chosen = world.decide_moving(number, shaped(binding("w").replicas(3, cpu=1 + number)))
+        assert len(made) <= 30  # of 200
+        assert set(singly) <= set(chosen)  # a Duplicated binding is decided again on its own result
 
 
 def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_every_time() -> None:
@@ -306,17 +344,18 @@ def test_what_was_forgotten_is_asked_about_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_order_that_outlives_its_verdicts_is_made_anew() -> None:
-    ranking = Ranking()
+    standings, ranking = Standings(), Ranking()
     snapshot = Snapshot.of([cluster("m1").build()])
     for room in (3, 5):
         verdicts = Verdicts("key")
         verdicts.refresh(snapshot, lambda _: {})
-        ranking.refresh(verdicts, {"m1": (0, 0)}, partial(_room, room))
-        assert ranking.ranked[0].allocatable == room
+        standings.refresh(verdicts, lambda clusters: [(0, 0)] * len(clusters))
+        ranking.refresh(verdicts, partial(_room, room))
+        assert ranking.ranked(standings.field, 0)[0].allocatable == room
 
 
-def _room(room: int, clusters: Sequence[Cluster]) -> list[int]:
-    return [room] * len(clusters)
+def _room(room: int, rows: Column) -> Column:
+    return columns.filled(len(rows), room)
 
 
 def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only() -> None:

@@ -1,8 +1,9 @@
 """Does remembering change a decision? ``make fuzz-memory`` (STEPS=2000 SEED=1)
 
 Bindings that share placements and requests, as they do behind policies, are decided again and again while
-clusters change, join, leave and begin to be deleted, and while the bindings get their targets: once with
-plugins that remember, and once with plugins that have never seen anything.
+clusters change, join, leave and begin to be deleted, and while the bindings get their targets: once with plugins and an
+estimator that remember, in columns, and once with plugins that have never seen anything and an estimator that is
+asked cluster by cluster.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import copy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
@@ -28,6 +30,17 @@ from tests.oracle import generator
 
 _SHARED = 3
 """Placements, requests and kinds in a world; few, so that most bindings meet something remembered."""
+
+
+class OneByOne:
+    """The built-in estimator, which cannot say that its answers may be remembered."""
+
+    name = "one-by-one"
+
+    def __init__(self, gates: FeatureGates) -> None:
+        general = GeneralEstimator(gates)
+        self.max_available_replicas = general.max_available_replicas
+        self.max_available_component_sets = general.max_available_component_sets
 
 
 @dataclass
@@ -47,7 +60,7 @@ class World:
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
         self.remembering = Framework.build(in_tree(self.gates).select(self.plugins).registry)
-        self.estimators = [GeneralEstimator(self.gates)]
+        self.estimators: list[ReplicaEstimator] = [GeneralEstimator(self.gates)]
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
         self.spare = spare
@@ -81,8 +94,10 @@ class World:
             binding = Binding.from_manifest(document)
             if binding.spec.placement is None:
                 continue
-            decision = self._decide(binding, snapshot, self.remembering)
-            again = self._decide(binding, snapshot, Framework(self.remembering.lineup))
+            decision = self._decide(binding, snapshot, self.remembering, self.estimators)
+            again = self._decide(
+                binding, snapshot, Framework(self.remembering.lineup), [OneByOne(self.gates)]
+            )
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):
                 tally.different.append(
@@ -103,15 +118,19 @@ class World:
                 self.cache.remove(name, self.version)
         self.changed.clear()
 
-    def _decide(self, binding: Binding, snapshot: Snapshot, framework: Framework) -> Decision:
+    def _decide(
+        self,
+        binding: Binding,
+        snapshot: Snapshot,
+        framework: Framework,
+        estimators: Sequence[ReplicaEstimator],
+    ) -> Decision:
         return at_once(
             decide(
                 binding,
                 snapshot,
                 framework=framework,
-                estimators=self.estimators
-                if framework is self.remembering
-                else [GeneralEstimator(self.gates)],
+                estimators=estimators,
                 gates=self.gates,
                 empty_workload_propagation=self.empty,
             )
@@ -157,15 +176,33 @@ def _shown(decision: Decision) -> tuple[object, ...]:
     )
 
 
-def run(seed: int, steps: int) -> Iterator[Tally]:
-    """Play worlds of a seed, some steps each; yield the tally after each world."""
+def _grown(clusters: list[dict[str, Any]], size: int, dice: generator.Dice) -> list[dict[str, Any]]:
+    """Return clusters and copies of them under other names, so many in all."""
+    grown = list(clusters)
+    while grown and len(grown) < size:
+        model = dice.pick(clusters)
+        metadata = {**model["metadata"], "name": f"x{len(grown):04}"}
+        grown.append({**model, "metadata": metadata})
+    return grown
+
+
+def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
+    """Play worlds of a seed, some steps each; yield the tally after each world.
+
+    Args:
+        seed: Equal seeds give equal worlds.
+        steps: How many rounds over all bindings of a world.
+        clusters: How many every world has at least; its own are copied.
+    """
     tally = Tally()
     documents = generator.worlds(seed, cases=1 << 62)
     played = 0
     while played < steps:
         document, other = next(documents), next(documents)
         dice = generator.Dice(f"memory/{document['id']}")
-        world = World(document, dice, [*document["clusters"], *other["clusters"]])
+        spare = [*document["clusters"], *other["clusters"]]
+        document["clusters"] = _grown(document["clusters"], clusters, dice)
+        world = World(document, dice, spare)
         for _ in range(6):
             world.step(tally)
             played += 1
@@ -176,9 +213,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make fuzz-memory", description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=2000, help="rounds over all bindings of a world")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clusters", type=int, default=0, help="of a world, at least (default: as drawn)")
     options = parser.parse_args(arguments)
     tally = Tally()
-    for tally in run(options.seed, options.steps):
+    for tally in run(options.seed, options.steps, clusters=options.clusters):
         if len(tally.different) >= 3:
             break
     for difference in tally.different[:3]:

@@ -8,14 +8,23 @@ from karmada_scheduler.framework.memo import Verdicts
 from tests.oracle import memory
 
 
-def last(seed: int, steps: int) -> memory.Tally:
-    *_, tally = memory.run(seed, steps)
+def last(seed: int, steps: int, *, clusters: int = 0) -> memory.Tally:
+    *_, tally = memory.run(seed, steps, clusters=clusters)
     return tally
 
 
 def test_decisions_are_the_same_with_and_without_a_memory() -> None:
     tally = last(seed=4, steps=24)
     assert tally.decisions > 200
+    assert tally.different == []
+
+
+@pytest.mark.parametrize(("clusters", "steps"), [(60, 12), (600, 6)])
+def test_decisions_over_large_fleets_are_the_same_in_columns_and_cluster_by_cluster(
+    clusters: int, steps: int
+) -> None:
+    tally = last(seed=5, steps=steps, clusters=clusters)
+    assert tally.decisions > 50
     assert tally.different == []
 
 

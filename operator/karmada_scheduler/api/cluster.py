@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 import orjson
@@ -51,16 +51,20 @@ class ResourceSummary:
     allocating: Mapping[str, Quantity] = field(default_factory=dict)
     modelings: tuple[GradeCount, ...] = ()
 
-    @cached_property
+    @property
     def room(self) -> Mapping[str, Quantity]:
-        """What is left of each allocatable resource; negative on a cluster that is over-allocated."""
-        room: dict[str, Quantity] = {}
-        for name, amount in self.allocatable.items():
-            for taken in (self.allocated, self.allocating):
-                if name in taken:
-                    amount = amount - taken[name]  # noqa: PLW2901
-            room[name] = amount
-        return room
+        """What is left of each allocatable resource."""
+        return {name: self.left(name) for name in self.allocatable}
+
+    def left(self, name: str) -> Quantity:
+        """Return what is left of a resource; negative on a cluster that is over-allocated, 0 if it has none."""
+        amount = self.allocatable.get(name)
+        if amount is None:
+            return quantity.ZERO
+        for taken in (self.allocated.get(name), self.allocating.get(name)):
+            if taken is not None:
+                amount = amount - taken
+        return amount
 
 
 @dataclass(frozen=True, slots=True)

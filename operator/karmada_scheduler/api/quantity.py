@@ -103,6 +103,10 @@ class Quantity:
         return Quantity(unscaled, exponent, format_, slow=True)
 
     def __sub__(self, other: Quantity) -> Quantity:
+        if self.exponent == other.exponent and not self.slow and not other.slow:
+            difference = self.unscaled - other.unscaled
+            if _fits(difference) and other.unscaled != -(2**63):
+                return Quantity(difference, self.exponent, self.format if self.unscaled else other.format)
         if other.unscaled == -(2**63) and not self.slow and not other.slow:
             # Go's int64 has no opposite of this number: it is added as it is, unless that overflows.
             total = _fast_sum(self, other)

@@ -19,7 +19,7 @@ from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Place
 from karmada_scheduler.api.quantity import wrap32, wrap64
 from karmada_scheduler.core import webster
 from karmada_scheduler.core.go_sort import sort_descending
-from karmada_scheduler.core.ranking import Ranked
+from karmada_scheduler.core.ranked import Ranked
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final, Protocol
 
+from karmada_scheduler import columns
 from karmada_scheduler.api.binding import (
     RESOURCE_BINDING,
     AssumedWorkload,
@@ -18,7 +19,9 @@ from karmada_scheduler.api.binding import (
 )
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.framework.memo import Verdicts
 
 NO_OPINION: Final = -1
 
@@ -34,9 +37,6 @@ class ReplicaEstimator(Protocol):
     """Says how much a cluster can take, at once or after asking elsewhere.
 
     Every answer has one number per cluster, in the given order; NO_OPINION where it has none.
-
-    One whose answer for a cluster depends on nothing but that cluster and the request has a true ``is_local``;
-    what it said is then remembered until the cluster changes.
 
     Attributes:
         name: For logs.
@@ -54,6 +54,28 @@ class ReplicaEstimator(Protocol):
         self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
     ) -> Sequence[int] | Awaitable[Sequence[int]]:
         """Count the sets of all components that each cluster can take; EstimationError voids the answer."""
+        ...
+
+
+class LocalEstimator(ReplicaEstimator, Protocol):
+    """One whose answer for a cluster depends on nothing but that cluster and the request.
+
+    What it said is remembered until the cluster changes.
+    """
+
+    def replicas_by_row(
+        self, verdicts: Verdicts, rows: Column, requirements: ReplicaRequirements | None
+    ) -> Column:
+        """Count the replicas that clusters can take, at once.
+
+        Args:
+            verdicts: The clusters that pass a set of filters, each of which has a row.
+            rows: Those that are asked about.
+            requirements: What a replica asks for.
+
+        Returns:
+            One number of at most 32 bits for each of these rows; NO_OPINION where there is none.
+        """
         ...
 
 
@@ -96,7 +118,7 @@ async def available_replicas(
 
     Source: karmada v1.18.2 pkg/scheduler/core/util.go calAvailableReplicas.
     """
-    least = await least_answers(spec, clusters, estimators=estimators, gates=gates, assumed=assumed)
+    least = await _least_answers(spec, clusters, estimators=estimators, gates=gates, assumed=assumed)
     if not counts(spec):
         return least
     return [spec.replicas if known == MAX_INT32 else known for known in least]
@@ -107,7 +129,7 @@ def counts(spec: BindingSpec) -> bool:
     return spec.replicas != 0 or bool(spec.components)
 
 
-async def least_answers(
+async def _least_answers(
     spec: BindingSpec,
     clusters: Sequence[Cluster],
     *,
@@ -115,10 +137,7 @@ async def least_answers(
     gates: FeatureGates,
     assumed: Assumed,
 ) -> list[int]:
-    """Return the least that any estimator says of each cluster, in the given order; MAX_INT32: nobody says less.
-
-    It depends on nothing of the binding but what a replica asks for.
-    """
+    """Return the least that any estimator says of each cluster, in the given order; MAX_INT32: nobody says less."""
     least = [MAX_INT32] * len(clusters)
     if not counts(spec):
         return least
@@ -140,3 +159,18 @@ async def least_answers(
             for known, answer in zip(least, answers, strict=True)
         ]
     return least
+
+
+def least_by_row(
+    spec: BindingSpec, verdicts: Verdicts, rows: Column, estimators: Sequence[LocalEstimator]
+) -> Column:
+    """Return the least that any estimator says of the clusters in these rows; MAX_INT32: nobody says less.
+
+    It depends on nothing of the binding but what a replica asks for.
+    """
+    if not estimators or not counts(spec):
+        return columns.filled(len(rows), MAX_INT32)
+    answers = [
+        estimator.replicas_by_row(verdicts, rows, spec.replica_requirements) for estimator in estimators
+    ]
+    return columns.least(answers, but=NO_OPINION, otherwise=MAX_INT32)

@@ -6,25 +6,28 @@ remembered (``framework.memo``, ``core.ranking``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Coroutine, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import cast
 
 from karmada_scheduler.api.binding import BindingSpec
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import (
     Assumed,
+    LocalEstimator,
     ReplicaEstimator,
     available_replicas,
     counts,
     counts_component_sets,
-    least_answers,
+    least_by_row,
 )
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
-from karmada_scheduler.core.ranking import Merit, Ranked, Ranking, Standings
+from karmada_scheduler.core.ranked import Ranked
+from karmada_scheduler.core.ranked_rows import Merit, RankedField
+from karmada_scheduler.core.ranking import Ranking, Standings
 from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
@@ -51,7 +54,7 @@ class Recipe:
         return (
             not self.assumed
             and not counts_component_sets(spec, self.gates)
-            and all(getattr(estimator, "is_local", False) for estimator in self.estimators)
+            and all(hasattr(estimator, "replicas_by_row") for estimator in self.estimators)
         )
 
 
@@ -83,7 +86,7 @@ class Found:
         """Whether there is one."""
         if self.feasible or self.verdicts is None:
             return bool(self.feasible)
-        passing = self.verdicts.passing
+        passing = self.verdicts.rows
         return len(passing) > sum(1 for name in self.asked if name in passing)
 
 
@@ -113,23 +116,24 @@ def _recall(cycle: Cycle, verdicts: Verdicts, recipe: Recipe) -> Found:
         known = [each for name in sorted(asked) if (each := cycle.snapshot.get(name)) and not each.deleting]
         own, judged = recipe.framework.run_filter(cycle, known)
         if judged or any(name in refused for name in asked):
-            refused = refused.copy()
+            changed = dict(refused)
             for name in asked:
-                refused.pop(name, None)
-            refused |= judged
+                changed.pop(name, None)
+            changed.update(judged)
+            refused = changed
     score_key = recipe.framework.score_key(cycle) if recipe.remembers_room(cycle.binding.spec) else None
     if score_key is not None:
         return Found(own, Diagnosis(refused), verdicts, score_key, asked)
     feasible: Sequence[Cluster] = verdicts.feasible
     if asked:
-        others = (cluster for cluster in feasible if cluster.name not in asked)
-        feasible = sorted((*others, *own), key=lambda cluster: cluster.name)
+        rest = (cluster for cluster in feasible if cluster.name not in asked)
+        feasible = sorted((*rest, *own), key=lambda cluster: cluster.name)
     return Found(feasible, Diagnosis(refused))
 
 
 async def scores_of(
     cycle: Cycle, found: Found, recipe: Recipe
-) -> tuple[Mapping[str, Sequence[int]], Ranking | None]:
+) -> tuple[Mapping[str, Sequence[int]], RankedField | None]:
     """Return the scores by plugin of ``found.feasible``, and the remembered order of the other clusters."""
     framework = recipe.framework
     scores = await framework.run_score(cycle, found.feasible)
@@ -144,14 +148,14 @@ async def candidates_of(
     cycle: Cycle,
     found: Found,
     scores: Mapping[str, Sequence[int]],
-    ranking: Ranking | None,
+    ranking: RankedField | None,
     recipe: Recipe,
 ) -> Ranked:
     """Join score, tier and room of the clusters that passed, in the order of preference."""
     if ranking is not None and not found.asked:
-        return ranking.ranked
+        return ranking
     own = _appraised(cycle, found.feasible, scores, await _room(cycle, found.feasible, recipe))
-    return preferred_first(own) if ranking is None else ranking.ranked_with(found.asked, own)
+    return preferred_first(own) if ranking is None else ranking.with_moved(found.asked, own)
 
 
 async def _room(cycle: Cycle, clusters: Sequence[Cluster], recipe: Recipe) -> Sequence[int]:
@@ -164,32 +168,22 @@ async def _room(cycle: Cycle, clusters: Sequence[Cluster], recipe: Recipe) -> Se
     )
 
 
-def _ranking(cycle: Cycle, verdicts: Verdicts, score_key: Hashable, recipe: Recipe) -> Ranking:
+def _ranking(cycle: Cycle, verdicts: Verdicts, score_key: Hashable, recipe: Recipe) -> RankedField:
     """Return the remembered order for bindings like this one."""
     spec, framework = cycle.binding.spec, recipe.framework
     requirements = spec.replica_requirements if counts(spec) else None
     request = requirements.key if requirements is not None else None
     tiers = (cycle.placement, cycle.affinity_name) if cycle.placement.cluster_affinities else None
     key = (verdicts.key, score_key, tiers, counts(spec), request, recipe.estimators)
-
-    answers = partial(
-        least_answers, spec, estimators=recipe.estimators, gates=recipe.gates, assumed=recipe.assumed
-    )
+    estimators = cast("Sequence[LocalEstimator]", recipe.estimators)
 
     size = len(cycle.snapshot)
     standings = cast("Standings", framework.rankings.get(key[:3], Standings, size=size))
     standings.refresh(verdicts, partial(_merits, cycle, framework))
-
-    def refreshed(key: Hashable, room_of: Callable[..., Coroutine[Any, Any, Sequence[int]]]) -> Ranking:
-        ranking = cast("Ranking", framework.rankings.get(key, Ranking, size=size))
-        ranking.refresh(verdicts, standings.merits, lambda clusters: at_once(room_of(clusters)))
-        return ranking
-
-    ranking = refreshed(key, answers)
-    if counts(spec) and ranking.has_unknown_room:
-        # The binding's replicas stand for room that nobody knows, so the order holds for as many only.
-        ranking = refreshed((*key, spec.replicas), lambda clusters: _room(cycle, clusters, recipe))
-    return ranking
+    ranking = cast("Ranking", framework.rankings.get(key, Ranking, size=size))
+    ranking.refresh(verdicts, lambda rows: least_by_row(spec, verdicts, rows, estimators))
+    # The binding's replicas stand for room that nobody knows.
+    return ranking.ranked(standings.field, spec.replicas if counts(spec) else MAX_INT32)
 
 
 def _merits(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[Merit]:

@@ -18,8 +18,7 @@ from karmada_scheduler.api.placement import (
     SpreadConstraint,
 )
 from karmada_scheduler.api.quantity import wrap64
-from karmada_scheduler.core.order import place_of
-from karmada_scheduler.core.ranking import Ranked
+from karmada_scheduler.core.ranked import Ranked, place_of
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 
 _WEIGHT_UNIT: Final = 1000
@@ -69,24 +68,21 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
         replicas: How many the binding asks for.
         ordered: Candidates in the order of preference; those without region belong to none.
     """
-    members = Ranked.of(ordered).by_region()
-    return [
-        Region(name, _region_score(placement, replicas, members[name]), members[name])
-        for name in sorted(members)
-    ]
-
-
-def _region_score(placement: Placement, replicas: int, members: Sequence[Candidate]) -> int:
-    if placement.is_duplicated:
-        return duplicated_score(replicas, members)
     region = last_constraint(placement, SPREAD_BY_REGION)
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER)
-    return divided_score(
-        replicas,
-        members,
-        min_groups=region.min_groups if region is not None else 0,
-        min_clusters=cluster.min_groups if cluster is not None else 0,
-    )
+
+    def score_of(members: Sequence[Candidate]) -> int:
+        if placement.is_duplicated:
+            return duplicated_score(replicas, members)
+        return divided_score(
+            replicas,
+            members,
+            min_groups=region.min_groups if region is not None else 0,
+            min_clusters=cluster.min_groups if cluster is not None else 0,
+        )
+
+    by_region = Ranked.of(ordered).by_region()
+    return [Region(name, score_of(by_region[name]), by_region[name]) for name in sorted(by_region)]
 
 
 def duplicated_score(replicas: int, members: Sequence[Candidate]) -> int:

@@ -10,7 +10,11 @@ Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint/select_groups.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_REMEMBERED: Final = 256
+"""Weights are mostly the replicas times a thousand, so the same question comes again and again."""
 
 
 class Group(NamedTuple):
@@ -60,6 +64,11 @@ def select_groups(groups: Sequence[Group], limits: Limits) -> list[Group]:
     clusters, then the order in which they would be enumerated. Of the winner, the shortest leading part
     that is such a set itself is taken.
     """
+    return list(_selected(tuple(groups), limits))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _selected(groups: tuple[Group, ...], limits: Limits) -> Sequence[Group]:
     ordered = sorted(groups, key=lambda group: (group.clusters, -group.weight, group.name))
     winner = _winner(ordered, limits)
     by_weight = sorted(winner, key=lambda group: (-group.weight, group.name))

@@ -109,11 +109,13 @@ def _as_written(binding: Binding, decision: Decision) -> Binding:
     name = (
         status.scheduler_observing_affinity_name if decision.affinity_name is None else decision.affinity_name
     )
+    if (scheduled, name) != (status.last_scheduled_time, status.scheduler_observing_affinity_name):
+        status = replace(status, last_scheduled_time=scheduled, scheduler_observing_affinity_name=name)
     return replace(
         binding,
         annotations={**binding.annotations, APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""},
         spec=replace(spec, clusters=decision.targets or ()),
-        status=replace(status, last_scheduled_time=scheduled, scheduler_observing_affinity_name=name),
+        status=status,
     )
 
 

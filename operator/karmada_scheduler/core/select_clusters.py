@@ -22,7 +22,7 @@ from karmada_scheduler.core.cluster_groups import (
     group_by_region,
     last_constraint,
 )
-from karmada_scheduler.core.order import place_of
+from karmada_scheduler.core.ranked import place_of
 from karmada_scheduler.core.region_paths import Group, Limits, select_groups
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 _NO_SEATS: Final[Mapping[str, int]] = {}
 _EXACT_AS_FLOAT: Final = 2**53
@@ -75,60 +75,57 @@ class Ballot:
 
     def __init__(
         self,
-        ordered: Sequence[tuple[Any, ...]],
+        ordered: Sequence[tuple[int, str]],
         total: int,
         *,
-        before: tuple[int, ...] = (),
         without: Mapping[str, int] = _NO_SEATS,
         besides: Mapping[str, int] = _NO_SEATS,
     ) -> None:
         """Take votes as they are kept.
 
         Args:
-            ordered: Tuples that are sorted and end with minus the votes and the name.
+            ordered: Minus the votes and the name of each party, sorted.
             total: All votes, those of ``without`` included.
-            before: With what all these tuples begin.
             without: Parties among them that do not count, with the votes that they have there.
             besides: Parties that are not among them, with their votes.
         """
         self._ordered = ordered
-        self._before = before
         self._without = without
         self._besides = besides
         self.total = total - sum(without.values()) + sum(besides.values())
 
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
         """Hand out seats as ``allocate`` does; who gets none is left out."""
-        most = max([-each[-2] for each in self._ordered[:1]] + list(self._besides.values()), default=0)
-        looks_at_all = 2 * seats > self._parties() or most > _EXACT_AS_FLOAT
+        most = max(-self._ordered[0][0] if self._ordered else 0, *self._besides.values(), 0)
+        looks_at_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
         votes = self._votes() if looks_at_all else self._best(seats, descending_names)
         given = allocate(seats, votes, descending_names=descending_names)
         return {name: count for name, count in given.items() if count}
 
     def _votes(self) -> dict[str, int]:
-        votes: dict[str, int] = {each[-1]: -each[-2] for each in self._ordered}
+        votes: dict[str, int] = {name: -minus for minus, name in self._ordered}
         for name in self._without:
             del votes[name]
         votes.update(self._besides)
         return votes
 
-    def _parties(self) -> int:
-        """Count those with votes."""
-        positive = bisect_left(self._ordered, (*self._before, 0))
-        less = sum(1 for votes in self._without.values() if votes > 0)
-        return positive - less + sum(1 for votes in self._besides.values() if votes > 0)
+    def _has_parties(self, count: int) -> bool:
+        """Tell whether so many have votes."""
+        count += sum(1 for votes in self._without.values() if votes > 0)
+        count -= sum(1 for votes in self._besides.values() if votes > 0)
+        return count <= 0 or (count <= len(self._ordered) and self._ordered[count - 1][0] < 0)
 
     def _best(self, seats: int, descending_names: bool) -> dict[str, int]:  # noqa: FBT001
         """Return at least the parties that are first in votes and, among equals, in rank."""
         ordered, count = self._ordered, seats + len(self._without)
         best = ordered[:count]
-        if descending_names and count < len(ordered):
+        if descending_names and count < len(ordered) and best[-1][0] == ordered[count][0]:
             # Of those that have as many votes as the last of them, the last names come first.
-            least = best[-1][-2]
-            begin = bisect_left(ordered, (*self._before, least), hi=count)
-            end = bisect_left(ordered, (*self._before, least + 1), lo=count)
+            least = best[-1][0]
+            begin = bisect_left(ordered, (least, ""), hi=count)
+            end = bisect_left(ordered, (least + 1, ""), lo=count)
             best = [*ordered[:begin], *ordered[end - (count - begin) : end]]
-        votes = {each[-1]: -each[-2] for each in best if each[-1] not in self._without}
+        votes = {name: -minus for minus, name in best if name not in self._without}
         votes.update(self._besides)
         return votes
 

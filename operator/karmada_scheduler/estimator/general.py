@@ -6,9 +6,10 @@ Source: karmada v1.18.2 pkg/estimator/client/general.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
+from karmada_scheduler import columns
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import (
@@ -21,30 +22,17 @@ from karmada_scheduler.api.quantity import (
     wrap32,
     wrap64,
 )
+from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.estimator.nodes import Run, fit_alone, place_sets, runs_of
+from karmada_scheduler.estimator.capacity import Capacity, CapacityColumns
+from karmada_scheduler.estimator.nodes import Run, fit_alone, place_sets
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
+from karmada_scheduler.framework.memo import Verdicts
 
 Demands = Sequence[tuple[str, int, int]]
-"""Requested resources: name, whole units, thousandths; only what is more than nothing."""
+"""Requested resources: name, whole units, and of cpu thousandths; only what is more than nothing."""
 
 _NOBODY: Final[Sequence[AssumedWorkload]] = ()
-_NOTHING: Final = (0, 0)
-
-
-@dataclass(slots=True)
-class _Capacity:
-    """What one cluster can still take, as integers, worked out when the cluster is first seen.
-
-    Attributes:
-        room: Resource name to what is left, in whole units and in thousandths.
-        runs: Its virtual nodes; None where there are no usable models.
-    """
-
-    cluster: Cluster
-    pods: int
-    room: Mapping[str, tuple[int, int]]
-    runs: Sequence[Run] | None
 
 
 class GeneralEstimator:
@@ -56,7 +44,8 @@ class GeneralEstimator:
     def __init__(self, gates: FeatureGates) -> None:
         self._uses_models = gates.enabled("CustomizedClusterResourceModeling")
         self._deducts = gates.enabled("SchedulingOvercommitProtection")
-        self._capacities: dict[str, _Capacity] = {}
+        self._capacities: dict[str, Capacity] = {}
+        self._columns: WeakKeyDictionary[Verdicts, CapacityColumns] = WeakKeyDictionary()
 
     def max_available_replicas(
         self,
@@ -67,19 +56,35 @@ class GeneralEstimator:
         """Count the replicas that each cluster can still take."""
         if requirements is None:
             return [self._pods(cluster, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
-        request = requirements.resource_request
-        demands = [
-            (name, quantity.value, quantity.milli_value)
-            for name, quantity in request.items()
-            if quantity.value > 0
-        ]
-        on_nodes = amounts(request)
+        demands, on_nodes = _demands_of(requirements), amounts(requirements.resource_request)
         if not assumed:
             return [self._replicas(cluster, demands, on_nodes, _NOBODY) for cluster in clusters]
         return [
             self._replicas(cluster, demands, on_nodes, assumed.get(cluster.name, _NOBODY))
             for cluster in clusters
         ]
+
+    def replicas_by_row(
+        self, verdicts: Verdicts, rows: Column, requirements: ReplicaRequirements | None
+    ) -> Column:
+        """Count as ``max_available_replicas`` does, with nothing assumed, for rows of the clusters that pass."""
+        capacities = self._columns.get(verdicts)
+        if capacities is None:
+            capacities = self._columns[verdicts] = CapacityColumns(self._known)
+        capacities.refresh(verdicts)
+        if requirements is None:
+            return capacities.pods(rows)
+        demands = _demands_of(requirements)
+        wanted = [(name, milli if name == CPU else value) for name, value, milli in demands]
+        has_overflowed = any(amount <= 0 for _, amount in wanted)  # thousandths of cpu
+        alone = range(len(rows)) if has_overflowed else capacities.odd_among(rows)
+        most = columns.filled(len(rows), 0) if has_overflowed else capacities.how_often(wanted, rows)
+        if alone:
+            on_nodes = amounts(requirements.resource_request)
+            for place in alone:
+                cluster = verdicts.feasible[rows.item(place)]
+                most[place] = self._replicas(cluster, demands, on_nodes, _NOBODY)
+        return most
 
     def max_available_component_sets(
         self,
@@ -91,15 +96,18 @@ class GeneralEstimator:
         """Count the sets of all components that each cluster can still take."""
         return [self._sets(cluster, components, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
 
-    def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> _Capacity:
-        """Return a cluster's capacity, from memory if it is the same cluster and nothing is assumed."""
+    def _known(self, cluster: Cluster) -> Capacity:
+        """Return a cluster's capacity, from memory if it is the same cluster."""
         known = self._capacities.get(cluster.name)
         if known is None or known.cluster is not cluster:
-            known = _capacity_of(cluster, cluster.resource_summary, uses_models=self._uses_models)
+            known = Capacity.of(cluster, uses_models=self._uses_models)
             self._capacities[cluster.name] = known
+        return known
+
+    def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> Capacity:
+        known = self._known(cluster)
         if self._deducts and assumed and cluster.resource_summary is not None:
-            summary = _with_assumed(cluster.resource_summary, assumed)
-            return replace(known, pods=_free_pods(summary), room=_room_of(summary))
+            return known.with_summary(_with_assumed(cluster.resource_summary, assumed))
         return known
 
     def _pods(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> int:
@@ -115,7 +123,7 @@ class GeneralEstimator:
         if capacity.runs is not None:
             count = _replicas_on_nodes(capacity.runs, on_nodes, assumed)
         else:
-            count = _replicas_by_summary(capacity.room, demands)
+            count = _replicas_by_summary(capacity, demands)
         count = min(count, pods)
         return count if 0 <= count <= MAX_INT32 else wrap32(count)
 
@@ -142,27 +150,12 @@ class GeneralEstimator:
         return most
 
 
-def _capacity_of(cluster: Cluster, summary: ResourceSummary | None, *, uses_models: bool) -> _Capacity:
-    if summary is None:
-        return _Capacity(cluster, 0, {}, None)
-    runs: Sequence[Run] | None = None
-    if uses_models and summary.modelings:
-        try:
-            runs = runs_of(cluster)
-        except ValueError:
-            runs = None  # the summary has to do, as upstream does
-    return _Capacity(cluster, _free_pods(summary), _room_of(summary), runs)
-
-
-def _free_pods(summary: ResourceSummary) -> int:
-    allocatable, allocated, allocating = (
-        pods.get(PODS, ZERO).value for pods in (summary.allocatable, summary.allocated, summary.allocating)
-    )
-    return max(0, wrap64(allocatable - allocated - allocating))
-
-
-def _room_of(summary: ResourceSummary) -> dict[str, tuple[int, int]]:
-    return {name: (room.value, room.milli_value) for name, room in summary.room.items()}
+def _demands_of(requirements: ReplicaRequirements) -> Demands:
+    return [
+        (name, value, quantity.milli_value if name == CPU else 0)
+        for name, quantity in requirements.resource_request.items()
+        if (value := quantity.value) > 0
+    ]
 
 
 def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) -> ResourceSummary:
@@ -188,10 +181,10 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
     return ResourceSummary(summary.allocatable, summary.allocated, allocating, summary.modelings)
 
 
-def _replicas_by_summary(room: Mapping[str, tuple[int, int]], demands: Demands) -> int:
+def _replicas_by_summary(capacity: Capacity, demands: Demands) -> int:
     best = MAX_INT64
     for name, value, milli in demands:
-        have, have_milli = room.get(name, _NOTHING)
+        have, have_milli = capacity.left(name)
         if have <= 0:
             return 0
         wanted = value

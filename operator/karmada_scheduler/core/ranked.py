@@ -1,0 +1,91 @@
+"""Candidates in the order of preference, and what choosing among them and dividing over them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import overload
+
+from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.core.go_sort import sort_descending
+from karmada_scheduler.core.webster import Ballot
+from karmada_scheduler.framework.cycle import Candidate
+
+Place = tuple[int, int, int, str]
+"""Where a candidate stands: tier, minus score, minus room, name; no two are the same."""
+
+
+def place_of(candidate: Candidate) -> Place:
+    """Return where a candidate stands; the smallest comes first."""
+    cluster, score, tier, available, _ = candidate
+    return tier, -score, -available, cluster.name
+
+
+class Ranked(Sequence[Candidate]):
+    """Candidates in the order of preference; equal to any sequence of the same."""
+
+    def __init__(self, ordered: Iterable[Candidate]) -> None:
+        """Take candidates that are in order."""
+        self._made: tuple[Candidate, ...] | None = tuple(ordered)
+
+    @classmethod
+    def of(cls, ordered: Sequence[Candidate]) -> Ranked:
+        """Return candidates that are in order as such; the same object if they are."""
+        return ordered if isinstance(ordered, Ranked) else Ranked(ordered)
+
+    @property
+    def all(self) -> tuple[Candidate, ...]:
+        """All of them."""
+        return self._made or ()
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Candidate]: ...
+
+    def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
+        return self.all[index]
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.all)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Ranked):
+            return self.all == other.all
+        return self.all == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.all)
+
+    def __repr__(self) -> str:
+        return repr(list(self.all))
+
+    @cached_property
+    def by_room(self) -> Sequence[TargetCluster]:
+        """The candidates with their room as replicas, in the order in which Go sorts them by it."""
+        room = (TargetCluster(candidate.name, candidate.allocatable) for candidate in self)
+        return sort_descending(room, lambda target: target.replicas)
+
+    def by_region(self) -> Mapping[str, Sequence[Candidate]]:
+        """The candidates of each region, in the order of preference; those without region are left out."""
+        members: dict[str, list[Candidate]] = {}
+        for candidate in self:
+            if candidate.cluster.region:
+                members.setdefault(candidate.cluster.region, []).append(candidate)
+        return members
+
+    def ballot(self) -> Ballot:
+        """The candidates' room as votes."""
+        return Ballot(
+            sorted((-candidate.allocatable, candidate.name) for candidate in self),
+            sum(candidate.allocatable for candidate in self),
+        )
+
+    def among(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
+        """Return those targets that are candidates."""
+        names = {candidate.name for candidate in self}
+        return [target for target in targets if target.name in names]

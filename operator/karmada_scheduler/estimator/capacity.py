@@ -1,0 +1,148 @@
+"""What clusters can still take, as integers: of one cluster, and as columns of all that pass a set of filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from karmada_scheduler import columns
+from karmada_scheduler.api.cluster import Cluster, ResourceSummary
+from karmada_scheduler.api.quantity import ZERO, wrap64
+from karmada_scheduler.columns import Column
+from karmada_scheduler.estimator.nodes import Run, runs_of
+from karmada_scheduler.estimator.resources import CPU, PODS
+from karmada_scheduler.framework.memo import Followed, Verdicts
+
+
+@dataclass(slots=True)
+class Capacity:
+    """What one cluster can still take, worked out when it is first asked for.
+
+    Attributes:
+        summary: None where the cluster has not reported.
+        pods: Never negative.
+        runs: Its virtual nodes; None where there are no usable models.
+    """
+
+    cluster: Cluster
+    summary: ResourceSummary | None
+    pods: int
+    runs: Sequence[Run] | None
+    _left: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cluster: Cluster, *, uses_models: bool) -> Capacity:
+        """Look at a cluster."""
+        summary = cluster.resource_summary
+        if summary is None:
+            return cls(cluster, None, 0, None)
+        runs: Sequence[Run] | None = None
+        if uses_models and summary.modelings:
+            try:
+                runs = runs_of(cluster)
+            except ValueError:
+                runs = None  # the summary has to do, as upstream does
+        return cls(cluster, summary, _free_pods(summary), runs)
+
+    def with_summary(self, summary: ResourceSummary) -> Capacity:
+        """Return what the cluster could take if it had reported something else."""
+        return Capacity(self.cluster, summary, _free_pods(summary), self.runs)
+
+    def left(self, name: str) -> tuple[int, int]:
+        """Return what is left of a resource, in whole units, and of cpu in thousandths."""
+        left = self._left.get(name)
+        if left is None:
+            amount = self.summary.left(name) if self.summary is not None else ZERO
+            left = self._left[name] = (amount.value, amount.milli_value if name == CPU else 0)
+        return left
+
+    def units(self, name: str) -> int:
+        """Return what is left of a resource, cpu in thousandths; 0 where there is not one whole unit."""
+        whole, thousandths = self.left(name)
+        if whole <= 0:
+            return 0
+        return thousandths if name == CPU else whole
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether columns cannot tell what fits: there are virtual nodes, or thousandths of cpu that overflowed."""
+        return self.runs is not None or self.units(CPU) < 0
+
+
+def _free_pods(summary: ResourceSummary) -> int:
+    allocatable, allocated, allocating = (
+        pods.get(PODS, ZERO).value for pods in (summary.allocatable, summary.allocated, summary.allocating)
+    )
+    return max(0, wrap64(allocatable - allocated - allocating))
+
+
+_UNKNOWN: Final = Capacity(Cluster(""), None, 0, None)
+
+
+class CapacityColumns:
+    """The capacities of the clusters that pass a set of filters, in rows; kept true for those that change."""
+
+    def __init__(self, look_up: Callable[[Cluster], Capacity]) -> None:
+        """Take who knows the capacity of a single cluster."""
+        self._look_up = look_up
+        self._followed = Followed()
+        self._rows: Mapping[str, int] = {}
+        self._capacities: list[Capacity] = []
+        self._pods = columns.column(())
+        self._units: dict[str, Column] = {}
+        self._odd: set[int] = set()
+
+    def refresh(self, verdicts: Verdicts) -> None:
+        """Look at the clusters that have changed since the last time."""
+        names = self._followed.news(verdicts)
+        if names is None:
+            self._capacities = [self._look_up(cluster) for cluster in verdicts.feasible]
+            self._pods = columns.column([capacity.pods for capacity in self._capacities])
+            self._units.clear()
+            self._odd = {row for row, capacity in enumerate(self._capacities) if capacity.is_odd}
+        else:
+            if self._rows is not verdicts.rows:
+                self._lay_out(verdicts)
+            for row in verdicts.rows_of(names):
+                capacity = self._capacities[row] = self._look_up(verdicts.feasible[row])
+                self._pods[row] = capacity.pods
+                for name, units in self._units.items():
+                    units[row] = capacity.units(name)
+                (self._odd.add if capacity.is_odd else self._odd.discard)(row)
+        self._rows = verdicts.rows
+        self._followed.caught_up(verdicts)
+
+    def _lay_out(self, verdicts: Verdicts) -> None:
+        """Move what is known to the rows where it belongs now; the rows of clusters that are new hold nothing yet."""
+        before = [self._rows.get(name, -1) for name in verdicts.rows]
+        self._capacities = [self._capacities[row] if row >= 0 else _UNKNOWN for row in before]
+        self._pods = columns.carried_over(self._pods, before)
+        self._units = {name: columns.carried_over(units, before) for name, units in self._units.items()}
+        self._odd = {now for now, row in enumerate(before) if row in self._odd}
+
+    def pods(self, rows: Column) -> Column:
+        """Return how many pods fit, cut to 32 bits."""
+        return columns.how_often(self._pods, (), rows)
+
+    def how_often(self, amounts: Iterable[tuple[str, int]], rows: Column) -> Column:
+        """Return how often a request fits, cut to 32 bits; what is said of an odd cluster is void.
+
+        Args:
+            amounts: Resource names and what is wanted of it, cpu in thousandths; > 0.
+            rows: The clusters that are asked about.
+        """
+        return columns.how_often(self._pods, [(self._units_of(name), each) for name, each in amounts], rows)
+
+    def odd_among(self, rows: Column) -> Sequence[int]:
+        """Return which of these rows columns cannot tell about, counted from 0."""
+        if not self._odd:
+            return ()
+        return [place for place, row in enumerate(rows.tolist()) if row in self._odd]
+
+    def _units_of(self, name: str) -> Column:
+        units = self._units.get(name)
+        if units is None:
+            units = columns.column([capacity.units(name) for capacity in self._capacities])
+            self._units[name] = units
+        return units
