@@ -19,7 +19,7 @@ from typing import Final
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.scheduling_queue import TokenBucket
 
-WELL_SECONDS: Final = 0.05
+WELL_SECONDS: Final = 0.15
 """A write that takes no longer than this was answered well."""
 
 WELL_FACTOR: Final = 4.0
