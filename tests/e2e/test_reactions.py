@@ -187,6 +187,7 @@ def test_a_binding_changes_hands_when_its_policy_is_replaced(
     controlplane.client.delete(web.policy_path)
     label = "propagationpolicy.karmada.io/permanent-id"
     web.wait(lambda found: not found["metadata"].get("labels", {}).get(label), "to be claimed by nobody")
+    controlplane.wait_for(lambda: controlplane.client.find(web.policy_path) is None, "the policy to go")
     assert web.placed() == {"sim-a1": 1}
 
     web.apply_policy(named("sim-a2"), scheduler="my-scheduler")
