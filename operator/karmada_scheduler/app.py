@@ -221,7 +221,7 @@ class _App:
 
     async def _serve(self, connection: Connection) -> None:
         client = KarmadaClient(connection)
-        resync = Resync(client, self._intake, WATCHED, period=self._options.resync_seconds, clock=self._clock)
+        resync = Resync(client, self._intake, WATCHED, period=self._options.resync_seconds)
 
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._watch = KopfWatch(
@@ -232,7 +232,7 @@ class _App:
             before_start=resync.wait_until_served,
             after_start=self._take_signals,
             is_known=self._intake.knows,
-            on_listed=resync.request,
+            begin=resync.begin,
         )
         elector = Elector(
             connection,

@@ -111,15 +111,15 @@ class Intake:
                 if binding is not None:
                     self._queue.add(key, binding.spec.priority)
 
-    def saw(self, kind: str, event: str | None, manifest: Manifest) -> None:
+    def saw(self, kind: str, event: str, manifest: Manifest) -> None:
         """Take in one event of a watch.
 
         Args:
             kind: The object's kind.
-            event: ``ADDED``, ``MODIFIED``, ``DELETED``, or None for an object that was listed.
+            event: ``ADDED``, ``MODIFIED`` or ``DELETED``.
             manifest: The object.
         """
-        self._metrics.watch_events.labels(kind, event or "LISTED").inc()
+        self._metrics.watch_events.labels(kind, event).inc()
         if event == "DELETED":
             self._deleted(kind, manifest)
         else:

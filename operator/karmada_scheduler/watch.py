@@ -5,6 +5,7 @@ to Karmada's objects: no finalizer, no annotation, no status. What kopf does not
 
 - discovery is awaited before kopf starts (``resync``), since it never finds an aggregated API that comes
   up later;
+- kopf lists nothing: what there is has been listed, and its watch begins where that list ended (``_begun``);
 - events that are no news end before kopf's machinery (``_news``), which costs far more than reading them;
 - its back-off never runs out, because it would otherwise end after a minute of errors;
 - when it ends all the same, ``run`` starts it again.
@@ -25,6 +26,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
 import kopf
+from kopf._cogs.clients import fetching as kopf_fetching
 from kopf._cogs.clients import watching as kopf_watching
 
 from karmada_scheduler.client.connection import Credentials
@@ -32,12 +34,11 @@ from karmada_scheduler.client.karmada import Resource
 
 log = logging.getLogger(__name__)
 
-Sink = Callable[[str, str | None, Mapping[str, Any]], None]
-"""Takes the kind, the event's type (None for a listed object) and the object's manifest."""
+Sink = Callable[[str, str, Mapping[str, Any]], None]
+"""Takes the kind, the event's type and the object's manifest."""
 
 _BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-_LIST_PAGE: Final = 500
 _IDLE_SECONDS: Final = 0.1
 _TOKEN_LIFE: Final = timedelta(minutes=5)
 
@@ -85,10 +86,25 @@ class _NoDiff(kopf.DiffBaseStorage):
 
 @dataclass
 class _Settings(kopf.OperatorSettings):
-    """kopf's settings, and what of a kind's events is news; kopf hands them to whatever it starts."""
+    """kopf's settings, where a kind's watch begins, and what of its events is news.
 
+    kopf hands them to whatever it starts.
+    """
+
+    begin: Callable[[str], Awaitable[str]] | None = None
     is_news: Callable[[str, kopf.RawEvent], bool] = lambda *_: True
 
+
+async def _begun(*, settings: Any, resource: Any, **_: Any) -> AsyncIterator[tuple[Sequence[Any], str]]:
+    """Be a list of a kind, of no objects, at the version from which kopf is to watch it.
+
+    kopf lists before each watch that does not go on where another one ended. docs/decisions/0012-echoes.md has
+    why it need not.
+    """
+    yield (), await settings.begin(resource.kind)
+
+
+kopf_fetching.fetch_objs = _begun
 
 _all_events = kopf_watching.infinite_watch
 
@@ -138,8 +154,8 @@ class KopfWatch:
         login: Callable[[], Awaitable[Credentials]],
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
+        begin: Callable[[str], Awaitable[str]],
         is_known: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False,
-        on_listed: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Take what is watched and who is told.
 
@@ -150,9 +166,10 @@ class KopfWatch:
             login: Returns credentials that are valid now.
             before_start: Returns when every kind is served; awaited before every start.
             after_start: Called after every start; kopf has then taken over the process's signal handlers.
-            is_known: Tells whether an object that changed or was listed, by kind and manifest, is no news; it is
-                not handed on then. Must be quick and must not raise.
-            on_listed: Told the kind of every object that a list of kopf's brings, news or not.
+            begin: Returns the version from which a kind is to be watched, before each watch that does not go on where
+                another one ended. What there was up to it is its business.
+            is_known: Tells whether an object that changed, by kind and manifest, is no news; it is not handed on
+                then. Must be quick and must not raise.
         """
         self._resources = resources
         self._sink = sink
@@ -160,8 +177,8 @@ class KopfWatch:
         self._login = login
         self._before_start = before_start
         self._after_start = after_start
+        self._begin = begin
         self._is_known = is_known
-        self._on_listed = on_listed
         self._running = False
 
     @property
@@ -187,7 +204,7 @@ class KopfWatch:
     async def _run_once(self) -> None:
         tasks = await kopf.spawn_tasks(
             registry=self._registry(),
-            settings=_settings(self._is_news),
+            settings=_settings(self._begin, self._is_news),
             clusterwide=True,
             standalone=True,
             identity=self._identity,  # type: ignore[arg-type]  # its own name for str, which it keeps to itself
@@ -228,33 +245,30 @@ class KopfWatch:
         return registry
 
     def _is_news(self, kind: str, event: kopf.RawEvent) -> bool:
-        # Two of a binding's three events are echoes of our own writes, and kopf's list brings what ours has brought.
-        if event["type"] is None:
-            self._on_listed(kind)
-        elif event["type"] != "MODIFIED":
-            return True
-        return not self._is_known(kind, event["object"])
+        # Two of a binding's three events are echoes of our own writes.
+        return event["type"] != "MODIFIED" or not self._is_known(kind, event["object"])
 
     def _handler(self, kind: str) -> Callable[..., Awaitable[None]]:
         sink = self._sink
 
         async def deliver(*, event: kopf.RawEvent, **_: Any) -> None:
-            sink(kind, event["type"], event["object"])
+            sink(kind, cast("str", event["type"]), event["object"])  # None is for what kopf lists: nothing
 
         return deliver
 
 
-def _settings(is_news: Callable[[str, kopf.RawEvent], bool]) -> kopf.OperatorSettings:
+def _settings(
+    begin: Callable[[str], Awaitable[str]], is_news: Callable[[str, kopf.RawEvent], bool]
+) -> kopf.OperatorSettings:
     settings = _Settings()
+    settings.begin = begin
     settings.is_news = is_news
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = _NoDiff()
     settings.persistence.progress_storage = _NoProgress()
     settings.networking.error_backoffs = _Endless()
-    # By default kopf holds all objects of a kind at once, and for 5 seconds after each event a queue, two tasks
-    # and the object; with 100,000 bindings that does not fit into 1.5 GiB.
-    settings.watching.chunk_size = _LIST_PAGE
+    # By default kopf keeps a queue, two tasks and the object for 5 seconds after each event.
     settings.queueing.idle_timeout = _IDLE_SECONDS
     settings.process.ultimate_exiting_timeout = None
     return settings

@@ -39,7 +39,7 @@ class Result:
     """What was measured; seconds count from the start of the process, memory is in MiB.
 
     Attributes:
-        settled_seconds: When the process had nothing more to do, kopf's lists and the comparison after them included.
+        settled_seconds: When the process had nothing more to do.
         start_cpu: CPU seconds until then.
         placed: Bindings that got their first clusters.
         moved: Bindings that got others than they had; there is no reason for any.

@@ -58,14 +58,14 @@ def world() -> World:
 
 
 def test_a_listed_binding_is_cached_and_woken(world: World) -> None:
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw(RB, "ADDED", manifests.binding())
     assert world.woken() == ["web-deployment"]
     assert WEB in {binding.key for binding in world.bindings}
     assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
 def test_a_binding_whose_generation_moved_is_woken(world: World) -> None:
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     world.intake.saw(RB, "MODIFIED", manifests.binding(version=2, generation=2))
     assert world.woken() == ["web-deployment"]
@@ -80,7 +80,7 @@ def test_a_binding_whose_generation_moved_is_woken(world: World) -> None:
     ],
 )
 def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(world: World, change: dict[str, Any]) -> None:
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     world.intake.saw(RB, "MODIFIED", manifests.binding(**change))
     assert world.woken() == []
@@ -97,7 +97,7 @@ def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(world: World, cha
 def test_a_binding_that_is_not_ours_is_left_alone_until_it_becomes_ours(
     world: World, not_ours: dict[str, Any]
 ) -> None:
-    world.intake.saw(RB, None, manifests.binding(**not_ours))
+    world.intake.saw(RB, "ADDED", manifests.binding(**not_ours))
     assert world.woken() == []
     world.intake.saw(RB, "MODIFIED", manifests.binding(version=2, generation=2))
     assert world.woken() == ["web-deployment"]
@@ -107,14 +107,14 @@ def test_a_binding_that_is_not_ours_is_left_alone_until_it_becomes_ours(
 def test_a_binding_that_no_policy_claims_is_left_alone(world: World) -> None:
     manifest = manifests.binding()
     manifest["metadata"]["labels"] = {manifests.POLICY_LABEL: ""}
-    world.intake.saw(RB, None, manifest)
+    world.intake.saw(RB, "ADDED", manifest)
     assert world.woken() == []
 
 
 def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(world: World) -> None:
-    world.intake.saw("Cluster", None, manifests.cluster("m1"))
-    world.intake.saw("Cluster", None, manifests.cluster("m3"))
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m3"))
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
     assert world.woken() == []
@@ -126,8 +126,8 @@ def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(world: 
 def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(world: World) -> None:
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
-    world.intake.saw(RB, None, manifest)
-    world.intake.saw("Cluster", None, manifests.cluster("m1"))
+    world.intake.saw(RB, "ADDED", manifest)
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
     assert world.woken() == []
     world.intake.saw("Cluster", "MODIFIED", deleting)
@@ -135,8 +135,8 @@ def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(world: World) 
 
 
 def test_a_cluster_whose_status_changed_wakes_nothing(world: World) -> None:
-    world.intake.saw("Cluster", None, manifests.cluster("m1"))
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2))
     assert world.woken() == []
@@ -144,16 +144,16 @@ def test_a_cluster_whose_status_changed_wakes_nothing(world: World) -> None:
 
 def test_a_label_that_goes_wakes_the_bindings_that_it_selected(world: World) -> None:
     selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
-    world.intake.saw("Cluster", None, manifests.cluster("m1", labels={"tier": "gold"}))
-    world.intake.saw(RB, None, manifests.binding(placement=selects))
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", labels={"tier": "gold"}))
+    world.intake.saw(RB, "ADDED", manifests.binding(placement=selects))
     world.woken()
     world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2, labels={}))
     assert world.woken() == ["web-deployment"]
 
 
 def test_a_cluster_that_begins_to_be_deleted_wakes_its_bindings_and_is_terminating(world: World) -> None:
-    world.intake.saw("Cluster", None, manifests.cluster("m1"))
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
     world.intake.saw("Cluster", "MODIFIED", deleting)
@@ -166,8 +166,8 @@ def test_a_cluster_that_begins_to_be_deleted_wakes_its_bindings_and_is_terminati
 
 
 def test_a_policy_wakes_the_bindings_that_carry_its_id(world: World) -> None:
-    world.intake.saw("PropagationPolicy", None, manifests.policy())
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw("PropagationPolicy", "ADDED", manifests.policy())
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     world.intake.saw("PropagationPolicy", "MODIFIED", manifests.policy(version=2, generation=2))
     assert world.woken() == ["web-deployment"]
@@ -176,9 +176,9 @@ def test_a_policy_wakes_the_bindings_that_carry_its_id(world: World) -> None:
 
 
 def test_a_list_removes_what_the_watch_did_not_report_as_deleted(world: World) -> None:
-    world.intake.saw("Cluster", None, manifests.cluster("m1"))
-    world.intake.saw("Cluster", None, manifests.cluster("ghost", version=2))
-    world.intake.saw(RB, None, manifests.binding("gone", version=3))
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("ghost", version=2))
+    world.intake.saw(RB, "ADDED", manifests.binding("gone", version=3))
     assert world.listed("Cluster", [manifests.cluster("m1")], "9") == 1
     assert [cluster.name for cluster in world.clusters.snapshot()] == ["m1"]
     assert world.listed(RB, [], "9") == 1
@@ -187,7 +187,7 @@ def test_a_list_removes_what_the_watch_did_not_report_as_deleted(world: World) -
 
 
 def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(world: World) -> None:
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.listed("ClusterResourceBinding", [], "9")
     assert len(world.bindings) == 1
 
@@ -210,7 +210,7 @@ def test_what_is_listed_again_is_not_even_parsed(world: World, monkeypatch: pyte
     monkeypatch.setattr(world.intake._kinds[RB], "parse", parsed.append)
     assert world.listed(RB, found, "30") == 0
     for manifest in found:
-        world.intake.saw(RB, None, manifest)
+        world.intake.saw(RB, "ADDED", manifest)
     assert parsed == []
     assert len(world.bindings) == 20
 
@@ -246,7 +246,7 @@ def test_items_of_a_list_need_not_say_their_kind(world: World) -> None:
 
 
 def test_a_deleted_binding_is_forgotten(world: World) -> None:
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.intake.saw(RB, "DELETED", manifests.binding(version=4))
     assert world.bindings.get(WEB) is None
     assert world.bindings.claimed_by("p1") == frozenset()
@@ -255,7 +255,7 @@ def test_a_deleted_binding_is_forgotten(world: World) -> None:
 def test_a_binding_that_cannot_be_read_is_named_once_and_not_scheduled(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     with caplog.at_level(logging.WARNING):
         for version in (2, 3):
@@ -270,7 +270,7 @@ def test_a_binding_that_cannot_be_read_is_named_once_and_not_scheduled(
 
 
 def test_a_cluster_that_cannot_be_read_stays_as_it_was_last_understood(world: World) -> None:
-    world.intake.saw("Cluster", None, manifests.cluster("m1", labels={"a": "b"}))
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
     broken = manifests.cluster("m1", version=2, generation=2)
     broken["spec"]["taints"] = "none"
     world.intake.saw("Cluster", "MODIFIED", broken)
@@ -278,8 +278,8 @@ def test_a_cluster_that_cannot_be_read_stays_as_it_was_last_understood(world: Wo
 
 
 def test_the_cached_objects_are_counted_by_kind(world: World) -> None:
-    world.intake.saw("Cluster", None, manifests.cluster("m1"))
-    world.intake.saw(RB, None, manifests.binding())
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.intake.saw(RB, "ADDED", manifests.binding())
     assert world.sample("cached_objects", kind="Cluster") == 1
     assert world.sample("cached_objects", kind=RB) == 1
     assert world.sample("cached_objects", kind="ClusterResourceBinding") == 0

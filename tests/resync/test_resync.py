@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler import resync as module
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
 from karmada_scheduler.resync import Resync
@@ -20,6 +19,7 @@ class Client:
         self.served: set[str] = {"clusters", "resourcebindings"}
         self.failures: list[ApiError] = []
         self.lists: list[str] = []
+        self.version = "7"
 
     async def is_served(self, resource: Resource) -> bool:
         if self.failures:
@@ -30,8 +30,8 @@ class Client:
         if self.failures:
             raise self.failures.pop(0)
         self.lists.append(resource.kind)
-        yield [{"page": 1}], "7"
-        yield [{"page": 2}], "7"
+        yield [{"page": 1}], self.version
+        yield [{"page": 2}], self.version
 
 
 class Intake:
@@ -64,20 +64,19 @@ class Listing:
 class World:
     def __init__(self) -> None:
         self.client = Client()
+        self.pauses: list[float] = []
         self.intake = Intake()
         self.resync = Resync(
             self.client,  # type: ignore[arg-type]
             self.intake,  # type: ignore[arg-type]
             [CLUSTERS, RESOURCE_BINDINGS],
             period=3600,
-            clock=asyncio.get_running_loop().time,
+            sleep=self._sleep,
         )
 
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_RETRY_SECONDS", (0.0,))
-    monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.0)
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(0)
 
 
 async def test_filling_lists_every_kind_with_all_its_pages() -> None:
@@ -113,54 +112,34 @@ async def test_waiting_names_the_kind_that_is_not_served(caplog: pytest.LogCaptu
     await waiting
 
 
-async def test_a_comparison_that_is_asked_for_is_made_soon_and_only_of_that_kind() -> None:
+async def test_the_first_watch_begins_where_the_filling_ended() -> None:
     world = World()
-    running = asyncio.create_task(world.resync.run())
-    await asyncio.sleep(0)
-    world.resync.request("ResourceBinding")
-    world.resync.request("ResourceBinding")
-    async with asyncio.timeout(5):
-        while not world.intake.taken:
-            await asyncio.sleep(0)
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert world.client.lists == ["ResourceBinding"]
-    running.cancel()
+    await world.resync.fill()
+    assert await world.resync.begin("Cluster") == "7"
+    assert world.client.lists == ["Cluster", "ResourceBinding"]
 
 
-async def test_a_long_list_of_kopf_is_followed_by_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SETTLE_SECONDS", 2.0)
-    now = 0.0
+async def test_a_watch_after_a_gap_begins_with_a_comparison_that_has_worked() -> None:
     world = World()
-    world.resync._clock = lambda: now
-    running = asyncio.create_task(world.resync.run())
-    for _ in range(100):
-        world.resync.request("ResourceBinding")
-        for _ in range(3):
-            await asyncio.sleep(0)
-        now += 1.0
-    assert world.client.lists == []
-    now += 1.0
-    world.resync._wake.set()  # as any other request would
-    async with asyncio.timeout(5):
-        while not world.intake.taken:
-            await asyncio.sleep(0)
-    assert world.client.lists == ["ResourceBinding"]
-    running.cancel()
+    await world.resync.fill()
+    await world.resync.begin("Cluster")
+    world.client.failures = [ApiError("cannot reach it"), ApiError("cannot reach it")]
+    world.client.version = "9"
+    assert await world.resync.begin("Cluster") == "9"
+    assert world.client.lists == ["Cluster", "ResourceBinding", "Cluster"]
+    assert [(kind, version) for kind, _, version in world.intake.taken][-1] == ("Cluster", "9")
 
 
-async def test_a_comparison_that_fails_is_logged_and_the_next_one_is_made(
+async def test_every_kind_is_compared_every_period_and_a_failure_ends_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
-    running = asyncio.create_task(world.resync.run())
     world.client.failures = [ApiError("cannot reach it")]
-    world.resync.request("Cluster")
+    running = asyncio.create_task(world.resync.run())
     async with asyncio.timeout(5):
-        while not caplog.records:
-            await asyncio.sleep(0)
-    world.resync.request("Cluster")
-    async with asyncio.timeout(5):
-        while not world.intake.taken:
+        while len(world.client.lists) < 3:
             await asyncio.sleep(0)
     running.cancel()
+    assert world.client.lists[:3] == ["ResourceBinding", "Cluster", "ResourceBinding"]
+    assert world.pauses[:2] == [3600, 3600]
+    assert [record.message for record in caplog.records] == ["Cannot compare the cache with a list"]

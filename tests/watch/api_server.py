@@ -12,6 +12,9 @@ from aiohttp import web
 
 from karmada_scheduler.client.karmada import WATCHED
 
+BEFORE = "6"
+"""A version at which there was no Cluster."""
+
 _METADATA = {"name": "m1", "uid": "u1", "resourceVersion": "7"}
 
 
@@ -48,7 +51,7 @@ class ApiServer:
     @web.middleware
     async def _admit(self, request: web.Request, handler: Any) -> web.StreamResponse:
         assert request.transport is not None
-        self.asked[request.path] += 1
+        self.asked[request.path] += request.query.get("watch") != "true"
         self.certificates.append(request.transport.get_extra_info("peercert"))
         shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.token is not None and shown != self.token:
@@ -85,15 +88,24 @@ class ApiServer:
             return web.json_response({"metadata": {"resourceVersion": "7"}, "items": items})
         stream = web.StreamResponse()
         await stream.prepare(request)
+        if is_clusters and request.query["resourceVersion"] == BEFORE:
+            await stream.write(orjson.dumps({"type": "ADDED", "object": {"metadata": _METADATA}}) + b"\n")
         while True:
             if not is_clusters:
                 await asyncio.Event().wait()
             event = await self.changes.get()
+            if event["type"] == "END":
+                return stream
             await stream.write(orjson.dumps(event) + b"\n")
             if event["type"] == "ERROR":
                 return stream
 
 
-def modified(version: int) -> dict[str, Any]:
-    """Return the event of a change to the Cluster."""
-    return {"type": "MODIFIED", "object": {"metadata": {**_METADATA, "resourceVersion": str(version)}}}
+END: dict[str, Any] = {"type": "END"}
+"""Ends a watch of Clusters as a server does after a while; nothing of it is sent."""
+
+
+def modified(version: int, name: str = "m1") -> dict[str, Any]:
+    """Return the event of a change to the Cluster, or to another one."""
+    metadata = {**_METADATA, "name": name, "uid": f"of {name}", "resourceVersion": str(version)}
+    return {"type": "MODIFIED", "object": {"metadata": metadata}}

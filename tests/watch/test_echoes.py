@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -41,6 +42,16 @@ async def test_what_is_known_costs_none_of_kopf_s_machinery(monkeypatch: pytest.
         async with watching.running():
             for version in range(8, 21):
                 api.changes.put_nowait(modified(version))
+            await until(lambda: watching.versions == ["7", "20"])
+    assert processed == ["7", "20"]
+
+
+async def test_kopf_s_workers_do_not_stay() -> None:
+    async with ApiServer() as api:
+        watching = Watching(lambda: to(api))
+        async with watching.running():
             await until(lambda: bool(watching.versions))
-    assert watching.versions == ["20"]
-    assert processed == ["20"]
+            for version in range(8, 308):
+                api.changes.put_nowait(modified(version, f"m{version}"))
+            await until(lambda: len(watching.versions) == 301)
+            await until(lambda: len(asyncio.all_tasks()) < 100)

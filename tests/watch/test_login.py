@@ -35,7 +35,7 @@ async def test_certificates_that_go_takes_are_taken_on_every_python(
             credentials = await connection.credentials()
             watching = Watching(lambda: credentials)
             async with watching.running():
-                await until(lambda: ("Cluster", None, "m1") in watching.events)
+                await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
         finally:
             await connection.close()
     assert {shown["subject"] for shown in api.certificates if shown} == {((("commonName", "scheduler"),),)}
@@ -49,7 +49,7 @@ async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatc
     async with ApiServer() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
-            await until(lambda: ("Cluster", None, "m1") in watching.events)
+            await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
 
 
 async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on() -> None:
@@ -58,10 +58,10 @@ async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on()
         api.token = "first"
         watching = Watching(lambda: to(api, tokens[-1]))
         async with watching.running():
-            await until(lambda: ("Cluster", None, "m1") in watching.events)
+            await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
             api.token = "second"
             tokens.append("second")
-            api.changes.put_nowait({"type": "ERROR", "object": {"code": 410}})  # so that it lists again
+            api.changes.put_nowait({"type": "ERROR", "object": {"code": 410}})  # so that it connects again
             await until(lambda: watching.logins == 2)
             api.changes.put_nowait(modified(8))
             await until(lambda: ("Cluster", "MODIFIED", "m1") in watching.events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,7 @@ from karmada_scheduler.api.meta import Manifest
 from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import WATCHED
 from karmada_scheduler.watch import KopfWatch
-from tests.watch.api_server import ApiServer
+from tests.watch.api_server import BEFORE, ApiServer
 
 
 class Watching:
@@ -23,10 +24,11 @@ class Watching:
         *,
         is_known: Callable[[str, Manifest], bool] = lambda *_: False,
     ) -> None:
-        self.events: list[tuple[str, str | None, str]] = []
+        self.events: list[tuple[str, str, str]] = []
         self.versions: list[str] = []
         self.logins = 0
         self.starts = 0
+        self.begun: Counter[str] = Counter()
         self._login = login
         self._watch = KopfWatch(
             WATCHED,
@@ -35,12 +37,17 @@ class Watching:
             login=self._counted,
             before_start=self._started,
             after_start=lambda: None,
+            begin=self._begin,
             is_known=is_known,
         )
 
-    def _saw(self, kind: str, event: str | None, manifest: Manifest) -> None:
+    def _saw(self, kind: str, event: str, manifest: Manifest) -> None:
         self.events.append((kind, event, manifest["metadata"]["name"]))
         self.versions.append(manifest["metadata"]["resourceVersion"])
+
+    async def _begin(self, kind: str) -> str:
+        self.begun[kind] += 1
+        return BEFORE
 
     async def _counted(self) -> Credentials:
         self.logins += 1
