@@ -27,6 +27,7 @@ from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.echoes import Echoes
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.making import Registration
@@ -92,6 +93,7 @@ class _App:
         self._bindings = BindingCache()
         self._clusters = ClusterCache()
         self._waiting = WaitingBindings()
+        self._echoes = Echoes()
         self._switchboard = Switchboard(
             bindings=self._bindings, clusters=self._clusters, waiting=self._waiting, now=time.time
         )
@@ -120,6 +122,7 @@ class _App:
             keep=self._plugins.manifests,
             on_cluster=self._estimation.connections.follow if self._estimation else None,
             on_binding=self._assumed.saw if self._assumed is not None else None,
+            on_echo=self._echoes.saw,
         )
         self._scheduler = Scheduler(
             options=options,
@@ -231,7 +234,7 @@ class _App:
             login=connection.credentials,
             before_start=resync.wait_until_served,
             after_start=self._take_signals,
-            is_known=self._intake.knows,
+            is_known=self._intake.is_known,
             begin=resync.begin,
         )
         elector = Elector(
@@ -274,6 +277,7 @@ class _App:
             client,
             recorder,
             self._bindings,
+            echoes=self._echoes,
             seen=self._intake.saw,
             may_write=may_write,
             pace=self._pace(),

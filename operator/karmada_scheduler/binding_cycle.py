@@ -40,6 +40,7 @@ from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import outcome
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.echoes import Echoes
 from karmada_scheduler.framework.binding_runtime import BindingPoints, WaitFor
 from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError
 from karmada_scheduler.framework.waiting import AbandonedError
@@ -91,6 +92,7 @@ class BindingCycle:
         recorder: EventRecorder,
         bindings: BindingCache,
         *,
+        echoes: Echoes,
         seen: Callable[[str, str, Mapping[str, Any]], None],
         may_write: Callable[[], bool],
         pace: WritePace,
@@ -103,6 +105,7 @@ class BindingCycle:
             client: Where to write.
             recorder: Where Events go.
             bindings: Gets the answers, so that the next decision knows them.
+            echoes: Tells when the watch has brought a result, so that the API server knows it, too.
             seen: Takes a manifest that was read because ours was outdated: kind, ``MODIFIED``, manifest.
             may_write: Asked before every write; False once the lease may have run out.
             pace: Lets writes begin.
@@ -112,6 +115,7 @@ class BindingCycle:
         self._client = client
         self._recorder = recorder
         self._bindings = bindings
+        self._echoes = echoes
         self._seen = seen
         self._may_write = may_write
         self._pace = pace
@@ -179,6 +183,8 @@ class BindingCycle:
             return Outcome(again=stale.again)
         except NotLeadingError as error:
             return Outcome(error)
+        finally:
+            self._echoes.forget(binding.key)
 
     async def _written_by_others(self, binding: Binding, decision: Decision, passage: Passage) -> Binding:
         """Read what a plugin has written in a way of its own; PluginError if that is not what was decided."""
@@ -243,6 +249,7 @@ class BindingCycle:
         annotations, clusters = self._result(binding, decision)
         if not annotations and clusters is None:
             return binding
+        self._echoes.expect(binding.key)
         answer = await self._written(
             "spec",
             lambda: self._client.patch_result(
@@ -343,6 +350,7 @@ class BindingCycle:
         """Patch the status with what ``fields_for`` makes of the newest version; retry what may pass."""
         base = binding
         failure: ApiError | None = None
+        await self._echoes.arrival(base.key, int(base.resource_version))
         for attempt in range(_STATUS_TRIES):
             await asyncio.sleep(_STATUS_PAUSES[attempt])
             try:

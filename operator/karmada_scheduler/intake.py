@@ -61,6 +61,7 @@ class Intake:
         keep: ManifestCache | None = None,
         on_cluster: Callable[[Cluster | None, Cluster | None], None] | None = None,
         on_binding: Callable[[Binding | None, Binding | None], None] | None = None,
+        on_echo: Callable[[BindingKey, int], None] = lambda *_: None,
     ) -> None:
         """Feed the caches and the queue that are given; policies are only kept here.
 
@@ -69,11 +70,13 @@ class Intake:
 
         What waits at Permit (``waiting``) is given up when it, or a cluster that it is to go to, changes.
         Extenders are sent manifests as they came (``keep``); None where there are no extenders.
+        Whoever wrote a binding waits for the watch to bring it (``on_echo``).
         """
         self._waiting = waiting
         self._keep = keep
         self._on_cluster = on_cluster
         self._on_binding = on_binding
+        self._on_echo = on_echo
         self._bindings = bindings
         self._clusters = clusters
         self._queue = queue
@@ -125,10 +128,13 @@ class Intake:
         else:
             self._put(kind, manifest)
 
-    def knows(self, kind: str, manifest: Manifest) -> bool:
-        """Tell whether an object, as it is here, has been taken in already, or is outdated."""
+    def is_known(self, kind: str, manifest: Manifest) -> bool:
+        """Tell whether a change that the watch brings is no news; it may be the echo that somebody waits for."""
         entry = self._kinds[kind]
-        return self._keep is None and entry.store.knows(entry.key_of(kind, manifest), _version(manifest))
+        key, version = entry.key_of(kind, manifest), _version(manifest)
+        if kind in BINDING_KINDS:
+            self._on_echo(key, version)
+        return self._keep is None and entry.store.knows(key, version)
 
     def listing(self, kind: str) -> Listing:
         """Begin to take in a complete list of one kind, page by page."""
@@ -159,7 +165,7 @@ class Intake:
     def _put(self, kind: str, manifest: Manifest) -> bool:
         entry = self._kinds[kind]
         key = entry.key_of(kind, manifest)
-        if self.knows(kind, manifest):
+        if self._keep is None and entry.store.knows(key, _version(manifest)):
             return False
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +220,9 @@ class Runner:
             ).process
         elif case.scheduler == BARE:
             if case.rate is None:
+                # The identity of ours: what is allowed by roles, and queued as fairness has it, costs the server more.
                 job = self._job(case, case.bindings, create=False, place=True, linger=True)
+                job = replace(job, kubeconfig=str(kubeconfig))
                 self._scheduler = self._plane.spawn(self._name, job.argv())
         else:
             self._plane.client.delete(LEASE)  # the one before did not give it back

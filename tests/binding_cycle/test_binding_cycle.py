@@ -1,5 +1,6 @@
 """The binding cycle: what is written, what is said, and what a refusal leads to."""
 
+import asyncio
 import copy
 import time
 from dataclasses import replace
@@ -15,6 +16,7 @@ from karmada_scheduler.binding_cycle import BindingCycle
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
+from karmada_scheduler.echoes import Echoes
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError, UnschedulableError
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.write_pace import WritePace
@@ -91,10 +93,12 @@ class World:
         self.seen: list[dict[str, Any]] = []
         self.leads = True
         self.metrics = Metrics()
+        self.echoes = Echoes(seconds=0)
         self.cycle = BindingCycle(
             self.server,  # type: ignore[arg-type]
             self.recorder,  # type: ignore[arg-type]
             self.cache,
+            echoes=Echoes(seconds=0),
             seen=lambda kind, event, manifest: self.seen.append(dict(manifest)),
             may_write=lambda: self.leads,
             pace=WritePace(most=32, clock=time.monotonic),
@@ -193,6 +197,27 @@ async def test_a_result_is_one_patch_of_the_spec_and_one_of_the_status(world: Wo
             "Binding has been scheduled successfully. Result: {m1:2, m2:0}",
         )
     ]
+
+
+async def test_the_status_is_written_when_the_watch_has_brought_the_result(world: World) -> None:
+    world.cycle._echoes = echoes = Echoes(seconds=3600)
+    writing = asyncio.create_task(world.cycle.bind(world.binding, world.decision(("m1", 3))))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert world.wrote == ["spec"]
+    echoes.saw(world.binding.key, int(world.server.stored["metadata"]["resourceVersion"]))
+    assert await asyncio.wait_for(writing, timeout=5) == binding_cycle.DONE
+    assert world.wrote == ["spec", "status"]
+    assert len(echoes) == 0
+
+
+async def test_a_status_alone_waits_for_no_echo() -> None:
+    manifest = settled_manifest()
+    manifest["metadata"]["generation"] = 4
+    world = World(manifest)
+    world.cycle._echoes = Echoes(seconds=3600)
+    assert await asyncio.wait_for(world.cycle.observe(world.binding), timeout=5) == binding_cycle.DONE
+    assert world.wrote == ["status"]
 
 
 async def test_the_answers_enter_the_cache_and_wake_nothing(world: World) -> None:

@@ -21,6 +21,7 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.echoes import Echoes
 from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result
 from karmada_scheduler.framework.isolation import Alarm
 from karmada_scheduler.framework.waiting import WaitingBindings
@@ -115,6 +116,7 @@ class World:
             self.server,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             self.bindings,
+            echoes=Echoes(seconds=0),
             seen=self.intake.saw,
             may_write=lambda: True,
             pace=WritePace(most=32, clock=time.monotonic),

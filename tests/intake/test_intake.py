@@ -32,7 +32,9 @@ class World:
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: 0.0,
+            on_echo=lambda _, version: self.brought.append(version),
         )
+        self.brought: list[int] = []
 
     def listed(self, kind: str, found: list[dict[str, Any]], version: str) -> int:
         """Take in a list of one page."""
@@ -283,3 +285,13 @@ def test_the_cached_objects_are_counted_by_kind(world: World) -> None:
     assert world.sample("cached_objects", kind="Cluster") == 1
     assert world.sample("cached_objects", kind=RB) == 1
     assert world.sample("cached_objects", kind="ClusterResourceBinding") == 0
+
+
+def test_a_version_that_the_watch_brings_is_told_of_whether_or_not_it_is_known() -> None:
+    world = World()
+    world.intake.saw(RB, "ADDED", manifests.binding(version=7))
+    known = [world.intake.is_known(RB, manifests.binding(version=version)) for version in (7, 8)]
+    assert known == [True, False]
+    assert world.brought == [7, 8]
+    world.intake.is_known("Cluster", manifests.cluster("m1"))
+    assert world.brought == [7, 8]
