@@ -8,6 +8,7 @@ import pytest
 
 from karmada_scheduler.api.placement import Placement, SpreadConstraint
 from karmada_scheduler.core.cluster_groups import Region
+from karmada_scheduler.core.ranked import Ranked
 from karmada_scheduler.core.select_clusters import (
     ignores_spread,
     select_by_cluster,
@@ -288,3 +289,29 @@ def test_both_regions_or_one_by_the_range_of_regions() -> None:
         for at_least in (1, 2)
     ]
     assert selected == [{"b1", "b2"}, {"b1", "c1"}]
+
+
+def test_regions_are_chosen_once_for_an_order_and_anew_for_what_asks_for_something_else() -> None:
+    ordered = Ranked(
+        [
+            candidate("a1", region="RA", score=100, room=9),
+            candidate("b1", region="RB", room=8),
+            candidate("b2", region="RB", room=7),
+        ]
+    )
+
+    def chosen(placed: Placement, replicas: int) -> Sequence[Candidate]:
+        return select_clusters(placed, ordered, replicas=replicas, needed=replicas)
+
+    one = binding("w").aggregated().spread("region", 1, 1)
+    few = placement(one.spread("cluster", 1, 2))
+    first = chosen(few, 5)
+    assert names(first) == ["a1"]
+    assert chosen(few, 5) is first
+    assert names(chosen(few, 15)) == ["b1", "b2"]
+    assert names(chosen(placement(binding("w").aggregated().spread("region", 2, 2)), 5)) == ["a1", "b1"]
+    assert names(chosen(placement(binding("w").duplicated().spread("region", 1, 1)), 5)) == ["b1"]
+    for replicas in range(100, 200):
+        chosen(few, replicas)
+    assert chosen(few, 5) is not first
+    assert chosen(few, 5) == first

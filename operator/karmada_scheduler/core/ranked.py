@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import overload
+from typing import Final, overload
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.go_sort import sort_descending
@@ -19,6 +19,9 @@ def place_of(candidate: Candidate) -> Place:
     """Return where a candidate stands; the smallest comes first."""
     cluster, score, tier, available, _ = candidate
     return tier, -score, -available, cluster.name
+
+
+_MOST_CHOICES: Final = 64
 
 
 class Ranked(Sequence[Candidate]):
@@ -77,6 +80,27 @@ class Ranked(Sequence[Candidate]):
             if candidate.cluster.region:
                 members.setdefault(candidate.cluster.region, []).append(candidate)
         return members
+
+    def choice(self, key: Hashable, choose: Callable[[], Sequence[Candidate]]) -> Sequence[Candidate]:
+        """Return what was chosen of these candidates for a key, chosen now if it was not yet.
+
+        An order is that of many decisions, as long as no cluster changes, and many of them choose alike.
+
+        Args:
+            key: What the choice depends on beside the candidates and their order.
+            choose: Chooses; what it raises is not remembered.
+        """
+        chosen = self._choices.get(key)
+        if chosen is None:
+            chosen = tuple(choose())
+            if len(self._choices) >= _MOST_CHOICES:
+                self._choices.clear()
+            self._choices[key] = chosen
+        return chosen
+
+    @cached_property
+    def _choices(self) -> dict[Hashable, Sequence[Candidate]]:
+        return {}
 
     def ballot(self) -> Ballot:
         """The candidates' room as votes."""

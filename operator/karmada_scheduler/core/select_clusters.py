@@ -22,7 +22,7 @@ from karmada_scheduler.core.cluster_groups import (
     group_by_region,
     last_constraint,
 )
-from karmada_scheduler.core.ranked import place_of
+from karmada_scheduler.core.ranked import Ranked, place_of
 from karmada_scheduler.core.region_paths import Group, Limits, select_groups
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -61,8 +61,11 @@ def select_clusters(
     region = last_constraint(placement, SPREAD_BY_REGION)
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER)
     if region is not None:
-        regions = group_by_region(placement, replicas, ordered)
-        return select_by_region(regions, region, cluster or _ANY)
+        ranked, constraint = Ranked.of(ordered), cluster or _ANY
+        return ranked.choice(
+            (region, cluster, placement.is_duplicated, replicas),
+            lambda: select_by_region(group_by_region(placement, replicas, ranked), region, constraint),
+        )
     if cluster is not None:
         return select_by_cluster(ordered, cluster, None if placement.is_duplicated else needed)
     raise SchedulingError("just support cluster and region spread constraint")
