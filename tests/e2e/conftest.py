@@ -54,7 +54,8 @@ def controlplane(
     assert capture is not None
     with capture.global_and_fixture_disabled():
         binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and says so
-    gates = {"FederatedQuotaEnforcement": True}  # without effect where there is no quota
+    # Without effect where there is no quota and no policy with groups.
+    gates = {"FederatedQuotaEnforcement": True, "WorkloadAffinity": True}
     folder = tmp_path_factory.mktemp("controlplane") / "run"
     with ControlPlane(folder, audit_log=True, feature_gates=gates) as plane:
         plane.add(*real_members(2), *simulated_members(6))

@@ -55,10 +55,11 @@ class Workload:
         replicas: int = 4,
         scheduler: str | None = "my-scheduler",
         cpu: str | None = "500m",
+        labels: Mapping[str, str] | None = None,
     ) -> Workload:
-        """Apply the policy and the Deployment."""
+        """Apply the policy and the Deployment; ``labels`` are further ones of it."""
         self.apply_policy(placement, scheduler=scheduler)
-        labels = {"app": self.name}
+        own = {"app": self.name}
         container: Object = {"name": "web", "image": "nginx:1.29"}
         if cpu is not None:
             container["resources"] = {"requests": {"cpu": cpu, "memory": "64Mi"}}
@@ -66,11 +67,15 @@ class Workload:
             {
                 "apiVersion": "apps/v1",
                 "kind": "Deployment",
-                "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
+                "metadata": {
+                    "name": self.name,
+                    "namespace": self.namespace,
+                    "labels": {**own, **(labels or {})},
+                },
                 "spec": {
                     "replicas": replicas,
-                    "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+                    "selector": {"matchLabels": own},
+                    "template": {"metadata": {"labels": own}, "spec": {"containers": [container]}},
                 },
             }
         )
