@@ -242,6 +242,7 @@ class Scheduler:
             peers=self._bindings if self._peers_count else None,
             in_flight=tuple(self._in_flight.values()),
             stored=self._bindings.get,
+            settles=triggers.is_claimed(attempt.binding),
         )
 
     async def _decide_and_follow(self, attempt: _Attempt) -> Outcome:

@@ -61,6 +61,8 @@ class SimulatedMember:
     pods: str = "220"
     allocated: Mapping[str, str] = field(default_factory=lambda: {"cpu": "1", "memory": "1Gi", "pods": "5"})
     api_enablements: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=lambda: API_ENABLEMENTS)
+    modelings: tuple[int, ...] = ()
+    """How many nodes there are of each grade of Karmada's default resource models, from grade 0 on."""
 
     def manifest(self) -> Object:
         """Return the Cluster to create."""
@@ -81,6 +83,11 @@ class SimulatedMember:
         """Return the status a healthy agent would report; conditions are always complete."""
         text = "True" if ready else "False"
         allocatable = {"cpu": self.cpu, "memory": self.memory, "pods": self.pods}
+        summary: Object = {"allocatable": allocatable, "allocated": dict(self.allocated)}
+        if self.modelings:
+            summary["allocatableModelings"] = [
+                {"grade": grade, "count": count} for grade, count in enumerate(self.modelings)
+            ]
         return {
             "kubernetesVersion": "v1.35.3",
             "conditions": [
@@ -92,7 +99,7 @@ class SimulatedMember:
                 for group, kinds in self.api_enablements.items()
             ],
             "nodeSummary": {"totalNum": 2, "readyNum": 2},
-            "resourceSummary": {"allocatable": allocatable, "allocated": dict(self.allocated)},
+            "resourceSummary": summary,
         }
 
 

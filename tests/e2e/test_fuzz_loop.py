@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.fuzz_loop.run import game
 
-SEED, STEPS = 7, 30
+SEED, STEPS = 17, 45
 OUTCOMES = {"Success", "NoClusterFit", "Unschedulable", "SchedulerError"}
 
 

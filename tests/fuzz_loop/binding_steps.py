@@ -16,7 +16,7 @@ from tests.controlplane import Object
 
 from . import fleet, placements
 from .fleet import APPLIED, HOLD, POLICY_LABEL, Key
-from .model import Model, Step, evictions_are_done, is_deleting, is_suspended
+from .model import Model, Step, evictions_are_done, is_deleting, is_grouped, is_suspended
 
 ELSEWHERE = "another-scheduler"
 
@@ -26,7 +26,7 @@ def scale(model: Model) -> Step | None:
     dice = model.dice
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
     return _patch(
-        model, "scale", keys, lambda _: {"spec": {"replicas": dice.pick((0, 1, 2, 3, 4, 6, 9, 14, 30))}}
+        model, "scale", keys, lambda _: {"spec": {"replicas": dice.pick((0, 1, 2, 3, 4, 6, 9, 14, 30, 200))}}
     )
 
 
@@ -88,6 +88,14 @@ def require(model: Model) -> Step | None:
     )
 
 
+def recompose(model: Model) -> Step | None:
+    """Change the pod templates of a workload that has several."""
+    dice = model.dice
+    keys = model.made(lambda _, item: "components" in item["spec"])
+    made = [fleet.component(dice, number) for number in range(dice.between(1, 3))]
+    return _patch(model, "components", keys, lambda _: {"spec": {"components": made}})
+
+
 def trigger(model: Model) -> Step | None:
     """Ask for a reschedule, as a WorkloadRebalancer does: later than the last scheduling by a second at least."""
     keys = model.made()
@@ -109,7 +117,9 @@ def next_second(after: str | None) -> str:
 
 def suspend(model: Model) -> Step | None:
     """Suspend the scheduling, or resume it."""
-    keys = model.made(lambda key, item: is_suspended(item) or key not in model.failed)
+    keys = model.made(
+        lambda key, item: not is_grouped(item) and (is_suspended(item) or key not in model.failed)
+    )
     return _patch(
         model,
         "suspend or resume",
@@ -155,14 +165,15 @@ def _is_claimed(item: Object) -> bool:
 def resume_all(model: Model) -> Step | None:
     """Make a binding that nobody schedules ours again, so that not all of them drop out in the end."""
 
-    def body(_: Object) -> Object:
+    def body(item: Object) -> Object:
+        suspension = {} if is_grouped(item) else {"suspension": {"scheduling": False}}
         return {
             "metadata": {"labels": {POLICY_LABEL: "policy-back"}},
-            "spec": {"schedulerName": fleet.SCHEDULER, "suspension": {"scheduling": False}},
+            "spec": {"schedulerName": fleet.SCHEDULER, **suspension},
         }
 
     def idle(_: Key, item: Object) -> bool:
-        return is_suspended(item) or _is_away(item) or not _is_claimed(item)
+        return (is_suspended(item) and not is_grouped(item)) or _is_away(item) or not _is_claimed(item)
 
     return _patch(model, "all back", model.made(idle), body)
 
@@ -274,7 +285,8 @@ def create(model: Model) -> Step | None:
     if not keys:
         return None
     key = model.dice.pick(keys)
-    manifest = fleet.binding(model.dice, key)
+    # A retry that one of this name left behind would decide it, suspended or not.
+    manifest = fleet.binding(model.dice, key, grouped=model.groups and key not in model.failed)
     return Step("binding created", str(key), manifest, lambda plane: plane.client.create(manifest))
 
 

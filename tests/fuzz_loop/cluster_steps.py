@@ -13,7 +13,7 @@ from dataclasses import replace
 from tests.controlplane import Object, SimulatedMember
 from tests.controlplane.karmada import CLUSTERS as CLUSTER_PATH
 
-from . import fleet
+from . import fleet, group_steps
 from .fleet import HOLD
 from .model import Cluster, Model, Step, evictions_are_done, is_off
 from .placements import LABELS, PROVIDERS, REGIONS, TAINTS
@@ -64,6 +64,9 @@ def evict_all(model: Model) -> Step | None:
     """
     name = model.any_cluster()
     cluster = model.clusters[name]
+    grouped = group_steps.on_turn(model)
+    if grouped is None:
+        return None
     key, value = model.dice.pick(TAINTS)
     evicting = _taint(key, value, "NoExecute")
     tainted = replace_taints(cluster, [*cluster.taints, evicting])
@@ -88,14 +91,23 @@ def evict_all(model: Model) -> Step | None:
         )
 
     touched = {"metadata": {"labels": {"touched": str(model.dice.between(1, 10**9))}}}
-    return replace(_patch("cluster labels", name, touched), then=first)
+
+    def touch(plane: Plane) -> None:
+        group_steps.suspend(plane, grouped)
+        plane.patch_cluster(name, touched)
+
+    return replace(_patch("cluster labels", name, touched), act=touch, then=first)
 
 
 def capacity(model: Model) -> Step | None:
     """Change how much there is in a cluster; schedulers hear of it with the next change that wakes a binding."""
     name = model.any_cluster()
     cluster = model.clusters[name]
-    cluster.member = replace(cluster.member, cpu=model.dice.pick(("1", "3", "6", "12", "20", "40")))
+    cluster.member = replace(
+        cluster.member,
+        cpu=model.dice.pick(("1", "3", "6", "12", "20", "40")),
+        modelings=fleet.modelings(model.dice) if cluster.member.modelings else (),
+    )
     return _status(model, "capacity", name)
 
 
@@ -129,12 +141,14 @@ def readiness(model: Model) -> Step | None:
 def delete(model: Model) -> Step | None:
     """Begin to delete a cluster; a finalizer of the game keeps it until a later step."""
     names = model.names()
-    if len(model.names("deleting")) >= MOST_DELETING or len(names) < 5:
+    grouped = group_steps.on_turn(model)
+    if len(model.names("deleting")) >= MOST_DELETING or len(names) < 5 or grouped is None:
         return None
     name = model.dice.pick(names)
     model.clusters[name].phase = "deleting"
 
     def act(plane: Plane) -> None:
+        group_steps.suspend(plane, grouped)
         plane.patch_cluster(name, {"metadata": {"labels": {"leaving": "soon"}}})
         plane.rest(through_clusters=True)
         plane.client.delete(f"{CLUSTER_PATH}/{name}")

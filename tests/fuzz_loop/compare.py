@@ -22,6 +22,7 @@ from .state import State
 ORDER = "another order of the clusters of an Aggregated division"
 SETTLED = "no new lastScheduledTime where nothing changed"
 OBSERVED = "an unclaimed binding's observed generation up to date"
+REORDERED = "no new lastScheduledTime where nothing but an order of upstream's own changed"
 ON_THE_WAY = "no new lastScheduledTime where nothing changed at first and then nothing fitted"
 FIELDS = ("inputs", "clusters", "applied", "condition", "observed", "term")
 
@@ -114,6 +115,9 @@ class Comparison:
         if theirs and is_as_it_was(*ours) and as_it_was_upstream(*upstream):
             self.freedoms[SETTLED] += 1
             return []
+        if theirs and is_as_it_was(*ours) and key in self.aggregated and _only_reordered(*upstream):
+            self.freedoms[REORDERED] += 1
+            return []
         if (
             theirs
             and in_phases
@@ -151,6 +155,15 @@ def as_it_was_upstream(before: State | None, after: State) -> bool:
     return _same(replace(before, observed="current") if caught_up else before, after)
 
 
+def _only_reordered(before: State | None, after: State) -> bool:
+    """Tell whether the clusters of a binding are the same ones as before, in another order."""
+    return (
+        before is not None
+        and before.clusters != after.clusters
+        and sorted(before.clusters) == sorted(after.clusters)
+    )
+
+
 def _same(before: State | None, after: State, *more: str) -> bool:
     """Compare all but the inputs: of those the spec is told by the generation, and a new claim is free."""
     names = ("clusters", "applied", "condition", "observed", "term", "generation", *more)
@@ -161,5 +174,5 @@ def _is_always_decided(state: State) -> bool:
     """Tell whether upstream decides a binding at every event: Duplicated, by default too, or not a workload."""
     spec = json.loads(state.inputs)["spec"]
     strategy = (spec.get("placement") or {}).get("replicaScheduling") or {}
-    workload = spec.get("replicas", 0) > 0 or "replicaRequirements" in spec
+    workload = spec.get("replicas", 0) > 0 or "replicaRequirements" in spec or "components" in spec
     return strategy.get("replicaSchedulingType", "Duplicated") == "Duplicated" or not workload

@@ -71,12 +71,22 @@ def member(dice: Dice, name: str) -> SimulatedMember:
         labels={key: dice.pick(values) for key, values in LABELS.items() if dice.chance(0.8)},
         cpu=dice.pick(("2", "6", "12", "20")),
         allocated={"cpu": "1", "memory": "1Gi", "pods": "5"},
+        modelings=modelings(dice) if dice.chance(0.4) else (),
     )
 
 
-def binding(dice: Dice, key: Key) -> Object:
-    """Draw a binding. Its resource has a uid of its own, for the division's ties depend on it."""
-    workload = dice.chance(0.8)
+def modelings(dice: Dice) -> tuple[int, ...]:
+    """Draw how many nodes of each grade a cluster has; those of grade 3 have 4 CPUs at least."""
+    return tuple(dice.pick((0, 0, 1, 2, 5)) for _ in range(dice.between(2, 6)))
+
+
+def binding(dice: Dice, key: Key, *, grouped: bool = False) -> Object:
+    """Draw a binding. Its resource has a uid of its own, for the division's ties depend on it.
+
+    With `grouped`, most are members of workload groups, suspended until it is their turn (group_steps).
+    """
+    luck = dice.random()
+    workload = luck < 0.8
     spec: Object = {
         "resource": {
             "apiVersion": "apps/v1" if workload else "v1",
@@ -90,10 +100,41 @@ def binding(dice: Dice, key: Key) -> Object:
     }
     if key.kind == "rb":
         spec["resource"]["namespace"] = NAMESPACE
-    if workload:
+    if luck < 0.15:
+        spec["components"] = [component(dice, number) for number in range(dice.between(1, 3))]
+    elif workload:
         spec["replicas"] = dice.between(1, 9)
         spec["replicaRequirements"] = {"resourceRequest": {"cpu": dice.pick(("500m", "1", "2"))}}
+    if grouped and key.kind == "rb" and dice.chance(0.7):
+        spec["workloadAffinityGroups"] = groups(dice)
+        spec["suspension"] = {"scheduling": True}
+        # Rarely without room: one that is tried again and again keeps its turn for good.
+        spec["placement"] = {
+            **spec["placement"],
+            "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        }
     return _manifest(key, spec, finalizers=[HOLD] if dice.chance(0.3) else [])
+
+
+def groups(dice: Dice) -> Object:
+    """Draw with whom a workload shares its clusters, and with whom it does not, or one of the two."""
+    luck = dice.random()
+    made: Object = {}
+    if luck < 0.6:
+        made["affinityGroup"] = dice.pick(("team=red", "team=blue"))
+    if luck > 0.4:
+        made["antiAffinityGroup"] = dice.pick(("app=big", "app=small"))
+    return made
+
+
+def component(dice: Dice, number: int) -> Object:
+    """Draw one of several pod templates of a workload."""
+    request = {"cpu": dice.pick(("250m", "1", "2")), "memory": dice.pick(("128Mi", "2Gi"))}
+    return {
+        "name": f"part{number}",
+        "replicas": dice.between(0, 4),
+        "replicaRequirements": {"resourceRequest": request},
+    }
 
 
 def fences() -> list[Object]:

@@ -70,6 +70,7 @@ class Model:
     Attributes:
         dice: Where all chance comes from.
         clusters: By name.
+        groups: Whether new bindings may be members of workload groups.
         bindings: Upstream's, as they were last at rest.
         states: The states of those.
         times: The latest lastScheduledTime of each binding on either plane.
@@ -81,6 +82,7 @@ class Model:
 
     dice: Dice
     clusters: dict[str, Cluster]
+    groups: bool = False
     bindings: Mapping[Key, Object] = field(default_factory=dict)
     states: Mapping[Key, State] = field(default_factory=dict)
     times: dict[Key, str] = field(default_factory=dict)
@@ -126,6 +128,11 @@ def is_deleting(item: Object) -> bool:
 def is_suspended(item: Object) -> bool:
     """Tell whether a binding's scheduling is suspended."""
     return bool(item["spec"].get("suspension", {}).get("scheduling"))
+
+
+def is_grouped(item: Object) -> bool:
+    """Tell whether a binding is a member of a workload group; see group_steps."""
+    return "workloadAffinityGroups" in item["spec"]
 
 
 def applied_placement(item: Object) -> Object | None:

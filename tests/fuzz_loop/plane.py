@@ -148,7 +148,8 @@ class Plane:
 def running(name: str, folder: Path, *, flags: Sequence[str] = ()) -> Iterator[Plane]:
     """Run a control plane with one of the two schedulers, the clusters' agents, and the fences."""
     manager = ["--graceful-eviction-timeout=24h"]  # no task ends by itself in the middle of a step
-    with ControlPlane(folder, extra_flags={"controller-manager": manager}) as karmada:
+    gates = {"CustomizedClusterResourceModeling": True}  # Karmada's default; members may have modelings
+    with ControlPlane(folder, extra_flags={"controller-manager": manager}, feature_gates=gates) as karmada:
         plane = Plane(name, karmada)
         if name == UPSTREAM:
             karmada.start_karmada_scheduler(fleet.SCHEDULER, *FAST, *flags)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from tests.controlplane import Object
 from tests.controlplane.workspace import workspace
 
-from . import binding_steps, cluster_steps, fleet, policy_steps
+from . import binding_steps, cluster_steps, fleet, group_steps, policy_steps
 from .compare import Comparison, Difference
 from .fleet import Key
 from .model import Cluster, Model, Step, evictions_are_done
@@ -38,6 +38,7 @@ WEIGHTS: tuple[tuple[int, Callable[[Model], Step | None]], ...] = (
     (6, binding_steps.write_clusters),
     (2, binding_steps.forget_placement),
     (2, binding_steps.require),
+    (3, binding_steps.recompose),
     (2, binding_steps.poke),
     (5, binding_steps.evict),
     (4, binding_steps.end_eviction),
@@ -59,6 +60,8 @@ WEIGHTS: tuple[tuple[int, Callable[[Model], Step | None]], ...] = (
     (1, policy_steps.suspend),
     (2, policy_steps.unclaim),
     (2, policy_steps.deploy),
+    (14, group_steps.turn),
+    (4, group_steps.regroup),
 )
 REMOVE_WEIGHT = 12
 SECOND_LOOKS = 3
@@ -88,13 +91,16 @@ class Report:
 class Game:
     """Two planes, one sequence of changes."""
 
-    def __init__(self, planes: tuple[Plane, Plane], *, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, planes: tuple[Plane, Plane], *, seed: int, groups: bool, say: Callable[[str], None]
+    ) -> None:
         dice = Dice(seed)
         self._planes = planes
         self._say = say
         self._pool = ThreadPoolExecutor(max_workers=2)
         self._members = fleet.members(dice)
-        self._model = Model(dice, {item.name: Cluster(item, dict(item.labels)) for item in self._members})
+        clusters = {item.name: Cluster(item, dict(item.labels)) for item in self._members}
+        self._model = Model(dice, clusters, groups)
         self._comparison = Comparison()
         self._before: tuple[Mapping[Key, State], Mapping[Key, State]] = ({}, {})
         self.report = Report()
@@ -102,7 +108,7 @@ class Game:
     def prepare(self) -> None:
         """Create the clusters, the bindings and the workloads, the same on both planes."""
         dice = self._model.dice
-        bindings = [fleet.binding(dice, key) for key in fleet.MADE]
+        bindings = [fleet.binding(dice, key, grouped=self._model.groups) for key in fleet.MADE]
         workloads = [fleet.deployment(name, dice.between(1, 9)) for name in fleet.WORKLOADS]
         policies = [fleet.policy(name, {}) for name in fleet.WORKLOADS]
 
@@ -264,7 +270,7 @@ def game(
     Args:
         folder: Each gets a folder of its own under this one.
         seed: Equal seeds draw equal steps.
-        flags: Further flags of both schedulers.
+        flags: Further flags of both schedulers. With the gate WorkloadAffinity there are groups of workloads.
         say: Called with one line per step.
     """
     with ExitStack() as stack, ThreadPoolExecutor(max_workers=2) as pool:
@@ -273,6 +279,7 @@ def game(
             lambda name: stack.enter_context(running(name, folders[name], flags=flags)), folders
         )
         first, second = planes
-        made = Game((first, second), seed=seed, say=say)
+        groups = any("WorkloadAffinity=true" in flag for flag in flags)
+        made = Game((first, second), seed=seed, groups=groups, say=say)
         made.prepare()
         yield made

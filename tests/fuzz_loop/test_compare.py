@@ -98,6 +98,23 @@ def test_a_decision_that_changed_nothing_needs_no_new_time() -> None:
     assert judged(state(time=AFTER), state(), before=before) == ([], [compare.SETTLED])
 
 
+def test_an_order_of_upstreams_own_may_be_put_right_without_a_new_time_for_ours() -> None:
+    one, other = (("m1", 1), ("m2", 1)), (("m2", 1), ("m1", 1))
+    comparison = Comparison()
+    before = (
+        {KEY: state(placement=AGGREGATED, clusters=other)},
+        {KEY: state(placement=AGGREGATED, clusters=one)},
+    )
+    after = {KEY: state(clusters=one, time=AFTER)}, {KEY: state(clusters=one)}
+    comparison.of(BEGAN, before, before)
+    assert comparison.of(BEGAN, before, after) != []  # ours was not decided for its new placement
+    ours = {KEY: state(clusters=one)}
+    assert comparison.of(BEGAN, ({KEY: state(clusters=other)}, ours), after) == []
+    assert comparison.freedoms[compare.REORDERED] == 1
+    moved = {KEY: state(clusters=(("m1", 1), ("m3", 1)))}
+    assert [item.field for item in comparison.of(BEGAN, (moved, ours), after)] == ["lastScheduledTime moved"]
+
+
 def test_a_time_that_only_ours_moved_is_a_difference() -> None:
     before = state(), state()
     assert judged(state(), state(time=AFTER), before=before) == (["lastScheduledTime moved"], [])

@@ -148,6 +148,24 @@ async def test_a_binding_that_no_policy_claims_any_more_is_decided_when_somethin
     assert len(world.cycle.bound) == 1
 
 
+@pytest.mark.parametrize(("claimed", "passes"), [(True, 2), (False, 1)])
+async def test_a_decision_is_settled_if_its_own_write_would_wake_the_binding(
+    *, claimed: bool, passes: int
+) -> None:
+    """As upstream, which comes to rest in as many steps; the order of clusters shows it (fuzz-loop, seed 17)."""
+    world = World()
+    manifest = manifests.binding(
+        placement={"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, clusters=[{"name": "m2"}]
+    )
+    if not claimed:
+        del manifest["metadata"]["labels"]
+    world.bindings.put(Binding.from_manifest(manifest))
+    world.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
+    await world.run()
+    [decision] = world.cycle.bound
+    assert len(decision.attempts) == passes
+
+
 async def test_a_binding_that_is_being_deleted_is_told_of_and_left_alone() -> None:
     world = World()
     manifest = manifests.binding()

@@ -3,7 +3,8 @@
 A decision is pure: it reads the binding and the snapshot and changes neither. It is also settled: upstream
 sees its own write come back, decides Duplicated bindings and those without replicas again on top of it (its
 own result raises the room that it counts on the chosen clusters), and writes until nothing changes. Here
-the decision is repeated on its own result in memory, and written once.
+the decision is repeated on its own result in memory, and written once. A binding that nobody claims is not
+woken by its own write, so of that there is one pass.
 
 Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go Schedule, pkg/scheduler/scheduler.go
 scheduleResourceBindingWithClusterAffinities.
@@ -46,6 +47,7 @@ async def decide(
     peers: Peers | None = None,
     in_flight: Sequence[Binding] = (),
     stored: Callable[[BindingKey], Binding | None] = lambda _: None,
+    settles: bool = True,
 ) -> Decision:
     """Decide where a binding goes; whether there is a reason to ask is ``classify``'s business.
 
@@ -63,6 +65,7 @@ async def decide(
         peers: The bindings of the same groups (gate WorkloadAffinity).
         in_flight: Bindings that are decided and may not be written yet, with the clusters they will have.
         stored: Returns one of these as it is stored, None if it is not known.
+        settles: Whether upstream would decide again on top of its own result.
     """
     planned = [InFlight(stored(each.key), each) for each in in_flight]
     recipe = Recipe(
@@ -71,7 +74,7 @@ async def decide(
     decisions = [await _decide_once(binding, recipe)]
     standings = [_standing(binding, assumed)]
     before = binding.spec.clusters
-    for _ in range(_MAX_PASSES):
+    for _ in range(_MAX_PASSES if settles else 0):
         decision = decisions[-1]
         if decision.targets is None or decision.targets == binding.spec.clusters:
             break
