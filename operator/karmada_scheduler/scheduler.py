@@ -242,7 +242,7 @@ class Scheduler:
             peers=self._bindings if self._peers_count else None,
             in_flight=tuple(self._in_flight.values()),
             stored=self._bindings.get,
-            settles=triggers.is_claimed(attempt.binding),
+            settles=triggers.is_responsible(attempt.binding, self._profiles.names),
         )
 
     async def _decide_and_follow(self, attempt: _Attempt) -> Outcome:

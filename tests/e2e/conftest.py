@@ -23,6 +23,7 @@ from tests.e2e.workload import Workload
 
 HERE = Path(__file__).parent
 StartScheduler = Callable[..., Scheduler]
+StartEither = Callable[..., None]
 _running: list[Scheduler] = []
 _numbers = itertools.count(1)
 
@@ -114,3 +115,22 @@ def start_scheduler(controlplane: ControlPlane) -> Iterator[StartScheduler]:
         scheduler.process.stop()
         controlplane.forget(scheduler.process)
     _running.clear()
+
+
+@pytest.fixture(params=["karmada-scheduler", "ours"])
+def start_either(
+    controlplane: ControlPlane, start_scheduler: StartScheduler, request: pytest.FixtureRequest
+) -> Iterator[StartEither]:
+    """Start one of the two schedulers with start_either("its-name", "--flag=...", ...); a test runs with each."""
+    processes = []
+
+    def start_one(name: str, *flags: str) -> None:
+        if request.param == "ours":
+            start_scheduler(*flags, name=name)
+        else:
+            processes.append(controlplane.start_karmada_scheduler(name, *flags))
+
+    yield start_one
+    for process in processes:
+        process.kill()
+        controlplane.forget(process)

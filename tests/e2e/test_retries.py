@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.controlplane import ControlPlane, Object
-from tests.e2e.conftest import StartScheduler
+from tests.e2e.conftest import StartEither
 from tests.e2e.workload import DYNAMIC, WORK, condition, placed
 
 SLOW = "--rate-limiter-base-delay=4s"
 CLAIM = {"propagationpolicy.karmada.io/permanent-id": "claimed"}
 
 
-@pytest.mark.parametrize("which", ["karmada-scheduler", "ours"])
 def test_a_retry_that_a_deleted_binding_left_behind_decides_the_next_of_its_name_even_unclaimed(
-    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, which: str
+    controlplane: ControlPlane, namespace: str, start_either: StartEither
 ) -> None:
     """Nothing but the old retry can wake a new binding that no policy claims."""
     path = f"{WORK}/namespaces/{namespace}/resourcebindings"
-    scheduler = f"retries-{which}"
-    if which == "ours":
-        start_scheduler(SLOW, name=scheduler)
-    else:
-        process = controlplane.start_karmada_scheduler(scheduler, SLOW)
+    scheduler = "retries"
+    start_either(scheduler, SLOW)
     create(controlplane, namespace, scheduler, "again", replicas=100_000, labels=CLAIM)
     controlplane.wait_for(
         lambda: condition(controlplane.client.get(f"{path}/again")),
@@ -36,9 +30,6 @@ def test_a_retry_that_a_deleted_binding_left_behind_decides_the_next_of_its_name
         lambda: controlplane.client.get(f"{path}/again"), "the retry", until=placed, timeout=30
     )
     assert not placed(controlplane.client.get(f"{path}/other"))
-    if which != "ours":
-        process.kill()
-        controlplane.forget(process)
 
 
 def create(

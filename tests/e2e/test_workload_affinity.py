@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-import pytest
-
 from tests.controlplane import ControlPlane, Object
-from tests.e2e.conftest import StartScheduler
+from tests.e2e.conftest import StartEither
 from tests.e2e.workload import DUPLICATED, Workload, condition, labelled
 
 GATE = "--feature-gates=WorkloadAffinity=true"
-StartEither = Callable[[], str]
-
-
-@pytest.fixture(params=["karmada-scheduler", "ours"])
-def start_either(
-    controlplane: ControlPlane, start_scheduler: StartScheduler, request: pytest.FixtureRequest
-) -> Iterator[StartEither]:
-    """Start one of the two schedulers under the name `groups`, which policies can name before it is there."""
-    processes = []
-
-    def start() -> str:
-        if request.param == "ours":
-            start_scheduler(GATE, name="groups")
-        else:
-            processes.append(controlplane.start_karmada_scheduler("groups", GATE))
-        return str(request.param)
-
-    yield start
-    for process in processes:
-        process.kill()
-        controlplane.forget(process)
 
 
 def grouped(kind: str, clusters: int) -> Object:
@@ -58,7 +33,7 @@ def test_workloads_of_an_anti_affinity_group_share_no_cluster_even_if_they_waite
     first = [create(controlplane, namespace, name, apart) for name in ("one", "two", "three")]
     paths = [workload.binding_path for workload in first]
     controlplane.wait_for(lambda: all(map(controlplane.client.find, paths)), "the bindings of all three")
-    start_either()
+    start_either("groups", GATE)
     taken = [cluster for workload in first for cluster in workload.wait_settled(replicas=1)]
     assert len(taken) == len(set(taken)) == 6
 
@@ -79,7 +54,7 @@ def test_workloads_of_an_anti_affinity_group_share_no_cluster_even_if_they_waite
 def test_workloads_of_an_affinity_group_follow_the_one_that_was_placed_first(
     controlplane: ControlPlane, namespace: str, start_either: StartEither
 ) -> None:
-    start_either()
+    start_either("groups", GATE)
     together = grouped("affinity", 1)
     # All six are equally good, and among equals the first name wins: left alone, the second would go to sim-a1.
     last = {**together, "clusterAffinity": {"clusterNames": ["sim-c2"]}}

@@ -25,14 +25,14 @@ def scale(model: Model) -> Step | None:
     """Change the replicas."""
     dice = model.dice
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
-    return _patch(
+    return patch(
         model, "scale", keys, lambda _: {"spec": {"replicas": dice.pick((0, 1, 2, 3, 4, 6, 9, 14, 30, 200))}}
     )
 
 
 def place(model: Model) -> Step | None:
     """Replace the placement by another."""
-    return _patch(
+    return patch(
         model,
         "place",
         model.made(),
@@ -47,7 +47,7 @@ def edit(model: Model) -> Step | None:
         new = placements.edited(model.dice, item["spec"]["placement"], fleet.CLUSTERS)
         return {"spec": {"placement": replaced(new)}}
 
-    return _patch(model, "edit placement", model.made(), body)
+    return patch(model, "edit placement", model.made(), body)
 
 
 def replaced(placement: Object) -> Object:
@@ -83,7 +83,7 @@ def require(model: Model) -> Step | None:
     """Change what a replica asks for."""
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
     request = {"cpu": model.dice.pick(("250m", "500m", "1", "2", "3"))}
-    return _patch(
+    return patch(
         model, "requirements", keys, lambda _: {"spec": {"replicaRequirements": {"resourceRequest": request}}}
     )
 
@@ -93,7 +93,7 @@ def recompose(model: Model) -> Step | None:
     dice = model.dice
     keys = model.made(lambda _, item: "components" in item["spec"])
     made = [fleet.component(dice, number) for number in range(dice.between(1, 3))]
-    return _patch(model, "components", keys, lambda _: {"spec": {"components": made}})
+    return patch(model, "components", keys, lambda _: {"spec": {"components": made}})
 
 
 def trigger(model: Model) -> Step | None:
@@ -103,7 +103,7 @@ def trigger(model: Model) -> Step | None:
         return None
     key = model.dice.pick(keys)
     moment = next_second(model.times.get(key))
-    return _patch(model, "reschedule", [key], lambda _: {"spec": {"rescheduleTriggeredAt": moment}})
+    return patch(model, "reschedule", [key], lambda _: {"spec": {"rescheduleTriggeredAt": moment}})
 
 
 def next_second(after: str | None) -> str:
@@ -120,7 +120,7 @@ def suspend(model: Model) -> Step | None:
     keys = model.made(
         lambda key, item: not is_grouped(item) and (is_suspended(item) or key not in model.failed)
     )
-    return _patch(
+    return patch(
         model,
         "suspend or resume",
         keys,
@@ -131,7 +131,7 @@ def suspend(model: Model) -> Step | None:
 def hand_over(model: Model) -> Step | None:
     """Give the binding to another scheduler, or back."""
     keys = model.made(lambda key, item: _is_away(item) or key not in model.failed)
-    return _patch(
+    return patch(
         model,
         "schedulerName away or back",
         keys,
@@ -150,7 +150,7 @@ def claim(model: Model) -> Step | None:
         return claimed_by(None if _is_claimed(item) else "policy-new")
 
     keys = model.made(lambda key, item: not _is_claimed(item) or key not in model.failed)
-    return _patch(model, "policy label off or on", keys, body)
+    return patch(model, "policy label off or on", keys, body)
 
 
 def claimed_by(policy: str | None) -> Object:
@@ -175,7 +175,7 @@ def resume_all(model: Model) -> Step | None:
     def idle(_: Key, item: Object) -> bool:
         return (is_suspended(item) and not is_grouped(item)) or _is_away(item) or not _is_claimed(item)
 
-    return _patch(model, "all back", model.made(idle), body)
+    return patch(model, "all back", model.made(idle), body)
 
 
 def write_clusters(model: Model) -> Step | None:
@@ -190,12 +190,12 @@ def write_clusters(model: Model) -> Step | None:
         ]
         return {"spec": {"clusters": clusters or None}}
 
-    return _patch(model, "foreign write of clusters", model.made(_was_applied), body)
+    return patch(model, "foreign write of clusters", model.made(_was_applied), body)
 
 
 def forget_placement(model: Model) -> Step | None:
     """Remove the applied-placement annotation, with a change that makes schedulers look."""
-    return _patch(
+    return patch(
         model,
         "annotation removed",
         model.made(_was_applied),
@@ -209,7 +209,7 @@ def _was_applied(_: Key, item: Object) -> bool:
 
 def poke(model: Model) -> Step | None:
     """Change the spec in a field that decides nothing."""
-    return _patch(model, "generation only", model.made(), poked)
+    return patch(model, "generation only", model.made(), poked)
 
 
 def poked(item: Object) -> Object:
@@ -240,7 +240,7 @@ def evict(model: Model) -> Step | None:
     kept = [item for item in spec.get("gracefulEvictionTasks") or () if item["fromCluster"] != target["name"]]
     clusters = [item for item in spec["clusters"] if item["name"] != target["name"]]
     body = {"spec": {"clusters": clusters or None, "gracefulEvictionTasks": [*kept, task]}}
-    return _patch(model, "eviction task", [key], lambda _: body)
+    return patch(model, "eviction task", [key], lambda _: body)
 
 
 def end_eviction(model: Model) -> Step | None:
@@ -253,7 +253,7 @@ def end_eviction(model: Model) -> Step | None:
         tasks = [{**task, "suppressDeletion": False} for task in item["spec"]["gracefulEvictionTasks"]]
         return {"spec": {"gracefulEvictionTasks": tasks}}
 
-    return _patch(model, "eviction task ends", keys, body)
+    return patch(model, "eviction task ends", keys, body)
 
 
 def delete(model: Model) -> Step | None:
@@ -275,8 +275,8 @@ def touch_deleting(model: Model) -> Step | None:
     """Change a binding that is being deleted, or let it go."""
     keys = [key for key in fleet.MADE if key in model.bindings and is_deleting(model.bindings[key])]
     if model.dice.chance(0.6):
-        return _patch(model, "binding removed", keys, lambda _: {"metadata": {"finalizers": None}})
-    return _patch(model, "binding deleting, changed", keys, poked)
+        return patch(model, "binding removed", keys, lambda _: {"metadata": {"finalizers": None}})
+    return patch(model, "binding deleting, changed", keys, poked)
 
 
 def create(model: Model) -> Step | None:
@@ -290,7 +290,8 @@ def create(model: Model) -> Step | None:
     return Step("binding created", str(key), manifest, lambda plane: plane.client.create(manifest))
 
 
-def _patch(model: Model, kind: str, keys: list[Key], body_of: Callable[[Object], Object]) -> Step | None:
+def patch(model: Model, kind: str, keys: list[Key], body_of: Callable[[Object], Object]) -> Step | None:
+    """Merge-patch one of some bindings, None if there are none."""
     if not keys:
         return None
     key = model.dice.pick(keys)

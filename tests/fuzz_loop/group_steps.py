@@ -11,6 +11,7 @@ from __future__ import annotations
 from tests.controlplane import Object
 
 from . import fleet
+from .binding_steps import patch
 from .fleet import Key
 from .model import Model, Step, evictions_are_done, is_grouped, is_suspended
 from .plane import Plane
@@ -36,13 +37,12 @@ def turn(model: Model) -> Step | None:
 
 def regroup(model: Model) -> Step | None:
     """Give a member other groups; it may be placed, suspended or about to be scheduled."""
-    members = _members(model)
-    if not members:
-        return None
-    key = model.dice.pick(members)
-    groups: Object = {"affinityGroup": None, "antiAffinityGroup": None, **fleet.groups(model.dice)}
-    body = {"spec": {"workloadAffinityGroups": groups}}
-    return Step("groups", str(key), body, lambda plane: plane.patch(key, body), taken=evictions_are_done)
+
+    def body(_: Object) -> Object:
+        none = {"affinityGroup": None, "antiAffinityGroup": None}
+        return {"spec": {"workloadAffinityGroups": {**none, **fleet.groups(model.dice)}}}
+
+    return patch(model, "groups", _members(model), body)
 
 
 def on_turn(model: Model) -> list[Key] | None:

@@ -10,6 +10,7 @@ from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.go_sort import sort_descending
 from karmada_scheduler.core.webster import Ballot
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.memo import Memo
 
 Place = tuple[int, int, int, str]
 """Where a candidate stands: tier, minus score, minus room, name; no two are the same."""
@@ -90,17 +91,11 @@ class Ranked(Sequence[Candidate]):
             key: What the choice depends on beside the candidates and their order.
             choose: Chooses; what it raises is not remembered.
         """
-        chosen = self._choices.get(key)
-        if chosen is None:
-            chosen = tuple(choose())
-            if len(self._choices) >= _MOST_CHOICES:
-                self._choices.clear()
-            self._choices[key] = chosen
-        return chosen
+        return self._choices.get(key, lambda: tuple(choose()), most=_MOST_CHOICES)
 
     @cached_property
-    def _choices(self) -> dict[Hashable, Sequence[Candidate]]:
-        return {}
+    def _choices(self) -> Memo[Sequence[Candidate]]:
+        return Memo()
 
     def ballot(self) -> Ballot:
         """The candidates' room as votes."""

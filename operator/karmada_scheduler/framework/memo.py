@@ -32,18 +32,22 @@ _OWN_SIZE: Final = 50
 _VERSIONS: Final = 512
 
 
+def most_keys(size: int) -> int:
+    """Return how many keys to remember what is said of a fleet of some size for."""
+    return max(1, REMEMBERED // (size + _OWN_SIZE))
+
+
 class Memo(Generic[T]):
     """Values by key; of too many the longest unused is forgotten."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], T], *, size: int) -> T:
-        """Return the value of a key, made if there is none; ``size`` is that of the fleet."""
+    def get(self, key: Hashable, make: Callable[[], T], *, most: int) -> T:
+        """Return the value of a key, made if there is none; ``most`` is how many are kept."""
         value = self._values.get(key)
         if value is None:
             value = self._values[key] = make()
-            most = max(1, REMEMBERED // (size + _OWN_SIZE))
             while len(self._values) > most:
                 self._values.popitem(last=False)
         else:

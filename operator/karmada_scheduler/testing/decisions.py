@@ -80,6 +80,7 @@ def decide(
     assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
     peers: Peers | None = None,
     in_flight: Sequence[BindingBuilder] = (),
+    settles: bool = True,
 ) -> Decision:
     """Decide where a binding goes, with the in-tree plugins, some more, and the built-in estimator.
 
@@ -98,6 +99,7 @@ def decide(
         assumed=assumed or {},
         peers=peers,
         in_flight=[each.build() for each in in_flight],
+        settles=settles,
     )
     return asyncio.run(decision) if deciders.talks else at_once(decision)
 
