@@ -1,5 +1,7 @@
 """The binding cycle: a decision becomes one patch of the spec, one of the status, and two Events.
 
+Where many bindings wait, statuses let results go first, and are built on what the watch has brought meanwhile.
+
 Every patch names the resourceVersion that it was computed from. The first is refused when anybody changed
 the binding since the decision, which is then taken again; the second is built anew on a fresh read until
 it fits. So an answer never holds anything but what was known before plus our own change, and can enter the
@@ -131,8 +133,9 @@ class BindingCycle:
         """
         if decision.error is not None or decision.failed_terms or binding.reschedule_triggered:
             return True
+        report = success(decision)
         return self.changes_result(binding, decision) or bool(
-            self._status_fields(binding, success(decision), keep_time_if_settled=True)
+            self._status_fields(binding, report, binding.generation, keep_time_if_settled=True)
         )
 
     def changes_result(self, binding: Binding, decision: Decision) -> bool:
@@ -156,8 +159,22 @@ class BindingCycle:
             wait=wait,
         )
 
-    async def bind(self, binding: Binding, decision: Decision, passage: Passage | None = None) -> Outcome:
-        """Write a decision, through the plugins if it goes that way. Never raises but on cancellation."""
+    async def bind(
+        self,
+        binding: Binding,
+        decision: Decision,
+        passage: Passage | None = None,
+        *,
+        stored: Callable[[], None] = lambda: None,
+    ) -> Outcome:
+        """Write a decision, through the plugins if it goes that way. Never raises but on cancellation.
+
+        Args:
+            binding: What was decided about.
+            decision: What is to be written.
+            passage: Its way through the plugins, None if it passes them by.
+            stored: Called when the result is stored, and only the status is still to be written.
+        """
         for term in decision.failed_terms:
             text = f"failed to schedule {binding.key.display} with clusterAffiliates index({term.index}): {term.error}"
             log.error("%s", text)
@@ -177,6 +194,8 @@ class BindingCycle:
                 patch_error, written = error, binding
             except SchedulingError as refusal:
                 decision, written = refused(decision, refusal), binding
+            if written is not binding:
+                stored()
             return await self._report(binding, written, decision, patch_error)
         except AbandonedError as stale:
             log.log(logs.V3, "%s is not bound: %s", binding.key.display, stale)
@@ -212,10 +231,10 @@ class BindingCycle:
         def fields(base: Binding) -> dict[str, Any]:
             owed = success(None) if _is_untold(base) else self._owed.get(base.key)
             if owed is not None:
-                return self._status_fields(base, owed, keep_time_if_settled=False)
-            if base.generation == base.status.scheduler_observed_generation:
+                return self._status_fields(base, owed, binding.generation, keep_time_if_settled=False)
+            if binding.generation == base.status.scheduler_observed_generation:
                 return {}
-            return {"schedulerObservedGeneration": base.generation}
+            return {"schedulerObservedGeneration": binding.generation}
 
         try:
             result = await self._write_status(binding, fields)
@@ -250,15 +269,17 @@ class BindingCycle:
         if not annotations and clusters is None:
             return binding
         self._echoes.expect(binding.key)
-        answer = await self._written(
-            "spec",
-            lambda: self._client.patch_result(
+
+        async def patch() -> Binding:
+            request = self._client.patch_result(
                 binding.key,
                 resource_version=binding.resource_version,
                 annotations=annotations,
                 clusters=clusters,
-            ),
-        )
+            )
+            return Binding.from_manifest(await self._counted("spec", request))
+
+        answer = await self._written(patch)
         log.log(logs.V4, "Patch schedule to %s succeed", binding.key.display)
         return answer
 
@@ -306,7 +327,8 @@ class BindingCycle:
         placed = patch_error is None and (error is None or decision.was_placed)
         report = Report(condition, decision.affinity_name if placed else None, placed=placed)
         result = await self._write_status(
-            written, lambda base: self._status_fields(base, report, keep_time_if_settled=False)
+            written,
+            lambda base: self._status_fields(base, report, written.generation, keep_time_if_settled=False),
         )
         if result.error is not None:
             if error is None:
@@ -317,12 +339,15 @@ class BindingCycle:
         retry = outcome.retryable(error) or decision.may_work_next_time or pause > 0
         return Outcome(error, retry=retry, pause=pause)
 
-    def _status_fields(self, base: Binding, report: Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
+    def _status_fields(
+        self, base: Binding, report: Report, generation: int, *, keep_time_if_settled: bool
+    ) -> dict[str, Any]:
         """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
 
         Args:
             base: The binding as stored.
             report: The condition, and the affinity term in force.
+            generation: That of the binding that the report is about; ``base`` may be newer.
             keep_time_if_settled: Whether a success that is recorded already needs no new time.
         """
         fields: dict[str, Any] = {}
@@ -333,8 +358,8 @@ class BindingCycle:
         if not report.placed:
             return fields
         succeeded = report.condition.status == "True"
-        if succeeded and base.generation != base.status.scheduler_observed_generation:
-            fields["schedulerObservedGeneration"] = base.generation
+        if succeeded and generation != base.status.scheduler_observed_generation:
+            fields["schedulerObservedGeneration"] = generation
         if (
             report.affinity_name is not None
             and report.affinity_name != base.status.scheduler_observing_affinity_name
@@ -349,6 +374,18 @@ class BindingCycle:
     ) -> Outcome:
         """Patch the status with what ``fields_for`` makes of the newest version; retry what may pass."""
         base = binding
+
+        async def patch() -> Binding:
+            nonlocal base
+            base = self._newest(base)
+            fields = fields_for(base)
+            if not fields:
+                return base
+            request = self._client.patch_status(
+                base.key, resource_version=base.resource_version, status=fields
+            )
+            return base.with_status(await self._counted("status", request))
+
         failure: ApiError | None = None
         await self._echoes.arrival(base.key, int(base.resource_version))
         for attempt in range(_STATUS_TRIES):
@@ -356,10 +393,9 @@ class BindingCycle:
             try:
                 if failure is not None:
                     base = await self._fresh(base)
-                fields = fields_for(base)
-                if not fields:
+                if base.uid != binding.uid:
                     return DONE
-                await self._written("status", self._status_patch(base, fields), read=base.with_status)
+                await self._written(patch, patient=True)
             except ApiError as error:
                 if error.is_not_found:
                     return DONE
@@ -372,10 +408,16 @@ class BindingCycle:
         log.error("Failed to patch schedule status %s: %s", binding.key.display, failure)
         return Outcome(failure, retry=True)
 
-    def _status_patch(self, base: Binding, fields: dict[str, Any]) -> Callable[[], Awaitable[dict[str, Any]]]:
-        return lambda: self._client.patch_status(
-            base.key, resource_version=base.resource_version, status=fields
-        )
+    def _newest(self, base: Binding) -> Binding:
+        """Return the newest version that is known; others write statuses, too, while ours waits for its turn."""
+        newest = self._bindings.get(base.key)
+        if (
+            newest is None
+            or newest.uid != base.uid
+            or int(newest.resource_version) < int(base.resource_version)
+        ):
+            return base
+        return newest
 
     async def _fresh(self, binding: Binding) -> Binding:
         """Read a binding again; whatever somebody else changed wakes it as any event would."""
@@ -383,25 +425,22 @@ class BindingCycle:
         self._seen(binding.key.kind, "MODIFIED", manifest)
         return Binding.from_manifest(manifest)
 
-    async def _written(
-        self,
-        target: str,
-        write: Callable[[], Awaitable[dict[str, Any]]],
-        *,
-        read: Callable[[Manifest], Binding] = Binding.from_manifest,
-    ) -> Binding:
+    async def _written(self, write: Callable[[], Awaitable[Binding]], *, patient: bool = False) -> Binding:
+        async with self._pace.turn(patient=patient):
+            if not self._may_write():
+                raise NotLeadingError("not leading any more, nothing is written")
+            answer = await write()
+        self._bindings.put_written(answer)
+        return answer
+
+    async def _counted(self, target: str, request: Awaitable[Manifest]) -> Manifest:
         try:
-            async with self._pace.turn():
-                if not self._may_write():
-                    raise NotLeadingError("not leading any more, nothing is written")
-                manifest = await write()
+            manifest = await request
         except ApiError as error:
             self._metrics.api_writes.labels(target, str(error.code or "no answer")).inc()
             raise
         self._metrics.api_writes.labels(target, "200").inc()
-        answer = read(manifest)
-        self._bindings.put_written(answer)
-        return answer
+        return manifest
 
 
 def refused(decision: Decision, error: SchedulingError) -> Decision:

@@ -168,7 +168,7 @@ class Metrics:
         )
         self._estimators = gauge("estimators", "Clusters by what is known of their estimators", "standing")
         self._assumed = gauge("assumed_placements", "Bindings whose placement is assumed")
-        self.in_flight = gauge("writes_in_flight", "Bindings that are being written")
+        self.in_flight = gauge("writes_in_flight", "Bindings that are being written, their statuses included")
         self.write_window = gauge(
             "write_window",
             "Writes of placements that may be under way at the same time, by how the API server answers",

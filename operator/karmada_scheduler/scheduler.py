@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from karmada_scheduler import logs, narration, triggers
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -98,7 +98,8 @@ class Scheduler:
         self._clock = clock
         self._slots = asyncio.Semaphore(options.max_in_flight)
         self._cycles: set[asyncio.Task[None]] = set()
-        self._writing: set[asyncio.Task[None]] = set()
+        self._writing: set[BindingKey] = set()
+        self._arrived = asyncio.Event()
         self._in_flight: dict[BindingKey, Binding] = {}
         self._activated: set[BindingKey] = set()
         self._idle = asyncio.Event()
@@ -116,15 +117,16 @@ class Scheduler:
             if self._queue:
                 self._idle.clear()
             self._metrics.queue_wait.observe(waited)
-            if self._peers_count and self._writing and self._has_peers(key):
-                # Where peers go decides where this one may go, so what is under way must have arrived.
-                await asyncio.wait(self._writing)
             try:
+                if self._peers_count and self._has_peers(key):
+                    # Where peers go decides where this one may go, so what is under way must have arrived.
+                    await self._nothing_under_way()
                 await self._slots.acquire()
             except asyncio.CancelledError:
                 self._queue.add(key)
                 self._queue.done(key)
                 raise
+            self._writing.add(key)
             self._take(key, cycle)
             if self._clock() - slice_began > _SLICE_SECONDS:
                 await asyncio.sleep(0)
@@ -161,6 +163,18 @@ class Scheduler:
             self._activated.add(key)
             self._queue.add(key, binding.spec.priority)
 
+    async def _nothing_under_way(self) -> None:
+        while self._writing:
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def _leave(self, key: BindingKey) -> None:
+        """Give a binding's place among those that are written to the next, unless it has left already."""
+        if key in self._writing:
+            self._writing.remove(key)
+            self._slots.release()
+            self._arrived.set()
+
     def _take(self, key: BindingKey, cycle: BindingCycle) -> None:
         """Do what a key needs; whatever has to be waited for goes on as a task that owns the key."""
         started = self._clock()
@@ -175,9 +189,8 @@ class Scheduler:
             return
         self._metrics.in_flight.inc()
         task = asyncio.create_task(self._write(key, work), name=f"bind {key}")
-        for tasks in (self._cycles, self._writing):
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+        self._cycles.add(task)
+        task.add_done_callback(self._cycles.discard)
 
     def _work_for(self, key: BindingKey, cycle: BindingCycle, started: float) -> Outcome | Work:
         binding = self._bindings.get(key)
@@ -273,7 +286,7 @@ class Scheduler:
             for line in narration.lines(decision):
                 log.log(logs.V4, "%s", line, extra={"binding": str(binding.key)})
         if not cycle.has_work(binding, decision):
-            self._count(attempt, None)
+            self._count(attempt, None, until=self._clock())
             return DONE
         if decision.fallbacks:
             log.info(
@@ -305,13 +318,11 @@ class Scheduler:
         self, binding: Binding, decision: Decision, timeouts: dict[str, float]
     ) -> Result:
         """Let a binding wait at Permit; it holds up neither writes nor its peers meanwhile."""
-        task = cast("asyncio.Task[None]", asyncio.current_task())
         targets = frozenset(target.name for target in decision.targets or ())
         log.info(
             "%s waits for %s", binding.key.display, ", ".join(timeouts), extra={"binding": str(binding.key)}
         )
-        self._writing.discard(task)
-        self._slots.release()
+        self._leave(binding.key)
         began, result = self._clock(), "abandoned"
         try:
             look = partial(self._look_at_waiting, binding.key, targets)
@@ -320,7 +331,7 @@ class Scheduler:
         finally:
             self._metrics.permit_wait.labels(result).observe(self._clock() - began)
             await self._slots.acquire()
-            self._writing.add(task)
+            self._writing.add(binding.key)
         return answer
 
     def _look_at_waiting(self, key: BindingKey, targets: frozenset[str]) -> None:
@@ -336,13 +347,26 @@ class Scheduler:
                 self._waiting.cluster_leaves(name)
 
     async def _bind(self, attempt: _Attempt, decision: Decision, passage: Passage | None) -> Outcome:
+        key = attempt.binding.key
+        ended: float | None = None
+
+        def end() -> None:
+            nonlocal ended
+            if ended is None:
+                ended = self._clock()
+                self._in_flight.pop(key, None)
+                self._settle(key, decision)
+
+        def stored() -> None:
+            end()
+            self._leave(key)
+
         try:
-            outcome = await attempt.cycle.bind(attempt.binding, decision, passage)
+            outcome = await attempt.cycle.bind(attempt.binding, decision, passage, stored=stored)
         finally:
-            self._in_flight.pop(attempt.binding.key, None)
-            self._settle(attempt.binding.key, decision)
+            end()
         if not outcome.again:
-            self._count(attempt, outcome.error)
+            self._count(attempt, outcome.error, until=ended or 0.0)
         if isinstance(outcome.error, FitError) and not outcome.retry:
             await self._look_back(attempt)
         return outcome
@@ -377,12 +401,12 @@ class Scheduler:
         if verdict.type is ScheduleType.AVOID and not cycle.is_observed(after):
             await cycle.observe(after)
 
-    def _count(self, attempt: _Attempt, error: Exception | None) -> None:
+    def _count(self, attempt: _Attempt, error: Exception | None, *, until: float) -> None:
         """Count an attempt as upstream does, where finding no cluster is not an error."""
         result = "scheduled" if error is None or isinstance(error, FitError) else "error"
         labels = (result, attempt.verdict.metric_type)
         self._metrics.schedule_attempts.labels(*labels).inc()
-        self._metrics.e2e_duration.labels(*labels).observe(self._clock() - attempt.started)
+        self._metrics.e2e_duration.labels(*labels).observe(until - attempt.started)
 
     async def _write(self, key: BindingKey, work: Work) -> None:
         outcome = Outcome(retry=True)
@@ -397,7 +421,7 @@ class Scheduler:
 
     def _finish(self, key: BindingKey, outcome: Outcome) -> None:
         """Give a key back: for good, for another turn at once, or for one after a pause."""
-        self._slots.release()
+        self._leave(key)
         if outcome.again:
             binding = self._bindings.get(key)
             self._queue.add(key, binding.spec.priority if binding is not None else 0)

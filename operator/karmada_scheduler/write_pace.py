@@ -2,8 +2,9 @@
 
 Upstream sends a fixed number of requests a second, 40 by default, whatever the API server could take. Here the
 number of writes in flight follows how long they take, as a sender's window follows a network; a rate that was asked
-for (``--kube-api-qps``) is kept on top of it. Only writes of placements are paced: neither Events nor the Lease wait
-for them. docs/decisions/0011-pace-of-writes.md has the reasons and the measurements.
+for (``--kube-api-qps``) is kept on top of it. Placements go before what is only told of them, the statuses
+(docs/decisions/0015-placements-first.md; Kubernetes' KEP-5229 does so for Pods). Neither Events nor the Lease take
+turns here. docs/decisions/0011-pace-of-writes.md has the reasons and the measurements.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ WELL_SECONDS: Final = 0.15
 WELL_FACTOR: Final = 4.0
 """So was one that took no longer than this many times an unhurried one: the server may be far away."""
 
+PATIENCE_SECONDS: Final = 5.0
+"""How long a write that lets others go first does so."""
+
 FEWEST: Final = 2
 _FIRST: Final = 8
 _ROUND: Final = 8
@@ -36,7 +40,7 @@ _RISE: Final = 1 / 16
 
 
 class WritePace:
-    """Lets writes begin, in the order in which they came."""
+    """Lets writes begin, in the order in which they came, but the patient ones after the others."""
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class WritePace:
         self._under_way = 0
         self._begun = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._patient: deque[tuple[float, asyncio.Future[None]]] = deque()
         self._held_until = clock()
         self._cut_at = -inf
         self._unhurried = 0.0
@@ -78,14 +83,17 @@ class WritePace:
         return int(self._window)
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def turn(self, *, patient: bool = False) -> AsyncIterator[None]:
         """Wait for a turn; the block is to be one write, and what it raises tells how the server is.
 
         ApiErrors with a ``retry_after`` hold up every write for that long, half a minute at most.
+
+        Args:
+            patient: Whether to let writes go first that are not, for ``PATIENCE_SECONDS`` at most.
         """
         if self._rate is not None:
             await self._sleep(self._rate.reserve())
-        await self._enter()
+        await self._enter(patient=patient)
         try:
             while (pause := self._held_until - self._clock()) > 0:
                 await self._sleep(pause)
@@ -104,13 +112,16 @@ class WritePace:
             self._under_way -= 1
             self._admit()
 
-    async def _enter(self) -> None:
-        if not self._waiting and self._under_way < self.window:
+    async def _enter(self, *, patient: bool) -> None:
+        if not self._waiting and not self._patient and self._under_way < self.window:
             self._under_way += 1
             return
         self._was_full = True
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        if patient:
+            self._patient.append((self._clock(), turn))
+        else:
+            self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -120,11 +131,16 @@ class WritePace:
             raise
 
     def _admit(self) -> None:
-        while self._waiting and self._under_way < self.window:
-            turn = self._waiting.popleft()
+        while (self._waiting or self._patient) and self._under_way < self.window:
+            turn = self._next()
             if not turn.done():
                 self._under_way += 1
                 turn.set_result(None)
+
+    def _next(self) -> asyncio.Future[None]:
+        if self._waiting and not (self._patient and self._clock() - self._patient[0][0] >= PATIENCE_SECONDS):
+            return self._waiting.popleft()
+        return self._patient.popleft()[1]
 
     def _answered(self, seconds: float, *, alone: bool) -> None:
         if alone:
@@ -140,7 +156,7 @@ class WritePace:
         elif typical <= well and self._was_full:
             self._resize(self._window * _GROWTH)
         self._round.clear()
-        self._was_full = bool(self._waiting)
+        self._was_full = bool(self._waiting or self._patient)
 
     def _refused(self, began: float, hold: float) -> None:
         """Halve the window, but once for all that was under way when it was halved."""

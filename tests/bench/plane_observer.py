@@ -4,8 +4,8 @@
 
 It says ``watching``, ``first`` and ``all`` on lines of their own: when it watches, when the first binding named
 ``work-...`` has clusters, when COUNT of them have. At the end of its standard input it prints one line of JSON: when
-each was first seen, when it was first seen with clusters (``time.monotonic``), how many statuses have caught up, and
-how many clusters a binding got on average.
+each was first seen, when it was first seen with clusters, when its status had caught up (``time.monotonic``), and how
+many clusters a binding got on average.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Stopwatch:
         self.seen: dict[str, float] = {}
         self.placed: dict[str, float] = {}
         self._targets: dict[str, int] = {}
-        self._settled: set[str] = set()
+        self._settled: dict[str, float] = {}
 
     def note(self, binding: Mapping[str, Any], now: float) -> str | None:
         """Take what the watch shows of a binding at a time; return ``first`` or ``all`` when it is that."""
@@ -45,7 +45,7 @@ class Stopwatch:
             return None
         self.seen.setdefault(name, now)
         if binding.get("status", {}).get("schedulerObservedGeneration") == metadata["generation"]:
-            self._settled.add(name)
+            self._settled.setdefault(name, now)
         clusters = binding["spec"].get("clusters")
         if not clusters or name in self.placed:
             return None
@@ -58,7 +58,7 @@ class Stopwatch:
     def results(self) -> dict[str, object]:
         """Return everything."""
         mean = sum(self._targets.values()) / len(self._targets) if self._targets else 0.0
-        return {"seen": self.seen, "placed": self.placed, "settled": len(self._settled), "targets": mean}
+        return {"seen": self.seen, "placed": self.placed, "settled": self._settled, "targets": mean}
 
 
 class Observer:

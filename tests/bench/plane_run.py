@@ -57,6 +57,7 @@ class Result:
         placed: How many bindings got clusters.
         unsettled: How many of them have a status that has not caught up.
         rate: Bindings per second between the first placement and the last.
+        status_rate: The same between the first placement and the last status; None for a stream.
         first_seconds: From the start of the scheduler to the first placement; None for a stream.
         total_seconds: From the start of the scheduler to the last placement; None for a stream.
         latency: Milliseconds from ``answered`` (the creation), ``sent`` and ``seen`` (by the observer) to
@@ -76,6 +77,7 @@ class Result:
     placed: int = 0
     unsettled: int = 0
     rate: float | None = None
+    status_rate: float | None = None
     first_seconds: float | None = None
     total_seconds: float | None = None
     latency: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -137,6 +139,8 @@ class Runner:
             return result
         result.first_seconds, result.total_seconds = placed[0] - started, placed[-1] - started
         result.startup_cpu = self._first.scheduler
+        if told := found["settled"].values():
+            result.status_rate = (len(told) - 1) / (max(told) - placed[0])
         self._fill(result, found, len(placed) - 1, self._first, end)
         return result
 
@@ -171,7 +175,7 @@ class Runner:
     def _fill(self, result: Result, found: dict[str, Any], counted: int, begin: _Cpu, end: _Cpu) -> None:
         placed = sorted(found["placed"].values())
         result.placed, result.targets = len(placed), found["targets"]
-        result.unsettled = len(placed) - found["settled"]
+        result.unsettled = len(placed) - len(found["settled"])
         if len(placed) < 2:
             return
         result.rate = (len(placed) - 1) / (placed[-1] - placed[0])

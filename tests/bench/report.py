@@ -144,8 +144,8 @@ def _groups(found: Sequence[Summary]) -> list[list[Summary]]:
     return list(groups.values())
 
 
-def _rate_of(group: Sequence[Summary], scheduler: str) -> float | None:
-    rates = [each.median("rate") for each in group if each.case["scheduler"] == scheduler]
+def _rate_of(group: Sequence[Summary], scheduler: str, what: str = "rate") -> float | None:
+    rates = [each.median(what) for each in group if each.case["scheduler"] == scheduler]
     return max((rate for rate in rates if rate is not None), default=None)
 
 
@@ -170,15 +170,18 @@ def backlogs(found: Sequence[Summary]) -> Table:
     rows = []
     for group in _groups([each for each in found if each.case["rate"] is None]):
         bare, lifted = _rate_of(group, BARE), _rate_of(group, LIFTED)
+        bare_told = _rate_of(group, BARE, "status_rate")
         for each in group:
             rate, done = each.median("rate"), each.case["scheduler"] != DEFAULT
+            told = each.median("status_rate")
             rows.append([
                 f"{each.case['clusters']:,}", each.case["placement"], each.label,
                 number(rate), _share(rate, bare, percent=True), _share(rate, lifted),
+                number(told), _share(told, bare_told, percent=True),
                 number(each.median("total_seconds")) if done else "-",
                 *_cpu(each), *_writes(each), number(each.median("peak_mib")),
             ])  # fmt: skip
-    heading = ["clusters", "placement", "writer", "bindings/s", "of bare", "x lifted", "total s",
+    heading = ["clusters", "placement", "writer", "bindings/s", "of bare", "x lifted", "with status/s", "of bare", "total s",
                "CPU ms", "API server + etcd CPU ms", "webhook CPU ms", "writes", "events", "peak MiB"]  # fmt: skip
     return Table("Backlog", heading, rows)
 
@@ -212,17 +215,19 @@ def ratios(found: Sequence[Summary]) -> Table:
         backlog = case["rate"] is None
         what = "backlog" if backlog else f"{case['rate']:g}/s"
         rate, bare = ours.median("rate"), _rate_of(group, BARE)
+        told, bare_told = ours.median("status_rate"), _rate_of(group, BARE, "status_rate")
         p99 = _share(ours.median("latency", "answered", "p99"), lifted.median("latency", "answered", "p99"))
         rows.append([
             f"{case['clusters']:,}", case["placement"], what,
             _share(rate, bare, percent=True) if backlog else "-",
             _share(rate, lifted.median("rate")) if backlog else "-",
+            _share(told, bare_told, percent=True) if backlog else "-",
             "-" if backlog else p99,
             _share(ours.median("scheduler_cpu"), lifted.median("scheduler_cpu")),
             _share(ours.servers_cpu, lifted.servers_cpu),
             _share(ours.median("peak_mib"), lifted.median("peak_mib")),
         ])  # fmt: skip
-    heading = ["clusters", "placement", "scenario", "rate, of bare", "rate, x lifted", "p99, x lifted",
+    heading = ["clusters", "placement", "scenario", "rate, of bare", "rate, x lifted", "rate with status, of bare", "p99, x lifted",
                "CPU, x lifted", "API server + etcd CPU, x lifted", "peak memory, x lifted"]  # fmt: skip
     return Table("Ours beside karmada-scheduler with limits lifted and the bare client", heading, rows)
 

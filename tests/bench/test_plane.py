@@ -84,7 +84,7 @@ def test_the_stopwatch_takes_the_first_time_and_leaves_warming_up_out() -> None:
     assert stopwatch.results() == {
         "seen": {"work-0": 1.0, "work-1": 3.0},
         "placed": {"work-0": 2.0, "work-1": 3.0},
-        "settled": 1,
+        "settled": {"work-0": 2.5},
         "targets": 1.5,
     }
 
@@ -166,8 +166,8 @@ def _entry(scheduler: str, rate: float, *, stream: float | None = None, cpu: flo
     case = {"scheduler": scheduler, "clusters": 100, "placement": "dynamic", "bindings": 100,
             "rate": stream, "in_flight": 32, "window": 60.0}  # fmt: skip
     result = {
-        "load": 0.5, "idle_cores": 0.01, "placed": 100, "unsettled": 0, "rate": rate, "first_seconds": 1.0,
-        "total_seconds": 11.0, "latency": {"answered": {"p50": 5.0, "p90": 6.0, "p99": rate, "max": 20.0}},
+        "load": 0.5, "idle_cores": 0.01, "placed": 100, "unsettled": 0, "rate": rate, "status_rate": rate / 2,
+        "first_seconds": 1.0, "total_seconds": 11.0, "latency": {"answered": {"p50": 5.0, "p90": 6.0, "p99": rate, "max": 20.0}},
         "scheduler_cpu": cpu, "servers_cpu": {"kube-apiserver": 7.0, "etcd": 1.0, "webhook": 2.0},
         "writes": {"resourcebindings": 1.0, "resourcebindings/status": 1.0, "events": 2.0, "leases": 0.0},
         "peak_mib": 80.0, "targets": 5.0, "late_ms": None,
@@ -191,10 +191,10 @@ def _document() -> dict[str, Any]:
 
 def test_tables_hold_medians_over_rounds_and_ratios_within_a_run() -> None:
     backlog, stream, ratios = report.tables(_document())
-    assert backlog.rows[-1][:7] == ["100", "dynamic", "ours", "180", "90%", "2.25x", "11.0"]
+    assert backlog.rows[-1][:9] == ["100", "dynamic", "ours", "180", "90%", "2.25x", "90.0", "90%", "11.0"]
     assert [row[2] for row in stream.rows] == [LIFTED, OURS]
-    assert ratios.rows[0][3:7] == ["90%", "2.25x", "-", "0.50x"]
-    assert ratios.rows[1][5] == "0.50x"
+    assert ratios.rows[0][3:8] == ["90%", "2.25x", "90%", "-", "0.50x"]
+    assert ratios.rows[1][6] == "0.50x"
 
 
 def test_a_page_keeps_what_stands_around_the_tables() -> None:

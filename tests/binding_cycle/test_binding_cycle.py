@@ -211,6 +211,74 @@ async def test_the_status_is_written_when_the_watch_has_brought_the_result(world
     assert len(echoes) == 0
 
 
+async def test_the_caller_hears_when_only_the_status_is_still_to_be_written(world: World) -> None:
+    wrote: list[list[str]] = []
+    decision = world.decision(("m1", 3))
+    await world.cycle.bind(world.binding, decision, stored=lambda: wrote.append(world.wrote))
+    assert wrote == [["spec"]]
+
+
+async def test_the_results_of_others_go_before_a_status(world: World) -> None:
+    pace = world.cycle._pace = WritePace(most=1, clock=time.monotonic)
+    wrote: list[list[str]] = []
+    others: list[asyncio.Task[None]] = []
+
+    async def write_results(count: int) -> None:
+        async with pace.turn():
+            for _ in range(10):
+                await asyncio.sleep(0)  # the status waits by then
+            if count > 1:
+                others.append(asyncio.create_task(write_results(count - 1)))
+                await asyncio.sleep(0)
+            wrote.append(world.wrote)
+
+    def begin_others() -> None:
+        others.append(asyncio.create_task(write_results(3)))
+
+    await world.cycle.bind(world.binding, world.decision(("m1", 3)), stored=begin_others)
+    await asyncio.gather(*others)
+    assert wrote == [["spec"]] * 3
+    assert world.wrote == ["spec", "status"]
+
+
+async def test_of_a_decision_without_a_result_the_caller_hears_nothing_before_its_status() -> None:
+    world = World(settled_manifest())
+    unchanged = Decision(
+        world.binding.key, world.binding.spec.clusters, PLACEMENT, error=SchedulingError("x")
+    )
+    wrote: list[list[str]] = []
+    await world.cycle.bind(world.binding, unchanged, stored=lambda: wrote.append(world.wrote))
+    assert wrote == []
+    assert world.wrote == ["status"]
+
+
+async def test_a_status_is_built_on_what_others_wrote_while_it_waited(world: World) -> None:
+    applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
+
+    def change_what_the_watch_brings() -> None:
+        world.server.change(replicas=9)
+        world.server.stored["status"] = {"conditions": [applied]}
+        world.cache.put(Binding.from_manifest(world.server.stored))
+
+    await world.cycle.bind(world.binding, world.decision(("m1", 3)), stored=change_what_the_watch_brings)
+    status = world.server.stored["status"]
+    assert [each["type"] for each in status["conditions"]] == ["FullyApplied", "Scheduled"]
+    # Replicas that came later are still to be decided: the status must not say that this was observed.
+    assert status["schedulerObservedGeneration"] == 2
+    assert world.server.stored["metadata"]["generation"] == 3
+    assert world.seen == []
+
+
+async def test_the_status_of_a_binding_is_not_written_to_another_that_took_its_name(world: World) -> None:
+    def replace_it() -> None:
+        world.server.change()
+        world.server.stored["metadata"]["uid"] = "another"
+
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 3)), stored=replace_it)
+    assert outcome == binding_cycle.DONE
+    assert world.wrote == ["spec"]
+
+
 async def test_a_status_alone_waits_for_no_echo() -> None:
     manifest = settled_manifest()
     manifest["metadata"]["generation"] = 4

@@ -8,7 +8,7 @@ import pytest
 
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.scheduling_queue import TokenBucket
-from karmada_scheduler.write_pace import FEWEST, WELL_SECONDS, WritePace
+from karmada_scheduler.write_pace import FEWEST, PATIENCE_SECONDS, WELL_SECONDS, WritePace
 
 
 class World:
@@ -35,8 +35,8 @@ class World:
             self.slept.append(seconds)
             self.now += seconds
 
-    async def write(self, number: int = 0, *, error: ApiError | None = None) -> None:
-        async with self.pace.turn():
+    async def write(self, number: int = 0, *, patient: bool = False, error: ApiError | None = None) -> None:
+        async with self.pace.turn(patient=patient):
             self.began.append(number)
             self.under_way += 1
             self.most_at_a_time = max(self.most_at_a_time, self.under_way)
@@ -153,8 +153,36 @@ async def test_writes_begin_in_the_order_in_which_they_came(world: World) -> Non
     assert world.began == list(range(40))
 
 
-async def test_one_that_gives_up_waiting_takes_no_turn(world: World) -> None:
-    tasks = [asyncio.create_task(world.write(number)) for number in range(10)]
+async def test_patient_ones_let_those_that_came_later_go_first(world: World) -> None:
+    tasks = [asyncio.create_task(world.write(number, patient=number in {8, 10})) for number in range(13)]
+    await _settled()
+    world._open.set()
+    await asyncio.gather(*tasks)
+    assert world.began == [*range(8), 9, 11, 12, 8, 10]
+
+
+async def test_patience_ends(world: World) -> None:
+    tasks = [asyncio.create_task(world.write(number, patient=number == 8)) for number in range(9)]
+    await _settled()
+    world.now += PATIENCE_SECONDS
+    tasks += [asyncio.create_task(world.write(number, patient=number == 9)) for number in range(9, 12)]
+    await _settled()
+    world._open.set()
+    await asyncio.gather(*tasks)
+    assert world.began == [*range(9), 10, 11, 9]
+
+
+async def test_a_patient_one_goes_at_once_where_nobody_waits(world: World) -> None:
+    writing = asyncio.create_task(world.write(patient=True))
+    await _settled()
+    assert world.began == [0]
+    world._open.set()
+    await writing
+
+
+@pytest.mark.parametrize("patient", [False, True])
+async def test_one_that_gives_up_waiting_takes_no_turn(world: World, patient: bool) -> None:
+    tasks = [asyncio.create_task(world.write(number, patient=patient)) for number in range(10)]
     await _settled()
     tasks[8].cancel()
     await _settled()

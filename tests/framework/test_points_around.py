@@ -33,7 +33,7 @@ from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.queue_order import ranked_by
 from karmada_scheduler.scheduler import PARKED_SECONDS, Scheduler
 from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
-from karmada_scheduler.testing import cluster
+from karmada_scheduler.testing import cluster, gates
 from karmada_scheduler.write_pace import WritePace
 from tests import manifests
 from tests.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
@@ -89,7 +89,7 @@ class Server:
 
 
 class World:
-    def __init__(self, *plugins: Any, priorities: bool = False) -> None:
+    def __init__(self, *plugins: Any, priorities: bool = False, **options: Any) -> None:
         self.now = 0.0
         self.server = Server()
         self.events: list[tuple[str, str]] = []
@@ -125,7 +125,7 @@ class World:
         )
         self.profiles = Profiles({"ours": with_in_tree(*plugins)})
         self.scheduler = Scheduler(
-            options=Options(scheduler_name="ours"),
+            options=Options(scheduler_name="ours", **options),
             queue=queue,
             bindings=self.bindings,
             clusters=self.clusters,
@@ -350,6 +350,15 @@ async def test_what_waits_is_given_up_when_it_is_out_of_date(change: Callable[[W
     assert world.server.writes == []
     assert asked == (["m1,m2", "m2"] if change is _leaving else ["m1,m2"])
     await world.scheduler.drain(timeout=1)
+
+
+async def test_what_waits_at_permit_holds_up_no_member_of_its_group() -> None:
+    world = World(plugin("P", permit=coroutine(Result.wait(60))), feature_gates=gates(WorkloadAffinity=True))
+    for name in ("web", "db"):
+        world.put(name, workloadAffinityGroups={"affinityGroup": "g"})
+    await world.run()
+    assert {each.binding.key.name for each in world.handle.waiting()} == {"web", "db"}
+    await world.scheduler.drain(timeout=5)
 
 
 async def test_a_change_while_it_waits_is_decided_anew() -> None:  # 120

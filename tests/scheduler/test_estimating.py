@@ -103,18 +103,21 @@ class Cycle:
     def is_observed(self, _: Binding) -> bool:
         return True
 
-    async def bind(self, bound: Binding, decision: Decision, passage: Passage | None) -> Outcome:
+    async def bind(
+        self, bound: Binding, decision: Decision, passage: Passage | None, *, stored: Callable[[], None]
+    ) -> Outcome:
         await self.gate.wait()
         if bound.key.name in self.failing:
             return Outcome(RuntimeError("not written"))
         targets = decision.targets or ()
         self.bound[bound.key.name] = {each.name: each.replicas for each in targets}
-        stored = self._bindings.get(bound.key)
-        assert stored is not None
-        version = str(int(stored.resource_version) + 1)
+        before = self._bindings.get(bound.key)
+        assert before is not None
+        version = str(int(before.resource_version) + 1)
         self._bindings.put(
-            replace(stored, resource_version=version, spec=replace(stored.spec, clusters=targets))
+            replace(before, resource_version=version, spec=replace(before.spec, clusters=targets))
         )
+        stored()
         return DONE if decision.error is None else Outcome(decision.error)
 
 

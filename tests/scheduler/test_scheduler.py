@@ -21,7 +21,7 @@ from karmada_scheduler.passage import Passage
 from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
-from karmada_scheduler.testing import cluster, framework
+from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
 
 
@@ -35,6 +35,8 @@ class Cycle:
         self.outcomes: list[Outcome | Exception] = []
         self.gate = asyncio.Event()
         self.gate.set()
+        self.status_gate = asyncio.Event()
+        self.status_gate.set()
         self.at_once = 0
         self.most_at_once = 0
         self.on_bind: Callable[[Decision], None] = lambda _: None
@@ -48,13 +50,22 @@ class Cycle:
     def passage(self, *_: object) -> None:
         return None
 
-    async def bind(self, binding: Binding, decision: Decision, passage: Passage | None) -> Outcome:
+    async def bind(
+        self,
+        binding: Binding,
+        decision: Decision,
+        passage: Passage | None,
+        *,
+        stored: Callable[[], None],
+    ) -> Outcome:
         self.bound.append(decision)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await self.gate.wait()
         self.at_once -= 1
         self.on_bind(decision)
+        stored()
+        await self.status_gate.wait()
         outcome = self.outcomes.pop(0) if self.outcomes else DONE
         if isinstance(outcome, Exception):
             raise outcome
@@ -105,13 +116,17 @@ class World:
     async def run(self) -> None:
         """Let the loop run until it waits."""
         task = asyncio.create_task(self.scheduler.run(self.cycle))  # type: ignore[arg-type]
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await _a_while()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     def sample(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"karmada_scheduler_{name}", labels) or 0.0
+
+
+async def _a_while() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
 
 
 def _versioned(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -288,6 +303,50 @@ async def test_writes_of_different_bindings_overlap_up_to_the_limit(limit: int) 
     await world.run()
     assert len(world.cycle.bound) == 5
     assert world.cycle.most_at_once == limit
+
+
+async def test_what_waits_for_its_status_holds_up_no_other_binding() -> None:
+    world = World(max_in_flight=1)
+    world.cycle.status_gate.clear()
+    for name in "abc":
+        world.put(name)
+    await world.run()
+    assert len(world.cycle.bound) == 3
+    assert world.cycle.most_at_once == 1
+    assert world.queue.in_progress == 3
+    world.now = 7.0
+    world.cycle.status_gate.set()
+    await world.run()
+    assert world.queue.in_progress == 0
+    labels = {"result": "scheduled", "schedule_type": "ReconcileSchedule"}
+    assert world.sample("e2e_scheduling_duration_seconds_count", **labels) == 3
+    assert world.sample("e2e_scheduling_duration_seconds_sum", **labels) == 0
+
+
+async def test_a_member_of_a_group_waits_for_the_results_under_way_and_for_no_status() -> None:
+    world = World(feature_gates=gates(WorkloadAffinity=True))
+    world.cycle.gate.clear()
+    world.cycle.status_gate.clear()
+    world.put("a")
+    world.put("b", workloadAffinityGroups={"affinityGroup": "g"})
+    running = asyncio.create_task(world.scheduler.run(world.cycle))  # type: ignore[arg-type]
+    await _a_while()
+    assert len(world.cycle.bound) == 1
+    world.cycle.gate.set()
+    await _a_while()
+    assert len(world.cycle.bound) == 2
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_stop_loses_no_member_of_a_group_that_waits() -> None:
+    world = World(feature_gates=gates(WorkloadAffinity=True))
+    world.cycle.gate.clear()
+    world.put("a")
+    key = world.put("b", workloadAffinityGroups={"affinityGroup": "g"})
+    await world.run()
+    assert world.queue.in_progress == 1
+    assert world.queue.pop() == (key, 0.0)
 
 
 async def test_two_writes_of_one_binding_never_overlap() -> None:

@@ -87,7 +87,7 @@ class Options:
         kube_api_qps: Write requests per second; None when the flag was not given, which means as many as
             the API server answers well (``write_pace``).
         kube_api_burst: Size of the bucket behind ``kube_api_qps``.
-        max_in_flight: Bindings being written at the same time, at most.
+        max_in_flight: Bindings whose results are being written at the same time, at most.
         resync_seconds: How often the caches are compared with a list of the API server, for what a
             watch missed.
         assumption_ttl: Seconds for which a placement counts as taken before its cluster reports it
@@ -232,7 +232,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
         "kube-api-qps", None, "writes per second; default: as many as the API server answers well", type=float
     )
     flag("kube-api-burst", 60, "burst above --kube-api-qps", type=int)
-    flag("max-in-flight", 32, "bindings written at the same time, at most", type=int)
+    flag("max-in-flight", 32, "bindings whose results are written at the same time, at most", type=int)
     flag("resync-period", 300.0, "how often the caches are compared with a list (5m)", type=_seconds)
     flag("rate-limiter-base-delay", 0.005, "first retry delay (5ms)", type=_seconds)
     flag("rate-limiter-max-delay", 1000.0, "largest retry delay (1000s)", type=_seconds)
