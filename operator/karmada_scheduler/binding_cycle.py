@@ -30,11 +30,12 @@ from karmada_scheduler.binding_report import (
     SCHEDULED,
     Report,
     ending,
+    may_be_late,
+    status_fields,
     success,
     success_text,
     target_manifests,
     targets_text,
-    with_condition,
 )
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import ApiError
@@ -133,9 +134,8 @@ class BindingCycle:
         """
         if decision.error is not None or decision.failed_terms or binding.reschedule_triggered:
             return True
-        report = success(decision)
         return self.changes_result(binding, decision) or bool(
-            self._status_fields(binding, report, binding.generation, keep_time_if_settled=True)
+            status_fields(binding, success(binding, decision, self._time()), keep_time_if_settled=True)
         )
 
     def changes_result(self, binding: Binding, decision: Decision) -> bool:
@@ -229,9 +229,10 @@ class BindingCycle:
         """Note that a binding needs nothing: bring its observed generation up to date. Never raises."""
 
         def fields(base: Binding) -> dict[str, Any]:
-            owed = success(None) if _is_untold(base) else self._owed.get(base.key)
+            owed = success(binding, None, self._time()) if _is_untold(base) else self._owed.get(base.key)
             if owed is not None:
-                return self._status_fields(base, owed, binding.generation, keep_time_if_settled=False)
+                owed = replace(owed, generation=binding.generation)
+                return status_fields(base, owed, keep_time_if_settled=False)
             if binding.generation == base.status.scheduler_observed_generation:
                 return {}
             return {"schedulerObservedGeneration": binding.generation}
@@ -325,10 +326,12 @@ class BindingCycle:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
             self._recorder.record(binding, WARNING, FAILED, str(error))
         placed = patch_error is None and (error is None or decision.was_placed)
-        report = Report(condition, decision.affinity_name if placed else None, placed=placed)
+        name = decision.affinity_name if placed else None
+        report = Report(condition, written.generation, self._time(), name, placed=placed)
         result = await self._write_status(
             written,
-            lambda base: self._status_fields(base, report, written.generation, keep_time_if_settled=False),
+            lambda base: status_fields(base, report, keep_time_if_settled=False),
+            patient=may_be_late(written, report),
         )
         if result.error is not None:
             if error is None:
@@ -339,38 +342,11 @@ class BindingCycle:
         retry = outcome.retryable(error) or decision.may_work_next_time or pause > 0
         return Outcome(error, retry=retry, pause=pause)
 
-    def _status_fields(
-        self, base: Binding, report: Report, generation: int, *, keep_time_if_settled: bool
-    ) -> dict[str, Any]:
-        """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
-
-        Args:
-            base: The binding as stored.
-            report: The condition, and the affinity term in force.
-            generation: That of the binding that the report is about; ``base`` may be newer.
-            keep_time_if_settled: Whether a success that is recorded already needs no new time.
-        """
-        fields: dict[str, Any] = {}
-        now = meta.format_time(self._now())
-        conditions = with_condition(base.status.conditions, report.condition, now)
-        if conditions is not None:
-            fields["conditions"] = conditions
-        if not report.placed:
-            return fields
-        succeeded = report.condition.status == "True"
-        if succeeded and generation != base.status.scheduler_observed_generation:
-            fields["schedulerObservedGeneration"] = generation
-        if (
-            report.affinity_name is not None
-            and report.affinity_name != base.status.scheduler_observing_affinity_name
-        ):
-            fields["schedulerObservingAffinityName"] = report.affinity_name
-        if fields or not keep_time_if_settled:
-            fields["lastScheduledTime"] = now
-        return fields
+    def _time(self) -> str:
+        return meta.format_time(self._now())
 
     async def _write_status(
-        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]]
+        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, patient: bool = True
     ) -> Outcome:
         """Patch the status with what ``fields_for`` makes of the newest version; retry what may pass."""
         base = binding
@@ -395,7 +371,7 @@ class BindingCycle:
                     base = await self._fresh(base)
                 if base.uid != binding.uid:
                     return DONE
-                await self._written(patch, patient=True)
+                await self._written(patch, patient=patient)
             except ApiError as error:
                 if error.is_not_found:
                     return DONE

@@ -26,11 +26,17 @@ class Report:
     """What a status is to say.
 
     Attributes:
+        condition: The Scheduled condition.
+        generation: That of the binding which this is about. By the time that it is written, there may be a newer one.
+        at: When it came to that, as the API has times. Not when it is written: a reschedule that is asked for in
+            between is still to come.
         affinity_name: The affinity term in force; None where it is not to be touched.
         placed: Whether a place was found and written. The condition may tell of a later failure.
     """
 
     condition: outcome.ConditionSpec
+    generation: int
+    at: str
     affinity_name: str | None = None
     placed: bool = False
 
@@ -54,10 +60,35 @@ def ending(
     return refusal, outcome.ConditionSpec("False", reason, str(refusal))
 
 
-def success(decision: Decision | None) -> Report:
+def success(binding: Binding, decision: Decision | None, at: str) -> Report:
     """Return the report of a success; without a decision the affinity term is not touched."""
     name = decision.affinity_name if decision is not None else None
-    return Report(outcome.condition_for(None), name, placed=True)
+    return Report(outcome.condition_for(None), binding.generation, at, name, placed=True)
+
+
+def status_fields(base: Binding, report: Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
+    """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
+
+    Args:
+        base: The binding as stored.
+        report: What is to be said.
+        keep_time_if_settled: Whether a success that is recorded already needs no new time.
+    """
+    status = base.status
+    fields: dict[str, Any] = {}
+    conditions = with_condition(status.conditions, report.condition, report.at)
+    if conditions is not None:
+        fields["conditions"] = conditions
+    if not report.placed:
+        return fields
+    succeeded = report.condition.status == "True"
+    if succeeded and report.generation != status.scheduler_observed_generation:
+        fields["schedulerObservedGeneration"] = report.generation
+    if report.affinity_name not in {None, status.scheduler_observing_affinity_name}:
+        fields["schedulerObservingAffinityName"] = report.affinity_name
+    if fields or not keep_time_if_settled:
+        fields["lastScheduledTime"] = report.at
+    return fields
 
 
 def target_manifests(targets: Sequence[TargetCluster]) -> list[dict[str, Any]]:
@@ -77,6 +108,17 @@ def success_text(binding: Binding, decision: Decision) -> str:
     """Return upstream's text, which has a colon after Result for a ResourceBinding only."""
     colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
     return f"Binding has been scheduled successfully. Result{colon} {{{targets_text(decision)}}}"
+
+
+def may_be_late(stored: Binding, report: Report) -> bool:
+    """Tell whether a successor would make up for a status that was never written, as when this process is killed.
+
+    It tells of places that were never told of, decides again where no place is known, and notes generations. It could
+    not know that a failure is over, nor which affinity term was in force.
+    """
+    told = stored.status.condition(SCHEDULED)
+    names = {None, stored.status.scheduler_observing_affinity_name}
+    return (told is None or told.get("status") == "True") and report.affinity_name in names
 
 
 def with_condition(

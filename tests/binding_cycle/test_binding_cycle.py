@@ -4,12 +4,13 @@ import asyncio
 import copy
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from karmada_scheduler import binding_cycle
+from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import BindingCycle
@@ -92,6 +93,7 @@ class World:
         self.cache.put(self.binding)
         self.seen: list[dict[str, Any]] = []
         self.leads = True
+        self.now = NOW
         self.metrics = Metrics()
         self.echoes = Echoes(seconds=0)
         self.cycle = BindingCycle(
@@ -102,7 +104,7 @@ class World:
             seen=lambda kind, event, manifest: self.seen.append(dict(manifest)),
             may_write=lambda: self.leads,
             pace=WritePace(most=32, clock=time.monotonic),
-            now=lambda: NOW,
+            now=lambda: self.now,
             metrics=self.metrics,
         )
 
@@ -218,7 +220,23 @@ async def test_the_caller_hears_when_only_the_status_is_still_to_be_written(worl
     assert wrote == [["spec"]]
 
 
-async def test_the_results_of_others_go_before_a_status(world: World) -> None:
+FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "x"}
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "first"),
+    [
+        ({}, {}, "the others"),
+        (settled_manifest()["status"], {}, "the others"),
+        ({"conditions": [FAILED]}, {}, "the status"),
+        ({}, {"affinity_name": "backup"}, "the status"),
+        ({"schedulerObservingAffinityName": "backup"}, {"affinity_name": "backup"}, "the others"),
+    ],
+)
+async def test_results_go_before_a_status_unless_a_successor_could_not_make_up_for_it(
+    status: dict[str, Any], fields: dict[str, Any], first: str
+) -> None:
+    world = World(manifests.binding() | {"status": status})
     pace = world.cycle._pace = WritePace(most=1, clock=time.monotonic)
     wrote: list[list[str]] = []
     others: list[asyncio.Task[None]] = []
@@ -235,9 +253,11 @@ async def test_the_results_of_others_go_before_a_status(world: World) -> None:
     def begin_others() -> None:
         others.append(asyncio.create_task(write_results(3)))
 
-    await world.cycle.bind(world.binding, world.decision(("m1", 3)), stored=begin_others)
-    await asyncio.gather(*others)
-    assert wrote == [["spec"]] * 3
+    await world.cycle.bind(world.binding, world.decision(("m1", 3), **fields), stored=begin_others)
+    for other in others:  # each begins the next
+        await other
+    late = ["spec"] if first == "the others" else ["spec", "status"]
+    assert wrote == [["spec"], late, late]
     assert world.wrote == ["spec", "status"]
 
 
@@ -267,6 +287,20 @@ async def test_a_status_is_built_on_what_others_wrote_while_it_waited(world: Wor
     assert status["schedulerObservedGeneration"] == 2
     assert world.server.stored["metadata"]["generation"] == 3
     assert world.seen == []
+
+
+async def test_a_reschedule_that_is_asked_for_while_a_status_waits_is_still_to_come(world: World) -> None:
+    def trigger() -> None:
+        world.now += timedelta(seconds=3)
+        world.server.change(rescheduleTriggeredAt=meta.format_time(world.now - timedelta(seconds=1)))
+        world.cache.put(Binding.from_manifest(world.server.stored))
+
+    def later() -> None:
+        asyncio.get_running_loop().call_soon(trigger)
+
+    await world.cycle.bind(world.binding, world.decision(("m1", 3)), stored=later)
+    assert world.wrote == ["spec", "status"]
+    assert Binding.from_manifest(world.server.stored).reschedule_triggered
 
 
 async def test_the_status_of_a_binding_is_not_written_to_another_that_took_its_name(world: World) -> None:
