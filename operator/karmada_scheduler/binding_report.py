@@ -1,6 +1,6 @@
 """What is told of an attempt: the Scheduled condition, the text of the Event, the targets as the API wants them.
 
-Pure; ``binding_cycle`` writes it.
+Pure; ``binding_cycle`` and ``status_writer`` write it.
 
 Source: karmada v1.18.2 pkg/scheduler helper.go and event.go.
 """
@@ -39,6 +39,11 @@ class Report:
     at: str
     affinity_name: str | None = None
     placed: bool = False
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the condition is that of a success."""
+        return self.condition.status == "True"
 
 
 def ending(
@@ -81,8 +86,7 @@ def status_fields(base: Binding, report: Report, *, keep_time_if_settled: bool) 
         fields["conditions"] = conditions
     if not report.placed:
         return fields
-    succeeded = report.condition.status == "True"
-    if succeeded and report.generation != status.scheduler_observed_generation:
+    if report.is_success and report.generation != status.scheduler_observed_generation:
         fields["schedulerObservedGeneration"] = report.generation
     if report.affinity_name not in {None, status.scheduler_observing_affinity_name}:
         fields["schedulerObservingAffinityName"] = report.affinity_name

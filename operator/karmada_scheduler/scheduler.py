@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from karmada_scheduler import logs, narration, triggers
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.binding_cycle import DONE, BindingCycle, Outcome, refused
+from karmada_scheduler.binding_cycle import BindingCycle, refused
+from karmada_scheduler.binding_writes import DONE, Outcome
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler import binding_cycle
+from karmada_scheduler import status_writer
 from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import BindingCycle
+from karmada_scheduler.binding_writes import DONE, NotLeadingError
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
@@ -85,7 +86,7 @@ class Recorder:
 class World:
     """A cycle with everything around it."""
 
-    def __init__(self, manifest: dict[str, Any]) -> None:
+    def __init__(self, manifest: dict[str, Any], *, echo_seconds: float = 0, most: int = 32) -> None:
         self.server = Server(manifest)
         self.recorder = Recorder()
         self.cache = BindingCache()
@@ -95,15 +96,16 @@ class World:
         self.leads = True
         self.now = NOW
         self.metrics = Metrics()
-        self.echoes = Echoes(seconds=0)
+        self.echoes = Echoes(seconds=echo_seconds)
+        self.pace = WritePace(most=most, clock=time.monotonic)
         self.cycle = BindingCycle(
             self.server,  # type: ignore[arg-type]
             self.recorder,  # type: ignore[arg-type]
             self.cache,
-            echoes=Echoes(seconds=0),
+            echoes=self.echoes,
             seen=lambda kind, event, manifest: self.seen.append(dict(manifest)),
             may_write=lambda: self.leads,
-            pace=WritePace(most=32, clock=time.monotonic),
+            pace=self.pace,
             now=lambda: self.now,
             metrics=self.metrics,
         )
@@ -124,7 +126,7 @@ class World:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binding_cycle, "_STATUS_PAUSES", (0.0,) * 8)
+    monkeypatch.setattr(status_writer, "_PAUSES", (0.0,) * 8)
 
 
 @pytest.fixture
@@ -166,7 +168,7 @@ def settled_manifest(**spec: Any) -> dict[str, Any]:
 
 async def test_a_result_is_one_patch_of_the_spec_and_one_of_the_status(world: World) -> None:
     outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2), ("m2", 0)))
-    assert outcome == binding_cycle.DONE
+    assert outcome == DONE
     assert world.server.requests == [
         (
             "spec",
@@ -201,16 +203,16 @@ async def test_a_result_is_one_patch_of_the_spec_and_one_of_the_status(world: Wo
     ]
 
 
-async def test_the_status_is_written_when_the_watch_has_brought_the_result(world: World) -> None:
-    world.cycle._echoes = echoes = Echoes(seconds=3600)
+async def test_the_status_is_written_when_the_watch_has_brought_the_result() -> None:
+    world = World(manifests.binding(), echo_seconds=3600)
     writing = asyncio.create_task(world.cycle.bind(world.binding, world.decision(("m1", 3))))
     for _ in range(10):
         await asyncio.sleep(0)
     assert world.wrote == ["spec"]
-    echoes.saw(world.binding.key, int(world.server.stored["metadata"]["resourceVersion"]))
-    assert await asyncio.wait_for(writing, timeout=5) == binding_cycle.DONE
+    world.echoes.saw(world.binding.key, int(world.server.stored["metadata"]["resourceVersion"]))
+    assert await asyncio.wait_for(writing, timeout=5) == DONE
     assert world.wrote == ["spec", "status"]
-    assert len(echoes) == 0
+    assert len(world.echoes) == 0
 
 
 async def test_the_caller_hears_when_only_the_status_is_still_to_be_written(world: World) -> None:
@@ -236,13 +238,12 @@ FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "mes
 async def test_results_go_before_a_status_unless_a_successor_could_not_make_up_for_it(
     status: dict[str, Any], fields: dict[str, Any], first: str
 ) -> None:
-    world = World(manifests.binding() | {"status": status})
-    pace = world.cycle._pace = WritePace(most=1, clock=time.monotonic)
+    world = World(manifests.binding() | {"status": status}, most=1)
     wrote: list[list[str]] = []
     others: list[asyncio.Task[None]] = []
 
     async def write_results(count: int) -> None:
-        async with pace.turn():
+        async with world.pace.turn():
             for _ in range(10):
                 await asyncio.sleep(0)  # the status waits by then
             if count > 1:
@@ -309,16 +310,15 @@ async def test_the_status_of_a_binding_is_not_written_to_another_that_took_its_n
         world.server.stored["metadata"]["uid"] = "another"
 
     outcome = await world.cycle.bind(world.binding, world.decision(("m1", 3)), stored=replace_it)
-    assert outcome == binding_cycle.DONE
+    assert outcome == DONE
     assert world.wrote == ["spec"]
 
 
 async def test_a_status_alone_waits_for_no_echo() -> None:
     manifest = settled_manifest()
     manifest["metadata"]["generation"] = 4
-    world = World(manifest)
-    world.cycle._echoes = Echoes(seconds=3600)
-    assert await asyncio.wait_for(world.cycle.observe(world.binding), timeout=5) == binding_cycle.DONE
+    world = World(manifest, echo_seconds=3600)
+    assert await asyncio.wait_for(world.cycle.observe(world.binding), timeout=5) == DONE
     assert world.wrote == ["status"]
 
 
@@ -467,7 +467,7 @@ async def test_a_status_that_changed_meanwhile_is_read_again_and_keeps_what_othe
 
     world.server.patch_result = patch_and_be_overtaken  # type: ignore[method-assign]
     outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
-    assert outcome == binding_cycle.DONE
+    assert outcome == DONE
     assert [each["type"] for each in world.server.stored["status"]["conditions"]] == [
         "FullyApplied",
         "Scheduled",
@@ -526,13 +526,13 @@ async def test_a_write_that_may_work_later_is_retried_and_nothing_is_said(
 )
 async def test_what_is_gone_is_dropped(world: World, failure: ApiError) -> None:
     world.server.failures["spec"] = [failure]
-    assert await world.cycle.bind(world.binding, world.decision(("m1", 2))) == binding_cycle.DONE
+    assert await world.cycle.bind(world.binding, world.decision(("m1", 2))) == DONE
 
 
 async def test_nothing_is_written_by_a_process_that_may_not_lead_any_more(world: World) -> None:
     world.leads = False
     outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
-    assert isinstance(outcome.error, binding_cycle.NotLeadingError)
+    assert isinstance(outcome.error, NotLeadingError)
     assert not outcome.retry
     assert world.wrote == []
 

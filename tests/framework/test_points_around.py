@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler import binding_cycle
+from karmada_scheduler import status_writer
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import BindingCycle
@@ -175,7 +175,7 @@ class World:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binding_cycle, "_STATUS_PAUSES", (0.0,) * 8)
+    monkeypatch.setattr(status_writer, "_PAUSES", (0.0,) * 8)
 
 
 class Books:

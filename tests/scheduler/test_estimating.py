@@ -11,7 +11,7 @@ import pytest
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.binding_cycle import DONE, Outcome
+from karmada_scheduler.binding_writes import DONE, Outcome
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache

@@ -8,7 +8,7 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.binding_cycle import DONE, Outcome
+from karmada_scheduler.binding_writes import DONE, Outcome
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options

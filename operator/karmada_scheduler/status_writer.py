@@ -1,0 +1,121 @@
+"""The second patch of a binding: its status says how it went.
+
+A status is in no hurry: it waits until the watch has brought the result (``echoes``), and lets the results of other
+bindings go first (docs/decisions/0015-placements-first.md), unless a successor could not make up for it.
+
+Source: karmada v1.18.2 pkg/scheduler/scheduler.go (patchBindingStatusCondition, patchBindingStatus).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from karmada_scheduler import logs
+from karmada_scheduler.api import meta
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.binding_report import SCHEDULED, Report, may_be_late, status_fields, success
+from karmada_scheduler.binding_writes import DONE, BindingWrites, NotLeadingError, Outcome
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.echoes import Echoes
+
+log = logging.getLogger(__name__)
+
+_TRIES: Final = 8
+_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+
+
+class StatusWriter:
+    """Writes statuses, and remembers those that could not be written."""
+
+    def __init__(self, writes: BindingWrites, *, echoes: Echoes, now: Callable[[], datetime]) -> None:
+        """``now`` is the time of day."""
+        self._writes = writes
+        self._echoes = echoes
+        self._now = now
+        self._owed: dict[BindingKey, Report] = {}
+        """What statuses should say of results that were written, where the status could not be."""
+
+    def time(self) -> str:
+        """Return the time of day as the API has it."""
+        return meta.format_time(self._now())
+
+    async def tell(self, stored: Binding, report: Report) -> Outcome:
+        """Write a report on a binding as it is stored. NotLeadingError if this process may not."""
+
+        def fields(base: Binding) -> dict[str, Any]:
+            return status_fields(base, report, keep_time_if_settled=False)
+
+        result = await self._write(stored, fields, patient=may_be_late(stored, report))
+        if result.error is None:
+            self._owed.pop(stored.key, None)
+        elif report.is_success:
+            self._owed[stored.key] = report
+        return result
+
+    def is_observed(self, binding: Binding) -> bool:
+        """Tell whether a binding that needs nothing has even been told so."""
+        return (
+            binding.generation == binding.status.scheduler_observed_generation
+            and binding.key not in self._owed
+            and not _is_untold(binding)
+        )
+
+    async def observe(self, binding: Binding) -> Outcome:
+        """Note that a binding needs nothing: bring its observed generation up to date. Never raises."""
+
+        def fields(base: Binding) -> dict[str, Any]:
+            owed = success(binding, None, self.time()) if _is_untold(base) else self._owed.get(base.key)
+            if owed is not None:
+                owed = replace(owed, generation=binding.generation)
+                return status_fields(base, owed, keep_time_if_settled=False)
+            if binding.generation == base.status.scheduler_observed_generation:
+                return {}
+            return {"schedulerObservedGeneration": binding.generation}
+
+        try:
+            result = await self._write(binding, fields, patient=True)
+        except NotLeadingError as error:
+            return Outcome(error)
+        if result.error is None:
+            self._owed.pop(binding.key, None)
+        return result
+
+    async def _write(
+        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, patient: bool
+    ) -> Outcome:
+        """Patch the status; retry what may pass."""
+        base = binding
+        failure: ApiError | None = None
+        await self._echoes.arrival(base.key, int(base.resource_version))
+        for attempt in range(_TRIES):
+            await asyncio.sleep(_PAUSES[attempt])
+            try:
+                if failure is not None:
+                    base = await self._writes.fresh(base.key)
+                if base.uid != binding.uid:
+                    return DONE
+                await self._writes.status(base, fields_for, patient=patient)
+            except ApiError as error:
+                if error.is_not_found:
+                    return DONE
+                failure = error
+                if not error.may_pass and error.code != 409:
+                    break
+            else:
+                log.log(logs.V4, "Patch schedule status to %s succeed", binding.key.display)
+                return DONE
+        log.error("Failed to patch schedule status %s: %s", binding.key.display, failure)
+        return Outcome(failure, retry=True)
+
+
+def _is_untold(binding: Binding) -> bool:
+    """Tell whether a binding has a place of which its status was never told: whoever wrote it died in between."""
+    status = binding.status
+    return (
+        bool(binding.spec.clusters) and not status.last_scheduled_time and status.condition(SCHEDULED) is None
+    )
