@@ -51,15 +51,21 @@ _EVENT_PATIENCE_SECONDS: Final = 5.0
 """How long one Event waits for the queue to run dry."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Attempt:
-    """What belongs together while one binding is decided and written; ``started`` is in seconds."""
+    """What belongs together while one binding is decided and written.
+
+    Attributes:
+        started: In seconds.
+        ended: When its result was stored, or given up; the status may still be to come.
+    """
 
     binding: Binding
     framework: Framework
     cycle: BindingCycle
     verdict: Classification
     started: float
+    ended: float | None = None
 
 
 class Scheduler:
@@ -287,7 +293,7 @@ class Scheduler:
             for line in narration.lines(decision):
                 log.log(logs.V4, "%s", line, extra={"binding": str(binding.key)})
         if not cycle.has_work(binding, decision):
-            self._count(attempt, None, until=self._clock())
+            self._count(attempt, None)
             return DONE
         if decision.fallbacks:
             log.info(
@@ -348,29 +354,25 @@ class Scheduler:
                 self._waiting.cluster_leaves(name)
 
     async def _bind(self, attempt: _Attempt, decision: Decision, passage: Passage | None) -> Outcome:
-        key = attempt.binding.key
-        ended: float | None = None
-
-        def end() -> None:
-            nonlocal ended
-            if ended is None:
-                ended = self._clock()
-                self._in_flight.pop(key, None)
-                self._settle(key, decision)
-
         def stored() -> None:
-            end()
-            self._leave(key)
+            self._end(attempt, decision)
+            self._leave(attempt.binding.key)
 
         try:
             outcome = await attempt.cycle.bind(attempt.binding, decision, passage, stored=stored)
         finally:
-            end()
+            self._end(attempt, decision)
         if not outcome.again:
-            self._count(attempt, outcome.error, until=ended or 0.0)
+            self._count(attempt, outcome.error)
         if isinstance(outcome.error, FitError) and not outcome.retry:
             await self._look_back(attempt)
         return outcome
+
+    def _end(self, attempt: _Attempt, decision: Decision) -> None:
+        if attempt.ended is None:
+            attempt.ended = self._clock()
+            self._in_flight.pop(attempt.binding.key, None)
+            self._settle(attempt.binding.key, decision)
 
     def _settle(self, key: BindingKey, decision: Decision) -> None:
         """Confirm what was assumed of a decision, or take it back, by what is stored now."""
@@ -402,12 +404,13 @@ class Scheduler:
         if verdict.type is ScheduleType.AVOID and not cycle.is_observed(after):
             await cycle.observe(after)
 
-    def _count(self, attempt: _Attempt, error: Exception | None, *, until: float) -> None:
+    def _count(self, attempt: _Attempt, error: Exception | None) -> None:
         """Count an attempt as upstream does, where finding no cluster is not an error."""
         result = "scheduled" if error is None or isinstance(error, FitError) else "error"
         labels = (result, attempt.verdict.metric_type)
         self._metrics.schedule_attempts.labels(*labels).inc()
-        self._metrics.e2e_duration.labels(*labels).observe(until - attempt.started)
+        ended = self._clock() if attempt.ended is None else attempt.ended
+        self._metrics.e2e_duration.labels(*labels).observe(ended - attempt.started)
 
     async def _write(self, key: BindingKey, work: Work) -> None:
         outcome = Outcome(retry=True)
