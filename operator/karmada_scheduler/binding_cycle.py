@@ -213,7 +213,6 @@ class BindingCycle:
         if not annotations and clusters is None:
             return binding
         self._echoes.expect(binding.key)
-
         answer = await self._writes.result(binding, annotations, clusters)
         log.log(logs.V4, "Patch schedule to %s succeed", binding.key.display)
         return answer

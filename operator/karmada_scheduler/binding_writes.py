@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import Manifest
 from karmada_scheduler.cache.bindings import BindingCache
@@ -122,7 +123,8 @@ class BindingWrites:
         known = self._bindings.get(binding.key)
         if known is None or known.uid != binding.uid:
             return binding
-        return known if int(known.resource_version) > int(binding.resource_version) else binding
+        newer = meta.compare_resource_versions(known.resource_version, binding.resource_version) > 0
+        return known if newer else binding
 
     async def _written(self, write: Callable[[], Awaitable[Binding]], *, patient: bool) -> Binding:
         async with self._pace.turn(patient=patient):

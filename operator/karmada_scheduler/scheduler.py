@@ -128,12 +128,11 @@ class Scheduler:
                 if self._peers_count and self._has_peers(key):
                     # Where peers go decides where this one may go, so what is under way must have arrived.
                     await self._nothing_under_way()
-                await self._slots.acquire()
+                await self._enter(key)
             except asyncio.CancelledError:
                 self._queue.add(key)
                 self._queue.done(key)
                 raise
-            self._writing.add(key)
             self._take(key, cycle)
             if self._clock() - slice_began > _SLICE_SECONDS:
                 await asyncio.sleep(0)
@@ -174,6 +173,11 @@ class Scheduler:
         while self._writing:
             self._arrived.clear()
             await self._arrived.wait()
+
+    async def _enter(self, key: BindingKey) -> None:
+        """Wait for a place among the bindings that are written."""
+        await self._slots.acquire()
+        self._writing.add(key)
 
     def _leave(self, key: BindingKey) -> None:
         """Give a binding's place among those that are written to the next, unless it has left already."""
@@ -337,8 +341,7 @@ class Scheduler:
             result = "allowed" if answer.is_success else "rejected"
         finally:
             self._metrics.permit_wait.labels(result).observe(self._clock() - began)
-            await self._slots.acquire()
-            self._writing.add(binding.key)
+            await self._enter(binding.key)
         return answer
 
     def _look_at_waiting(self, key: BindingKey, targets: frozenset[str]) -> None:

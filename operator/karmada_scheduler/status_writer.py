@@ -25,7 +25,6 @@ from karmada_scheduler.echoes import Echoes
 
 log = logging.getLogger(__name__)
 
-_TRIES: Final = 8
 _PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -92,8 +91,8 @@ class StatusWriter:
         base = binding
         failure: ApiError | None = None
         await self._echoes.arrival(base.key, int(base.resource_version))
-        for attempt in range(_TRIES):
-            await asyncio.sleep(_PAUSES[attempt])
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
             try:
                 if failure is not None:
                     base = await self._writes.fresh(base.key)

@@ -138,7 +138,8 @@ class WritePace:
                 turn.set_result(None)
 
     def _next(self) -> asyncio.Future[None]:
-        if self._waiting and not (self._patient and self._clock() - self._patient[0][0] >= PATIENCE_SECONDS):
+        overdue = self._patient and self._clock() - self._patient[0][0] >= PATIENCE_SECONDS
+        if self._waiting and not overdue:
             return self._waiting.popleft()
         return self._patient.popleft()[1]
 
