@@ -107,8 +107,8 @@ bench: binaries ## throughput beside karmada-scheduler and a bare client, half a
 THROUGHPUT := docs/benchmark/throughput
 
 .PHONY: bench-page
-bench-page: install ## put docs/benchmark/throughput.json into docs/benchmark.md, and draw it
-	@$(BIN)/python -m tests.bench.report $(THROUGHPUT).json --into docs/benchmark.md
+bench-page: install ## put throughput, rounds and streams.json of docs/benchmark into docs/benchmark.md, and draw the first
+	@$(BIN)/python -m tests.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
 	@$(BIN)/python -m tests.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
 
 .PHONY: bench-estimators

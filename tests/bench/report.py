@@ -1,7 +1,7 @@
 """Tables from the JSON of ``tests.bench.plane``.
 
 python -m tests.bench.report docs/benchmark/throughput.json
-python -m tests.bench.report docs/benchmark/throughput.json --into docs/benchmark.md
+python -m tests.bench.report docs/benchmark/throughput.json docs/benchmark/rounds.json --into docs/benchmark.md
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 from tests.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
 from tests.controlplane.table import table
 
-BEGIN, END = "<!-- throughput: made by tests.bench.report -->", "<!-- end of throughput -->"
 CONTROL_PLANE = ("kube-apiserver", "etcd", "webhook", "aggregated")
 
 
@@ -45,9 +44,14 @@ class Summary:
 
     def of(self, value: Callable[[dict[str, Any]], float | None]) -> float | None:
         """Return the median of what is worked out from each round, None where a round has none."""
+        found = self.values(value)
+        return statistics.median(found) if found else None
+
+    def values(self, value: Callable[[dict[str, Any]], float | None]) -> list[float]:
+        """Return what is worked out from each round, nothing where a round has none."""
         found = [value(result) for result in self.results]
         known = [each for each in found if each is not None]
-        return statistics.median(known) if known and len(known) == len(found) else None
+        return known if len(known) == len(found) else []
 
     @property
     def servers_cpu(self) -> float | None:
@@ -149,6 +153,12 @@ def _rate_of(group: Sequence[Summary], scheduler: str, what: str = "rate") -> fl
     return max((rate for rate in rates if rate is not None), default=None)
 
 
+def _range(each: Summary) -> str:
+    """Return between which rates the rounds were, if there are several."""
+    rates = each.values(lambda result: result["rate"])
+    return f" ({number(min(rates))} to {number(max(rates))})" if len(rates) > 1 else ""
+
+
 def _writes(each: Summary) -> list[str]:
     binding = each.of(
         lambda result: (
@@ -176,7 +186,7 @@ def backlogs(found: Sequence[Summary]) -> Table:
             told = each.median("status_rate")
             rows.append([
                 f"{each.case['clusters']:,}", each.case["placement"], each.label,
-                number(rate), _share(rate, bare, percent=True), _share(rate, lifted),
+                number(rate) + _range(each), _share(rate, bare, percent=True), _share(rate, lifted),
                 number(told), _share(told, bare_told, percent=True),
                 number(each.median("total_seconds")) if done else "-",
                 *_cpu(each), *_writes(each), number(each.median("peak_mib")),
@@ -267,13 +277,14 @@ def markdown(document: dict[str, Any]) -> str:
     return "\n\n".join([facts(document), *(each.markdown() for each in tables(document))])
 
 
-def replaced(page: str, content: str) -> str:
-    """Return a page with what stands between BEGIN and END replaced; ValueError if it has no such place."""
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+def replaced(page: str, content: str, place: str) -> str:
+    """Return a page with what stands in a marked place replaced; ValueError if it has no such place."""
+    first, last = f"<!-- {place}: made by tests.bench.report -->", f"<!-- end of {place} -->"
+    head, begin, rest = page.partition(first)
+    _, end, tail = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"no place between {BEGIN} and {END}")
-    return f"{head}{BEGIN}\n\n{content}\n\n{END}{tail}"
+        raise ValueError(f"no place between {first} and {last}")
+    return f"{head}{first}\n\n{content}\n\n{last}{tail}"
 
 
 def main() -> None:
@@ -281,14 +292,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("json", type=Path)
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="a page with a marked place for them")
+    parser.add_argument("json", type=Path, nargs="+")
+    parser.add_argument(
+        "--into", type=Path, metavar="PAGE", help="a page with a place for each, marked by its name"
+    )
     arguments = parser.parse_args()
-    content = markdown(json.loads(arguments.json.read_text()))
-    if arguments.into is None:
-        print(content)
-    else:
-        arguments.into.write_text(replaced(arguments.into.read_text(), content))
+    for path in arguments.json:
+        content = markdown(json.loads(path.read_text()))
+        if arguments.into is None:
+            print(content)
+        else:
+            arguments.into.write_text(replaced(arguments.into.read_text(), content, path.stem))
 
 
 if __name__ == "__main__":

@@ -191,17 +191,20 @@ def _document() -> dict[str, Any]:
 
 def test_tables_hold_medians_over_rounds_and_ratios_within_a_run() -> None:
     backlog, stream, ratios = report.tables(_document())
-    assert backlog.rows[-1][:9] == ["100", "dynamic", "ours", "180", "90%", "2.25x", "90.0", "90%", "11.0"]
+    ours = ["100", "dynamic", "ours", "180 (170 to 190)", "90%", "2.25x", "90.0", "90%", "11.0"]
+    assert backlog.rows[-1][:9] == ours
     assert [row[2] for row in stream.rows] == [LIFTED, OURS]
     assert ratios.rows[0][3:8] == ["90%", "2.25x", "90%", "-", "0.50x"]
     assert ratios.rows[1][6] == "0.50x"
 
 
 def test_a_page_keeps_what_stands_around_the_tables() -> None:
-    page = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
-    assert report.replaced(page, "new") == f"before\n{report.BEGIN}\n\nnew\n\n{report.END}\nafter\n"
+    begin, end = "<!-- one: made by tests.bench.report -->", "<!-- end of one -->"
+    other = begin.replace("one", "other") + "\nkept\n" + end.replace("one", "other")
+    page = f"{other}\n{begin}\nold\n{end}\nafter\n"
+    assert report.replaced(page, "new", "one") == f"{other}\n{begin}\n\nnew\n\n{end}\nafter\n"
     with pytest.raises(ValueError, match="no place"):
-        report.replaced("nothing", "new")
+        report.replaced("nothing", "new", "one")
 
 
 def test_the_plot_is_an_image_with_a_bar_for_each_scheduler() -> None:
