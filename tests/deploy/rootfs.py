@@ -108,7 +108,8 @@ def _mmdebstrap() -> list[str]:
         [package] = state.glob("mmdebstrap_*.deb")
         _call(["dpkg-deb", "--extract", str(package), str(folder)])
         shutil.rmtree(state)
-    return ["perl", str(script)]
+    # It calls its own helper, mmtarfilter, by name.
+    return ["env", f"PATH={script.parent}:{os.environ['PATH']}", "perl", str(script)]
 
 
 def _cache() -> Path:
