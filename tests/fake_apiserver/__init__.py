@@ -1,0 +1,33 @@
+"""An API server for tests of the whole scheduler process, with faults on demand.
+
+``FakeApiServer`` serves what a scheduler asks of a Karmada API server, from memory, in a thread of its own. ``objects`` makes
+Clusters and bindings in a line each. ``process`` starts the real scheduler as a process that talks to it.
+
+    with FakeApiServer() as server, start_scheduler(server, tmp_path) as scheduler:
+        server.put(cluster("m1"))
+        server.put(binding("web", replicas=2))
+        wait_for(lambda: server.targets("web") == {"m1": 2}, "web to be placed", scheduler)
+"""
+
+from .faults import Answer, Fault, Gate, html, status
+from .objects import binding, cluster, manifest_text, nested, policy, profile
+from .process import SchedulerProcess, start_scheduler, wait_for
+from .server import FakeApiServer
+
+__all__ = [
+    "Answer",
+    "FakeApiServer",
+    "Fault",
+    "Gate",
+    "SchedulerProcess",
+    "binding",
+    "cluster",
+    "html",
+    "manifest_text",
+    "nested",
+    "policy",
+    "profile",
+    "start_scheduler",
+    "status",
+    "wait_for",
+]
