@@ -1,7 +1,20 @@
-"""``python -m karmada_scheduler``."""
+"""``python -m karmada_scheduler`` and ``karmada-pyscheduler``.
+
+The signal handlers are installed before anything else is imported, which takes a second or two.
+"""
 
 import sys
 
-from karmada_scheduler.cli import main
+from karmada_scheduler.process_exit import TERMINATION
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line of the process and return its exit status."""
+    TERMINATION.install()
+    from karmada_scheduler import cli
+
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

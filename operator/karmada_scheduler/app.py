@@ -1,13 +1,13 @@
 """The composition root: builds everything, starts it in order, stops it in order.
 
-The only module that knows all others, and the only one that reads clocks and makes identities.
+Two event loops share the work: that of the main thread, in which bindings are scheduled, and that of the supervisor's
+thread, in which the Lease is renewed and health checks are answered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 import time
 import uuid
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from karmada_scheduler import __version__, collector, metrics
+from karmada_scheduler import __version__, collector, metrics, process_exit
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.binding_cycle import BindingCycle
 from karmada_scheduler.cache.assumed import AssumedPlacements
@@ -41,23 +41,17 @@ from karmada_scheduler.resync import Resync
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
 from karmada_scheduler.server import Server
+from karmada_scheduler.supervisor import Supervisor
 from karmada_scheduler.watch import KopfWatch
 from karmada_scheduler.write_pace import WritePace
 
 log = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 10.0
-"""How long a stop waits for writes under way; a Pod has 30 seconds."""
+"""How long a stop waits for writes under way; ``supervisor.STOP_SECONDS`` is for all of it."""
 
-_FLUSH_SECONDS: Final = 10.0
+_FLUSH_SECONDS: Final = 5.0
 """How long it waits for Events after that; the next leader waits as long, for the Lease is kept meanwhile."""
-
-_HEARTBEAT_SECONDS: Final = 1.0
-_STALLED_SECONDS: Final = 30.0
-
-
-class LeadershipLostError(Exception):
-    """The lease is not ours any more; the process must end before it writes anything else."""
 
 
 def _always() -> bool:
@@ -68,8 +62,15 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _boot_time() -> float:
+    """Return seconds that go on while the machine is suspended, where the system counts them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 async def run(options: Options, own_plugins: Sequence[Registration] = ()) -> None:
     """Run the scheduler until it is told to stop by SIGINT or SIGTERM.
+
+    A scheduler that loses its Lease does not return: the process ends.
 
     Args:
         options: What the command line says.
@@ -78,18 +79,78 @@ async def run(options: Options, own_plugins: Sequence[Registration] = ()) -> Non
     Raises:
         ConnectionConfigError: No usable credentials.
         ListenError: An address cannot be listened on.
-        LeadershipLostError: The lease was lost; nothing is written after that.
         ConfigError: ``--config`` or a plugin cannot be used.
     """
-    app = _App(options, own_plugins)
-    await app.run()
+    process = _Process(options)
+    try:
+        await process.serve()
+        # Probes are answered while plugins are loaded, which may take half a minute.
+        await _App(options, own_plugins, process).run()
+    finally:
+        await process.close()
+
+
+class _Process:
+    """What a process has before its plugins are loaded: signals, the supervisor's thread, health checks, metrics."""
+
+    def __init__(self, options: Options) -> None:
+        self.metrics = metrics.Metrics()
+        self.supervisor = Supervisor(clock=time.monotonic, on_stall=self._give_up)
+        self.elector: Elector | None = None
+        self.ready: Callable[[], str | None] = lambda: "plugins are being loaded"
+        self.stop = asyncio.Event()
+        self._server = Server(
+            health_address=options.health_address,
+            metrics_address=options.metrics_address,
+            health=lambda: self.supervisor.problem,
+            ready=lambda: self.supervisor.problem or self.ready(),
+            exposition=self.metrics.exposition,
+            content_type=metrics.CONTENT_TYPE,
+        )
+
+    async def serve(self) -> None:
+        """Answer probes."""
+        self.take_signals()
+        self.supervisor.start()
+        await self.supervisor.run(self._server.start())
+
+    def listen(self) -> None:
+        """Stop in order when told to. Until then a signal ends the process at once: there is nothing to put in order."""
+        loop = asyncio.get_running_loop()
+
+        def told_to_stop() -> None:
+            self.supervisor.stop_within()
+            loop.call_soon_threadsafe(self.stop.set)
+
+        process_exit.TERMINATION.listen(told_to_stop)
+
+    def take_signals(self) -> None:
+        """Handle signals here, and not in the event loop, which may stand; kopf does at each of its starts."""
+        loop = asyncio.get_running_loop()
+        for number in process_exit.SIGNALS:
+            loop.remove_signal_handler(number)
+        process_exit.TERMINATION.install()
+
+    async def close(self) -> None:
+        """End what ``serve`` began."""
+        self.supervisor.stop_within()
+        if self.supervisor.is_running:
+            await self.supervisor.run(self._server.stop())
+            self.supervisor.close()
+        process_exit.TERMINATION.restore()
+
+    async def _give_up(self) -> None:
+        """Let a standby lead at once: this process is about to end."""
+        if self.elector is not None:
+            await self.elector.release()
 
 
 class _App:
-    def __init__(self, options: Options, own_plugins: Sequence[Registration]) -> None:
+    def __init__(self, options: Options, own_plugins: Sequence[Registration], process: _Process) -> None:
         self._options = options
+        self._process = process
         self._clock = time.monotonic
-        self._metrics = metrics.Metrics()
+        self._metrics = process.metrics
         self._bindings = BindingCache()
         self._clusters = ClusterCache()
         self._waiting = WaitingBindings()
@@ -137,10 +198,9 @@ class _App:
             accurate=self._estimation.accurate if self._estimation else None,
             assumed=self._assumed,
         )
-        self._stop = asyncio.Event()
         self._filled = False
         self._watch: KopfWatch | None = None
-        self._beat = self._clock()
+        process.ready = self._ready
 
     def _make_queue(self) -> Queue[BindingKey]:
         options = self._options
@@ -172,30 +232,22 @@ class _App:
         log.info("karmada-pyscheduler version: %s", __version__)
         for notice in options.notices:
             log.warning("%s", notice)
-        server = Server(
-            health_address=options.health_address,
-            metrics_address=options.metrics_address,
-            health=self._health,
-            ready=self._ready,
-            exposition=self._metrics.exposition,
-            content_type=metrics.CONTENT_TYPE,
-        )
-        self._take_signals()
+        self._process.listen()
+        connection = await self._connect()
+        self._connection = connection
         try:
-            await server.start()
-            connection = await connect(
-                kubeconfig=options.kubeconfig, master=options.master, on_answer=self._count_request
-            )
-            self._connection = connection
-            try:
-                await self._until_stopped(self._serve(connection))
-            finally:
-                if self._estimation:
-                    await self._estimation.close()
-                await self._plugins.close()
-                await connection.close()
+            await self._until_stopped(self._serve(connection))
         finally:
-            await server.stop()
+            if self._estimation:
+                await self._estimation.close()
+            await self._plugins.close()
+            await connection.close()
+
+    async def _connect(self) -> Connection:
+        options = self._options
+        return await connect(
+            kubeconfig=options.kubeconfig, master=options.master, on_answer=self._count_request
+        )
 
     async def _read_service(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Read a Service of the Karmada API server; LookupError when it cannot be asked."""
@@ -211,9 +263,10 @@ class _App:
     async def _until_stopped(self, work: Any) -> None:
         """Run until the work fails or the process is told to stop, whichever is first."""
         task = asyncio.create_task(work, name="serve")
-        stop = asyncio.create_task(self._stop.wait(), name="stop")
+        stop = asyncio.create_task(self._process.stop.wait(), name="stop")
         await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
+        self._process.supervisor.stop_within()
         if not task.done():
             log.info("Shutting down karmada scheduler")
             task.cancel()
@@ -233,18 +286,19 @@ class _App:
             identity=identity,
             login=connection.credentials,
             before_start=resync.wait_until_served,
-            after_start=self._take_signals,
+            after_start=self._process.take_signals,
             is_known=self._intake.is_known,
             begin=resync.begin,
         )
-        elector = Elector(
-            connection,
-            self._options.leader_election,
-            identity=identity,
-            clock=self._clock,
-            now=_now,
-        )
-        may_write = elector.is_leader if self._options.leader_election.enabled else _always
+        elections = self._options.leader_election
+        elector: Elector | None = None
+        if elections.enabled:
+            # In the supervisor's loop, so with sockets of its own.
+            lease_connection = await self._process.supervisor.run(self._connect())
+            elector = self._process.elector = Elector(
+                lease_connection, elections, identity=identity, clock=_boot_time, now=_now
+            )
+        may_write = elector.is_leader if elector is not None else _always
         recorder = EventRecorder(
             connection,
             now=_now,
@@ -254,7 +308,7 @@ class _App:
             on_result=lambda result: self._metrics.api_writes.labels("event", result).inc(),
         )
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._heartbeat(), name="heartbeat")
+            tasks.create_task(self._process.supervisor.beat(), name="heartbeat")
             await resync.wait_until_served()
             with collector.settling():
                 await resync.fill()
@@ -270,7 +324,11 @@ class _App:
             tasks.create_task(self._lead(client, elector, recorder, may_write), name="lead")
 
     async def _lead(
-        self, client: KarmadaClient, elector: Elector, recorder: EventRecorder, may_write: Callable[[], bool]
+        self,
+        client: KarmadaClient,
+        elector: Elector | None,
+        recorder: EventRecorder,
+        may_write: Callable[[], bool],
     ) -> None:
         """Schedule while this process may, and give back what it holds when it stops."""
         cycle = BindingCycle(
@@ -284,30 +342,24 @@ class _App:
             now=_now,
             metrics=self._metrics,
         )
-        master = self._metrics.leader.labels("")
-        if not self._options.leader_election.enabled:
+        if elector is None:
             await self._schedule(cycle, recorder)
             return
+        supervisor, master = self._process.supervisor, self._metrics.leader.labels("")
         master.set(0)
+        await supervisor.run(elector.acquire())
+        master.set(1)
+        supervisor.leading = True
+        renewing = asyncio.create_task(supervisor.run(_keep(elector)), name="renew lease")
         try:
-            await elector.acquire()
-            master.set(1)
-            scheduling = asyncio.create_task(self._schedule(cycle, recorder), name="schedule")
-            renewing = asyncio.create_task(elector.renew(), name="renew lease")
-            try:
-                await asyncio.wait({scheduling, renewing}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                # While writes are still under way the lease is kept, then it is given back.
-                scheduling.cancel()
-                await asyncio.gather(scheduling, return_exceptions=True)
-                renewing.cancel()
-                await asyncio.gather(renewing, return_exceptions=True)
-            if not renewing.cancelled():
-                raise LeadershipLostError(f"leaderelection lost: {renewing.result()}")
-            await scheduling
+            await self._schedule(cycle, recorder)
         finally:
+            # While writes are still under way the lease is kept, then it is given back.
+            supervisor.leading = False
             master.set(0)
-            await elector.release()
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+            await supervisor.run(elector.release())
 
     async def _schedule(self, cycle: BindingCycle, recorder: EventRecorder) -> None:
         log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
@@ -319,20 +371,12 @@ class _App:
             finally:
                 await self._scheduler.drain(timeout=STOP_SECONDS)
 
-    async def _heartbeat(self) -> None:
-        while True:
-            self._beat = self._clock()
-            await asyncio.sleep(_HEARTBEAT_SECONDS)
-
-    def _health(self) -> str | None:
-        silence = self._clock() - self._beat
-        return None if silence < _STALLED_SECONDS else f"the event loop has not turned for {silence:.0f}s"
-
     def _ready(self) -> str | None:
         if not self._filled:
             return "the caches are not filled yet"
         assert self._watch is not None  # set before the caches are filled
-        return self._watch.problem
+        elector = self._process.elector
+        return self._watch.problem or (elector.problem if elector is not None else None)
 
     def _pace(self) -> WritePace:
         options = self._options
@@ -343,10 +387,11 @@ class _App:
             most=options.max_in_flight, clock=self._clock, rate=rate, on_window=self._metrics.write_window.set
         )
 
-    def _take_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+
+async def _keep(elector: Elector) -> None:
+    """Renew the Lease; end the process when it is lost, whatever the main loop does just then."""
+    why = await elector.renew()
+    process_exit.end(1, log_last=lambda: log.error("leaderelection lost: %s", why))
 
 
 def _record(recorder: EventRecorder, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001

@@ -11,7 +11,7 @@ from typing import Final
 
 import uvloop
 
-from karmada_scheduler import __version__, app, listing, logs, simulate
+from karmada_scheduler import __version__, app, listing, logs, process_exit, simulate
 from karmada_scheduler.client.connection import ConnectionConfigError
 from karmada_scheduler.config import options
 from karmada_scheduler.config.mistakes import ConfigError
@@ -59,19 +59,25 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
 
 
 def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
+    """Run the scheduler; the process then ends without waiting for what is left in its event loop or threads."""
     logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
     status = 0
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(app.run(chosen, plugins))
+        runner.run(app.run(chosen, plugins))
     except* ConfigError as problems:
         for problem in _leaves(problems):
             _tell(problem)
         status = 1
-    except* (ConnectionConfigError, ListenError, app.LeadershipLostError) as problems:
+    except* (ConnectionConfigError, ListenError) as problems:
         for problem in _leaves(problems):
             log.error("%s", problem)  # noqa: TRY400 (the text says it all)
         status = 1
+    except* Exception:
+        log.exception("The scheduler failed")
+        status = 1
+    process_exit.end(status)
+    runner.close()  # only where ``end`` is replaced, in tests
     return status
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from karmada_scheduler import cli
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.framework.making import Factory, Registration, first_line, wrong_with_registration
+from karmada_scheduler.process_exit import TERMINATION
 
 
 class Command(Protocol):
@@ -47,6 +47,9 @@ def new_scheduler_command(*plugins: Registration) -> Command:
         raise ConfigError(mistakes)
 
     def command(arguments: Sequence[str] | None = None) -> int:
+        TERMINATION.install()
+        from karmada_scheduler import cli  # takes a second
+
         return cli.main(arguments, plugins)
 
     return command

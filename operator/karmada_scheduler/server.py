@@ -1,8 +1,10 @@
 """The HTTP endpoints: ``/healthz``, ``/readyz`` and ``/metrics``.
 
 Both addresses may be the same; then one server has all paths, as upstream.
-``/healthz`` fails when the event loop has not turned for a while; ``/readyz`` also when a cache is not
+``/healthz`` fails when the main event loop has not turned for a while; ``/readyz`` also when a cache is not
 filled or its watch is down. A standby is ready: its caches are warm.
+
+The server runs in the supervisor's event loop, so that it answers while the main one stands.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from aiohttp import web
 
 log = logging.getLogger(__name__)
+
+_SWEEP_SECONDS: Final = 10.0
 
 Check = Callable[[], str | None]
 """Returns None when all is well, otherwise one line that says what is not."""
@@ -36,7 +41,11 @@ def _probe(check: Check) -> Handler:
 
 def _metrics(exposition: Callable[[], bytes], content_type: str) -> Handler:
     async def handle(_: web.Request) -> web.Response:
-        response = web.Response(body=exposition(), headers={"Content-Type": content_type})
+        try:
+            body = exposition()
+        except RuntimeError as error:  # a metric was read while the main thread changed it
+            return web.Response(status=503, text=f"try again: {error}\n")
+        response = web.Response(body=body, headers={"Content-Type": content_type})
         response.enable_compression()
         return response
 
@@ -66,13 +75,15 @@ class Server:
             routes.setdefault(metrics_address, {})["/metrics"] = _metrics(exposition, content_type)
         self._routes: Mapping[str, Mapping[str, Handler]] = routes
         self._runners: list[web.AppRunner] = []
+        self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen; ListenError names the address that is taken or not ours."""
+        self._sweeper = asyncio.create_task(self._sweep(), name="close old connections")
         for address, routes in self._routes.items():
             app = web.Application()
             for path, handler in routes.items():
-                app.router.add_route("*", path, handler)
+                app.router.add_get(path, handler)
             runner = web.AppRunner(app, access_log=None, handle_signals=False)
             await runner.setup()
             self._runners.append(runner)
@@ -86,4 +97,23 @@ class Server:
 
     async def stop(self) -> None:
         """Close the listeners and their connections."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         await asyncio.gather(*(runner.cleanup() for runner in self._runners))
+
+    async def _sweep(self) -> None:
+        """Close connections that are older than 10 to 20 seconds, so that unfinished requests do not add up.
+
+        A scrape takes milliseconds, and a client whose kept connection is closed opens another one.
+        """
+        seen: set[object] = set()
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            present: set[object] = set()
+            for runner in self._runners:
+                server = runner.server
+                for connection in server.connections if server is not None else ():
+                    if connection in seen:
+                        connection.force_close()
+                    present.add(connection)
+            seen = present

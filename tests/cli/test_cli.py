@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler import __version__
+from karmada_scheduler import __version__, process_exit
 from karmada_scheduler.cli import main
 from karmada_scheduler.testing import binding, cluster
+
+
+@pytest.fixture(autouse=True)
+def _kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_exit, "end", lambda status: None)
+
 
 QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
 

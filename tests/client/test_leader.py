@@ -211,3 +211,88 @@ async def test_of_two_candidates_that_race_for_a_lease_one_leads(world: World) -
     assert first.is_leader() != second.is_leader()
     for task in tasks:
         task.cancel()
+
+
+async def test_a_renewal_that_is_answered_after_the_deadline_does_not_revive_the_leader(world: World) -> None:
+    elector = world.candidate()
+    await elector.acquire()
+    request, seen = world.request, []
+
+    async def slow(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
+        answer = await request(method, path, body=body)
+        world.seconds += 11  # stored, and answered too late
+        seen.append(elector.is_leader())
+        return answer
+
+    world.request = slow  # type: ignore[method-assign]
+    assert await elector.renew() == "the lease could not be renewed for 10s"
+    assert seen == [False]
+    assert not elector.is_leader()
+    world.request = request  # type: ignore[method-assign]
+    world.seconds -= 5
+    assert not elector.is_leader(), "whatever the clock says later"
+
+
+async def test_a_candidate_whose_first_write_took_longer_than_the_deadline_goes_on_trying(
+    world: World,
+) -> None:
+    elector = world.candidate()
+    request, answers = world.request, 0
+
+    async def slow(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
+        nonlocal answers
+        answer = await request(method, path, body=body)
+        answers += 1
+        if answers == 1:
+            world.seconds += 11
+        return answer
+
+    world.failure = None
+    world.request = slow  # type: ignore[method-assign]
+    world.hold("")
+    await elector.acquire()
+    assert elector.is_leader()
+    assert answers == 4
+
+
+async def test_a_candidate_that_cannot_read_the_lease_for_minutes_says_so(world: World) -> None:
+    elector = world.candidate()
+    world.failure = ApiError("Unauthorized", code=401)
+    acquiring = asyncio.create_task(elector.acquire())
+    while world.seconds < 290:
+        assert elector.problem is None
+        await asyncio.sleep(0)
+    while world.seconds < 320:
+        await asyncio.sleep(0)
+    assert "n/l could not be read or written for 3" in (elector.problem or "")
+    assert "Unauthorized" in (elector.problem or "")
+    world.failure = None
+    await acquiring
+    assert elector.problem is None
+
+
+@pytest.mark.parametrize(
+    "answer", [None, [], "x", {}, {"metadata": {}, "spec": []}, {"metadata": {}, "spec": 1}]
+)
+async def test_an_answer_that_is_no_lease_is_an_error_of_the_api_server(world: World, answer: Any) -> None:
+    elector = world.candidate()
+    request = world.request
+
+    async def lie(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
+        return answer
+
+    world.request = lie  # type: ignore[method-assign]
+    acquiring = asyncio.create_task(elector.acquire())
+    while world.seconds < 20:
+        await asyncio.sleep(0)
+    assert not elector.is_leader()
+    world.request = request  # type: ignore[method-assign]
+    await acquiring
+    assert elector.is_leader()
+
+
+async def test_who_holds_the_lease_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    world.hold("them")
+    await world.candidate().acquire()
+    assert caplog.text.count("The lease is held by them") == 1

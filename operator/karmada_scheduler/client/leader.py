@@ -3,7 +3,10 @@
 A Lease is never compared with this machine's clock: a candidate measures how long it has *seen* the same
 record, and takes over when that exceeds the duration that the record itself states. A leader counts the
 time from the beginning of its last successful renewal, and is no leader any more when the renew deadline
-has passed, whether or not it could tell anybody.
+has passed, whether or not it could tell anybody. It never leads again: the process has to end.
+
+An elector runs in one event loop, which ``supervisor`` keeps free of anything else; ``is_leader`` may be asked
+from any thread.
 
 ``kubernetes`` ships an elector; docs/decisions/0004-leader-election.md says why it is not used.
 
@@ -27,16 +30,35 @@ log = logging.getLogger(__name__)
 
 _JITTER: Final = 1.2
 
+UNREADABLE_SECONDS: Final = 300.0
+"""After how long without an answer about the Lease a candidate is not ready: it could not take over."""
+
 
 def _micro_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _spec(lease: Any) -> dict[str, Any]:
+    """Return the spec of a Lease; ApiError if what the API server answered is no Lease."""
+    spec = lease.get("spec") if isinstance(lease, dict) and "metadata" in lease else None
+    if not isinstance(spec, dict):
+        raise ApiError(f"the API server answered with no Lease: {str(lease)[:100]}")
+    return spec
+
+
+def _seconds(value: Any, otherwise: float) -> float:
+    return float(value) if isinstance(value, int | float) and value > 0 else otherwise
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 class Elector:
     """One candidate for one Lease.
 
     ``acquire`` returns when this candidate leads; ``renew`` then keeps it leading and returns when it
-    does not any more. ``is_leader`` may be asked at any time and errs on the safe side.
+    does not any more. ``is_leader`` may be asked at any time, from any thread, and errs on the safe side.
     """
 
     def __init__(
@@ -49,7 +71,10 @@ class Elector:
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``clock`` measures durations in seconds; ``now`` is the time of day written into the Lease."""
+        """``clock`` measures durations in seconds; ``now`` is the time of day written into the Lease.
+
+        The clock should go on while the machine is suspended, for the Lease runs out meanwhile.
+        """
         self._connection = connection
         self._settings = settings
         self._identity = identity
@@ -61,6 +86,9 @@ class Elector:
         self._observed: dict[str, Any] | None = None
         self._observed_at = clock()
         self._renewed_at: float | None = None
+        self._lost = False
+        self._unreadable_since: float | None = None
+        self._last_error = ""
 
     @property
     def lease(self) -> str:
@@ -69,36 +97,59 @@ class Elector:
 
     def is_leader(self) -> bool:
         """Tell whether a write may be begun now."""
-        return (
-            self._renewed_at is not None and self._clock() < self._renewed_at + self._settings.renew_deadline
-        )
+        return self.seconds_left() > 0
 
     def seconds_left(self) -> float:
         """Return how long this leader may go on without another renewal; 0 when it does not lead."""
-        if self._renewed_at is None:
+        renewed_at = self._renewed_at
+        if self._lost or renewed_at is None:
             return 0.0
-        return max(0.0, self._renewed_at + self._settings.renew_deadline - self._clock())
+        left = renewed_at + self._settings.renew_deadline - self._clock()
+        if left <= 0:
+            self._lost = (
+                True  # a renewal that is answered later must not revive it: somebody was told that it is over
+            )
+        return max(0.0, left)
+
+    @property
+    def problem(self) -> str | None:
+        """What has kept a candidate from reading the Lease for some minutes, None if nothing has."""
+        since = self._unreadable_since
+        if since is None or (seconds := self._clock() - since) < UNREADABLE_SECONDS:
+            return None
+        return f"the lease {self.lease} could not be read or written for {seconds:.0f}s: {self._last_error}"
 
     async def acquire(self) -> None:
         """Wait until this candidate leads. The API server's errors are logged and waited out."""
         log.info("Attempting to acquire leader lease...", extra={"object": self.lease})
-        told = ""
+        logged = ""
         while True:
             try:
-                if await self._try_acquire_or_renew(timeout=self._settings.renew_deadline / 2):
+                timeout = self._settings.renew_deadline / 2
+                # A step may take two requests and longer than the deadline; then the next one renews.
+                if await self._step(timeout=timeout, within=2 * timeout) and self.is_leader():
+                    self._unreadable_since = None
                     log.info("Successfully acquired lease", extra={"object": self.lease})
                     return
-                told = ""
+                self._renewed_at, self._lost = None, False  # nobody was told that this candidate led
+                self._unreadable_since = None
+                state = f"held by {self._holder()}" if self._holder() else "changing hands"
+                if state != logged:
+                    log.info("The lease is %s, waiting for it", state, extra={"object": self.lease})
+                logged = state
             except ApiError as error:
-                if str(error) != told:
+                if self._unreadable_since is None:
+                    self._unreadable_since = self._clock()
+                self._last_error = str(error)
+                if str(error) != logged:
                     log.warning(
                         "Cannot read or write the lease", extra={"object": self.lease, "error": error}
                     )
-                    told = str(error)
+                logged = str(error)
             await self._sleep(self._settings.retry_period * random.uniform(1.0, 1.0 + _JITTER))  # noqa: S311
 
     async def renew(self) -> str:
-        """Renew until that is impossible; return why this candidate does not lead any more."""
+        """Renew until that is impossible; return why this candidate does not lead any more, and never will."""
         while True:
             await self._sleep(min(self._settings.retry_period, self.seconds_left()))
             left = self.seconds_left()
@@ -106,25 +157,26 @@ class Elector:
                 return f"the lease could not be renewed for {self._settings.renew_deadline:g}s"
             try:
                 # Half the deadline at most, as client-go: a request that hangs must leave time for another.
-                if not await self._try_acquire_or_renew(timeout=min(left, self._settings.renew_deadline / 2)):
-                    self._renewed_at = None
+                timeout = min(left, self._settings.renew_deadline / 2)
+                if not await self._step(timeout=timeout, within=left):
+                    self._lost = True
                     return f"the lease is held by {self._holder() or 'nobody'}"
             except ApiError as error:
                 log.warning("Cannot renew the lease", extra={"object": self.lease, "error": error})
 
     async def release(self) -> None:
         """Give the Lease back, if it is ours, so that another candidate can take it at once."""
-        if not self.is_leader() or self._observed is None:
-            self._renewed_at = None
+        may_release = self.is_leader() and self._observed is not None
+        self._lost = True
+        if not may_release or self._observed is None:
             return
-        self._renewed_at = None
         now = _micro_time(self._now())
         spec = {
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
             "renewTime": now,
             "acquireTime": now,
-            "leaseTransitions": self._observed["spec"].get("leaseTransitions") or 0,
+            "leaseTransitions": _count(_spec(self._observed).get("leaseTransitions")),
         }
         try:
             await self._put(self._observed, spec, timeout=5.0)
@@ -132,10 +184,17 @@ class Elector:
             log.warning("Cannot release the lease", extra={"object": self.lease, "error": error})
 
     def _holder(self) -> str:
-        return str((self._observed or {}).get("spec", {}).get("holderIdentity") or "")
+        return "" if self._observed is None else str(_spec(self._observed).get("holderIdentity") or "")
+
+    async def _step(self, *, timeout: float, within: float) -> bool:
+        """Do one step, whose requests may take ``timeout`` each and ``within`` together; True if the Lease is ours."""
+        try:
+            async with asyncio.timeout(within):
+                return await self._try_acquire_or_renew(timeout=timeout)
+        except TimeoutError:
+            raise ApiError(f"no answer within {within:.1f}s") from None
 
     async def _try_acquire_or_renew(self, *, timeout: float) -> bool:
-        """Do one step; True when the Lease is ours afterwards."""
         begun = self._clock()
         now = _micro_time(self._now())
         spec: dict[str, Any] = {
@@ -156,16 +215,15 @@ class Elector:
             self._renewed_at = begun
             return True
         self._observe(lease)
-        held = lease.get("spec") or {}
+        held = _spec(lease)
         holder = held.get("holderIdentity") or ""
-        transitions = held.get("leaseTransitions") or 0
+        transitions = _count(held.get("leaseTransitions"))
         if holder == self._identity:
             spec["acquireTime"] = held.get("acquireTime") or now
             spec["leaseTransitions"] = transitions
         else:
-            expires = self._observed_at + float(
-                held.get("leaseDurationSeconds") or self._settings.lease_duration
-            )
+            duration = _seconds(held.get("leaseDurationSeconds"), self._settings.lease_duration)
+            expires = self._observed_at + duration
             if holder and self._clock() < expires:
                 return False
             spec["leaseTransitions"] = transitions + 1
@@ -182,10 +240,10 @@ class Elector:
         """As the leader, write without reading first; if somebody else wrote meanwhile, the server says so."""
         if self._observed is None or self._holder() != self._identity or not self.is_leader():
             return False
-        held = self._observed["spec"]
+        held = _spec(self._observed)
         kept = {
             "acquireTime": held.get("acquireTime"),
-            "leaseTransitions": held.get("leaseTransitions") or 0,
+            "leaseTransitions": _count(held.get("leaseTransitions")),
         }
         try:
             await self._put(self._observed, {**spec, **kept}, timeout=timeout)
@@ -197,7 +255,8 @@ class Elector:
         return True
 
     def _observe(self, lease: dict[str, Any]) -> None:
-        if self._observed is None or self._observed.get("spec") != lease.get("spec"):
+        spec = _spec(lease)
+        if self._observed is None or _spec(self._observed) != spec:
             self._observed_at = self._clock()
         self._observed = lease
 
@@ -208,8 +267,16 @@ class Elector:
             "metadata": {"name": self._settings.name, "namespace": self._settings.namespace},
             "spec": spec,
         }
-        self._observe(await self._connection.request("POST", self._collection, body=body, timeout=timeout))
+        self._stored(
+            await self._connection.request("POST", self._collection, body=body, timeout=timeout), spec
+        )
 
     async def _put(self, lease: dict[str, Any], spec: dict[str, Any], *, timeout: float) -> None:
-        body = {**lease, "spec": {**(lease.get("spec") or {}), **spec}}
-        self._observe(await self._connection.request("PUT", self._path, body=body, timeout=timeout))
+        body = {**lease, "spec": {**_spec(lease), **spec}}
+        self._stored(await self._connection.request("PUT", self._path, body=body, timeout=timeout), spec)
+
+    def _stored(self, lease: Any, spec: dict[str, Any]) -> None:
+        """Observe the answer to a write; ApiError if it is not what was written."""
+        if _spec(lease).get("holderIdentity") != spec["holderIdentity"]:
+            raise ApiError(f"the API server answered with another Lease than was written: {str(lease)[:100]}")
+        self._observe(lease)
