@@ -14,7 +14,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Durations(Generic[Key]):
-    """Counts of seconds per bucket, by key; to be used from one thread."""
+    """Counts of seconds per bucket, by key; observed from one thread, read from any."""
 
     def __init__(self, buckets: Sequence[float]) -> None:
         """Start with nothing; ``buckets`` are upper bounds in seconds, growing."""

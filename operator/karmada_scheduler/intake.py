@@ -160,7 +160,7 @@ class Intake:
 
     def _cached(self, kind: str) -> int:
         store = self._kinds[kind].store
-        return len(store) if kind == CLUSTER else sum(found.key.kind == kind for found in store)
+        return len(store) if kind == CLUSTER else sum(found.key.kind == kind for found in list(store))
 
     def _put(self, kind: str, manifest: Manifest) -> bool:
         entry = self._kinds[kind]

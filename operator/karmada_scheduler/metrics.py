@@ -229,7 +229,11 @@ class Metrics:
             pending.labels(name).set_function(partial(_entry, sizes, name))
 
     def exposition(self) -> bytes:
-        """Return everything in Prometheus' text format."""
+        """Return everything in Prometheus' text format; may be called from any thread.
+
+        What asks for a number (``watch_...``) is therefore called from any thread as well, and must copy a
+        collection before it iterates over it.
+        """
         return generate_latest(self.registry)
 
 

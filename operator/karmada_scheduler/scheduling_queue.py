@@ -130,7 +130,7 @@ class SchedulingQueue(Generic[Key]):
     def unfinished(self) -> list[float]:
         """Return for how many seconds each key in progress has been so."""
         now = self._clock()
-        return [now - started for started in self._processing.values()]
+        return [now - started for started in list(self._processing.values())]
 
     @property
     def delayed(self) -> int:

@@ -23,6 +23,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, cast
 
 import kopf
@@ -218,6 +219,7 @@ class KopfWatch:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            _cancel_what_kopf_left()
         for task in done:
             await task
 
@@ -255,6 +257,15 @@ class KopfWatch:
             sink(kind, cast("str", event["type"]), event["object"])  # None is for what kopf lists: nothing
 
         return deliver
+
+
+def _cancel_what_kopf_left() -> None:
+    """Cancel kopf's tasks that survive its root tasks: watchers of its own scheduler that wait for a login."""
+    package = str(Path(kopf.__file__).parent)
+    for task in asyncio.all_tasks():
+        code = getattr(task.get_coro(), "cr_code", None)
+        if code is not None and code.co_filename.startswith(package):
+            task.cancel()
 
 
 def _settings(

@@ -8,10 +8,12 @@ from tests.fake_apiserver import FakeApiServer, binding, cluster, start_schedule
 def test_the_real_scheduler_places_a_binding_and_says_so(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
+        server.put(cluster("m2", labels={"zone": "a"}))
         server.put(binding("early", replicas=2))
         with start_scheduler(server, tmp_path) as scheduler:
-            wait_for(lambda: server.targets("early") == {"m1": 2}, "the early one to be placed", scheduler)
-            server.put(cluster("m2", labels={"zone": "a"}))
+            wait_for(
+                lambda: server.targets("early") == {"m1": 1, "m2": 1}, "the early one to be placed", scheduler
+            )
             server.put(binding("late", replicas=4))
             wait_for(lambda: server.targets("late") == {"m1": 2, "m2": 2}, "the late one", scheduler)
             wait_for(lambda: server.condition("late").get("status") == "True", "its condition", scheduler)

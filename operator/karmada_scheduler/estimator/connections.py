@@ -174,7 +174,7 @@ class Connections:
     def standings(self) -> dict[str, int]:
         """Return how many clusters there are of every standing."""
         counts = {standing.value: 0 for standing in Standing}
-        for link in self._links.values():
+        for link in list(self._links.values()):
             counts[link.standing.value] += 1
         return counts
 

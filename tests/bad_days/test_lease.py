@@ -1,0 +1,149 @@
+"""The Lease on bad days: it is kept while the main loop stands, and given up for good when it cannot be renewed."""
+
+import itertools
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fake_apiserver import (
+    FakeApiServer,
+    Gate,
+    SchedulerProcess,
+    binding,
+    cluster,
+    start_scheduler,
+    status,
+    wait_for,
+)
+
+QUICK = (
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=400ms",
+)
+
+STANDS = '''
+import signal, time
+from karmada_scheduler.framework import SUCCESS
+
+
+class Stands:
+    """Lets the event loop stand for 4 seconds, and keeps the time limit from cutting it off."""
+
+    name = "Stands"
+
+    def filter(self, context):
+        if context.cycle.binding.key.name == "slow":
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+            end = time.monotonic() + 4
+            while time.monotonic() < end:
+                pass
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+        return SUCCESS
+'''
+
+
+def leads(server: FakeApiServer) -> bool:
+    return bool(server.lease().get("holderIdentity"))
+
+
+def test_a_leader_whose_loop_stands_keeps_its_lease_and_answers_probes(tmp_path: Path) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "stands.py").write_text(STANDS)
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        with start_scheduler(server, tmp_path, *QUICK, f"--plugin-dir={tmp_path / 'plugins'}") as scheduler:
+            wait_for(lambda: leads(server), "a leader", scheduler)
+            server.put(binding("slow"))
+            gaps = _renewal_gaps(server, scheduler, seconds=4.0)
+            assert max(gaps) < 2.0, gaps
+            assert scheduler.exit_status is None
+            server.put(binding("quick"))
+            wait_for(lambda: server.targets("quick"), "the next binding to be placed", scheduler)
+
+
+def _renewal_gaps(server: FakeApiServer, scheduler: SchedulerProcess, *, seconds: float) -> list[float]:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert scheduler.answers("/healthz") == 200
+        assert scheduler.answers("/readyz") == 200
+        assert "karmada_scheduler_" in scheduler.scrape()
+        time.sleep(0.05)
+    times = [each.time for each in server.requests if each.verb == "PUT" and "/leases/" in each.path]
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+def _unreachable(server: FakeApiServer) -> None:
+    server.fault(path="/leases", drop=True)
+
+
+def _silent(server: FakeApiServer) -> None:
+    server.fault(path="/leases", gate=Gate())
+
+
+def _stored_and_not_answered(server: FakeApiServer) -> None:
+    server.fault(method="PUT", path="/leases", carried_out=True, drop=True)
+    server.fault(path="/leases", delay=0.7)
+
+
+def _internal_error(server: FakeApiServer) -> None:
+    server.fault(path="/leases", answer=status(500, "InternalError"))
+
+
+def _held_by_another(server: FakeApiServer) -> None:
+    def take(lease: dict[str, dict[str, object]]) -> None:
+        lease["spec"]["holderIdentity"] = "another"
+
+    server.change("Lease", "my-scheduler", take, "karmada-system")
+
+
+@pytest.mark.parametrize(
+    "trouble", [_unreachable, _silent, _stored_and_not_answered, _internal_error, _held_by_another]
+)
+def test_a_leader_that_loses_its_lease_ends_within_seconds_and_writes_nothing_more(
+    tmp_path: Path, trouble: Callable[[FakeApiServer], None]
+) -> None:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        with start_scheduler(server, tmp_path, *QUICK) as scheduler:
+            wait_for(lambda: leads(server), "a leader", scheduler)
+            trouble(server)
+            assert scheduler.wait(6.0) == 1, scheduler.log
+            assert "leaderelection lost" in scheduler.log
+            ended = time.monotonic()
+            server.put(binding("late"))
+            assert not [each for each in server.requests if each.time > ended and each.verb == "PATCH"]
+
+
+def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_wakes(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        with start_scheduler(server, tmp_path, *QUICK) as scheduler:
+            wait_for(lambda: leads(server), "a leader", scheduler)
+            scheduler.signal(signal.SIGSTOP)
+            for number in range(20):
+                server.put(binding(f"b{number}"))
+            _held_by_another(server)
+            time.sleep(2.5)  # past the renew deadline
+            woken = time.monotonic()
+            scheduler.signal(signal.SIGCONT)
+            assert scheduler.wait(5.0) == 1, scheduler.log
+            written = [each for each in server.requests if each.time > woken and each.verb == "PATCH"]
+            assert written == []
+
+
+def test_a_short_silence_of_the_api_server_costs_no_leadership(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        with start_scheduler(server, tmp_path, *QUICK) as scheduler:
+            wait_for(lambda: leads(server), "a leader", scheduler)
+            gate = Gate()
+            server.fault(path="/leases", gate=gate, times=1)
+            time.sleep(1.2)
+            gate.open()
+            server.put(binding("web"))
+            wait_for(lambda: server.targets("web"), "a binding to be placed", scheduler)
+            assert scheduler.exit_status is None
