@@ -1,0 +1,39 @@
+"""The start: probes are answered from the first second, and what is slow holds nobody up."""
+
+from pathlib import Path
+
+from tests.fake_apiserver import FakeApiServer, binding, cluster, start_scheduler, wait_for
+
+SLOW = '''
+import pathlib, time
+
+while not pathlib.Path({gate!r}).exists():
+    time.sleep(0.02)
+
+
+class Slow:
+    """Takes its time to be loaded."""
+
+    name = "Slow"
+
+    def filter(self, context):
+        from karmada_scheduler.framework import SUCCESS
+        return SUCCESS
+'''
+
+
+def test_probes_are_answered_while_plugins_are_loaded(tmp_path: Path) -> None:
+    plugins, gate = tmp_path / "plugins", tmp_path / "gate"
+    plugins.mkdir()
+    (plugins / "slow.py").write_text(SLOW.format(gate=str(gate)))
+    with (
+        FakeApiServer() as server,
+        start_scheduler(server, tmp_path, f"--plugin-dir={plugins}", wait_ready=False) as scheduler,
+    ):
+        server.put(cluster("m1"))
+        server.put(binding("web"))
+        wait_for(lambda: scheduler.answers("/healthz") == 200, "an answer", scheduler)
+        assert scheduler.says("/readyz") == "plugins are being loaded\n"
+        gate.touch()
+        wait_for(lambda: server.targets("web"), "a binding to be placed", scheduler)
+        assert scheduler.answers("/readyz") == 200
