@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -53,9 +55,15 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     for module in _COMMANDS.values():
         module.add_parser(subparsers)
     arguments = parser.parse_args(given)
-    if arguments.command == "plugins":
-        return listing.run(arguments, plugins)
-    return simulate.run(arguments, plugins)
+    run = listing.run if arguments.command == "plugins" else simulate.run
+    try:
+        status = run(arguments, plugins)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough (`| head`). The interpreter flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status
 
 
 def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:

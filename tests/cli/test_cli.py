@@ -2,21 +2,18 @@
 
 import json
 import logging
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from karmada_scheduler import __version__, process_exit
+from karmada_scheduler import __version__
 from karmada_scheduler.cli import main
 from karmada_scheduler.testing import binding, cluster
-
-
-@pytest.fixture(autouse=True)
-def _kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_exit, "end", lambda status: None)
-
 
 QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
@@ -52,6 +49,25 @@ def test_simulate_decides_over_files_without_a_control_plane(
     assert main(["simulate", f"--clusters={clusters}", f"--bindings={bindings}", "-o", "json"]) == 0
     [decided] = json.loads(capsys.readouterr().out)
     assert [target["name"] for target in decided["clusters"]] == ["m1"]
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(tmp_path: Path) -> None:
+    clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
+    clusters.write_text(json.dumps(cluster("m1").manifest()))
+    items = [binding(f"web-{number}").names("m1").manifest() for number in range(3000)]
+    bindings.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    command = [sys.executable, "-m", "karmada_scheduler", "simulate"]
+    with subprocess.Popen(
+        [*command, f"--clusters={clusters}", f"--bindings={bindings}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 128 + signal.SIGPIPE
 
 
 def test_wrong_flags_are_named_and_end_it_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,8 @@ def test_each_binding_is_told_as_it_would_settle(run: Run) -> None:
             "kind": "ResourceBinding",
             "namespace": "default",
             "name": "web-deployment",
+            "schedulerName": "default-scheduler",
+            "otherScheduler": False,
             "scheduleType": "First",
             "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 4}],
             "affinityName": "",
@@ -179,8 +182,10 @@ def test_an_empty_list_is_no_problem(run: Run) -> None:
 
 def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = argparse.Namespace(
-        clusters="/nowhere/clusters.yaml",
-        bindings="/nowhere/bindings.yaml",
+        clusters=["/nowhere/clusters.yaml"],
+        bindings=["/nowhere/bindings.yaml"],
+        anew=False,
+        ignore_other_schedulers=False,
         output="table",
         plugins=None,
         config=None,
@@ -200,7 +205,7 @@ def test_files_may_be_json_and_standard_input(
         json.dumps(binding("w").manifest()),
     )
     assert ran.clusters == {"w-deployment": {"m1": 0}}
-    monkeypatch.setattr("sys.stdin", StringIO(written([binding("piped")])))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(written([binding("piped")]).encode())))
     parser = argparse.ArgumentParser()
     simulate.add_parser(parser.add_subparsers())
     arguments = parser.parse_args(
@@ -276,6 +281,96 @@ def test_each_binding_is_decided_by_the_plugins_of_its_profile(run: Run, tmp_pat
         "picky-deployment": {"m2": 1},
         "foreign-deployment": {"m3": 1},
     }
+    assert ran.status == 1
+    assert [each["otherScheduler"] for each in ran.results] == [False, False, True]
+    assert "2 placed, 0 not, 1 of other schedulers" in ran.err
+
+
+def test_a_schedulername_that_no_profile_has_is_named_and_fails_the_job_unless_that_is_asked_for(
+    run: Run, tmp_path: Path
+) -> None:
+    config = tmp_path / "profiles.yaml"
+    config.write_text(PROFILES.partition("  - schedulerName: picky")[0])
+    bindings = [binding("typo").scheduler("defualt-scheduler").replicas(1).duplicated()]
+    ran = run(FLEET, bindings, f"--config={config}", output="table")
+    assert ran.status == 1
+    assert 'OtherScheduler  -         no profile has the schedulerName "defualt-scheduler"' in ran.out
+    assert run(FLEET, bindings, f"--config={config}", "--ignore-other-schedulers").status == 0
+
+
+def test_what_plugins_print_does_not_get_into_the_result(run: Run, tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    noisy = ONLY_TWO.replace("        await", '        print("deciding")\n        await')
+    (plugins / "only_two.py").write_text('print("loading")\n' + noisy)
+    ran = run(FLEET, [WEB], f"--plugin-dir={plugins}")
+    assert ran.clusters == {"web-deployment": {"m2": 6}}
+    assert "loading\n" in ran.err
+    assert "deciding\n" in ran.err
+
+
+def test_placed_bindings_are_decided_anew_on_demand(run: Run) -> None:
+    settled = run(FLEET, [WEB])
+    assert settled.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+    placed = binding("web").replicas(6).dynamic_weight().on(m1=6).applied()
+    assert run(FLEET, [placed]).clusters == {"web-deployment": {"m1": 6}}
+    anew = run(FLEET, [placed], "--anew")
+    assert anew.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+    assert anew.results[0]["scheduleType"] == "First"
+
+
+def test_a_suspended_binding_without_a_place_is_left_alone_and_not_placed(run: Run) -> None:
+    suspended = binding("paused").replicas(1).duplicated()
+    suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
+    ran = run(FLEET, [suspended])
+    assert ran.status == 0
+    assert "0 placed, 0 not, 1 left alone" in ran.err
+
+
+def test_several_files_add_up_and_may_be_gzipped(run: Run, tmp_path: Path) -> None:
+    more = tmp_path / "more.yaml.gz"
+    more.write_bytes(gzip.compress(written([binding("more").replicas(1).duplicated()]).encode()))
+    ran = run(FLEET[:1], [WEB], f"--bindings={more}")
+    assert ran.clusters == {"web-deployment": {"m1": 4}, "more-deployment": {"m1": 1}} or ran.status == 1
+    assert set(ran.clusters) == {"web-deployment", "more-deployment"}
+
+
+def test_a_broken_gzip_is_a_problem_of_its_file(run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes(gzip.compress(b"x" * 1000)[:-10])
+    ran = run(FLEET, [WEB], f"--bindings={broken}")
+    assert ran.status == 2
+    assert "broken.gz: cannot be read: " in ran.err
+
+
+def test_items_of_a_list_of_the_api_server_have_the_kind_of_the_list(run: Run) -> None:
+    def bare(kind: str, builders: Sequence[BindingBuilder | ClusterBuilder]) -> str:
+        items = [dict(each.manifest()) for each in builders]
+        version = items[0]["apiVersion"]
+        for item in items:
+            del item["kind"], item["apiVersion"]
+        return json.dumps({"kind": kind, "apiVersion": version, "items": items})
+
+    ran = run(bare("ClusterList", FLEET), bare("ResourceBindingList", [WEB]))
+    assert ran.status == 0
+    assert ran.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+
+
+def test_without_a_cluster_file_nothing_is_decided(run: Run) -> None:
+    ran = run("", [WEB])
+    assert ran.status == 2
+    assert ran.out == ""
+    assert ran.err.splitlines() == [
+        "clusters.yaml: holds no objects",
+        "No cluster could be read, so nothing is decided.",
+    ]
+
+
+def test_standard_input_is_read_once_only(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    simulate.add_parser(parser.add_subparsers())
+    assert simulate.run(parser.parse_args(["simulate", "--clusters=-", "--bindings=-"])) == 2
+    assert "standard input (-) can be read once only" in capsys.readouterr().err
 
 
 def test_a_mistake_in_the_configuration_is_told_and_nothing_is_decided(run: Run, tmp_path: Path) -> None:

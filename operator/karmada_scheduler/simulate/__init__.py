@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +26,7 @@ from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework import DetachedHandle, Framework, Snapshot
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_cluster, read
-from karmada_scheduler.simulate.forecast import Placed, simulate
+from karmada_scheduler.simulate.forecast import Outcome, Placed, as_new, simulate
 from karmada_scheduler.simulate.output import WRITERS, with_progress
 from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
@@ -42,12 +44,18 @@ def add_parser(subparsers: Any) -> None:
         "simulate",
         help="decide over files: no control plane needed",
         description="Decide where the bindings of a file would go on the clusters of another.",
-        epilog="Exit status: 0 every binding has its place; 1 some have none; 2 some input cannot be used "
-        "(the rest was still decided).",
+        epilog="Exit status: 0 every binding has its place; 1 some have none, or name a scheduler that no profile "
+        "has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
     )
-    files = "YAML or JSON as kubectl writes it, - for standard input"
-    parser.add_argument("--clusters", required=True, metavar="FILE", help=f"Clusters: {files}")
-    parser.add_argument("--bindings", required=True, metavar="FILE", help=f"bindings of both kinds: {files}")
+    files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+    for name, what in (("--clusters", "Clusters"), ("--bindings", "bindings of both kinds")):
+        parser.add_argument(name, required=True, action="append", metavar="FILE", help=f"{what}: {files}")
+    parser.add_argument("--anew", action="store_true", help="decide placed bindings as if they were new")
+    parser.add_argument(
+        "--ignore-other-schedulers",
+        action="store_true",
+        help="let bindings whose schedulerName no profile of --config has not fail the command",
+    )
     parser.add_argument(
         "-o", "--output", choices=sorted(WRITERS), default="table", help="what to print (default table)"
     )
@@ -84,38 +92,68 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     except ValueError as mistake:
         _tell(f"--feature-gates: {mistake}")
         return BAD_INPUT
+    if [*arguments.clusters, *arguments.bindings].count("-") > 1:
+        _tell("Error: standard input (-) can be read once only")
+        return BAD_INPUT
     clusters = read(arguments.clusters, as_cluster)
     bindings = read(arguments.bindings, as_binding)
+    if clusters.problems and not clusters.objects:
+        for problem in (*clusters.problems, *bindings.problems):
+            _tell(str(problem))
+        _tell("No cluster could be read, so nothing is decided.")
+        return BAD_INPUT
+    with redirect_stdout(sys.stderr):  # what plugins print must not get into the result
+        settled = _decided(arguments, gates, own, clusters, bindings)
+    if settled is None:
+        return BAD_INPUT
+    WRITERS[arguments.output](settled, sys.stdout)
+    sys.stdout.flush()
+    counts = Counter(each.outcome for each in settled)
+    problems = len(clusters.problems) + len(bindings.problems)
+    others = "".join(
+        f", {counts[outcome]} {outcome.value}"
+        for outcome in (Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
+        if counts[outcome]
+    )
+    _tell(
+        f"{len(settled)} bindings on {len(clusters.objects)} clusters: "
+        f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, {problems} problems in the input"
+    )
+    if problems:
+        return BAD_INPUT
+    others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
+    return SOME_NOT_PLACED if counts[Outcome.NOT_PLACED] or others_fail else ALL_PLACED
+
+
+def _decided(
+    arguments: argparse.Namespace,
+    gates: features.FeatureGates,
+    own: Sequence[Registration],
+    clusters: Contents[Cluster],
+    bindings: Contents[Binding],
+) -> list[Placed] | None:
+    """Decide everything; None, after saying why, if the configuration or a plugin cannot be used."""
+    wanted = [as_new(each) for each in bindings.objects] if arguments.anew else bindings.objects
     try:
-        frameworks = _frameworks(arguments, gates, own, clusters.objects, bindings.objects)
+        frameworks = _frameworks(arguments, gates, own, clusters.objects, wanted)
     except ConfigError as unusable:
         for each in unusable.mistakes:
             _tell(f"Error: {each}")
-        return BAD_INPUT
+        return None
     for problem in (*clusters.problems, *bindings.problems):
         _tell(str(problem))
-    settled = list(
+    return list(
         with_progress(
             simulate(
-                bindings.objects,
+                wanted,
                 clusters.objects,
                 framework_of=frameworks,
                 gates=gates,
                 empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
             ),
-            total=len(bindings.objects),
+            total=len(wanted),
         )
     )
-    WRITERS[arguments.output](settled, sys.stdout)
-    homeless = sum(1 for each in settled if each.condition is not None and each.condition.status != "True")
-    problems = len(clusters.problems) + len(bindings.problems)
-    _tell(
-        f"{len(settled)} bindings on {len(clusters.objects)} clusters: "
-        f"{len(settled) - homeless} placed, {homeless} not, {problems} problems in the input"
-    )
-    if problems:
-        return BAD_INPUT
-    return SOME_NOT_PLACED if homeless else ALL_PLACED
 
 
 def _frameworks(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -26,6 +28,7 @@ from karmada_scheduler.api.meta import (
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 
 _DOCUMENT_START: Final = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
+_GZIP: Final = b"\x1f\x8b"
 _CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
 T = TypeVar("T")
@@ -66,16 +69,40 @@ class Contents(Generic[T]):
     problems: list[Problem]
 
 
-def read(path: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
-    """Read all objects of a file; what cannot be used becomes a problem and the rest goes on."""
+def read(paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
+    """Read all objects of some files; what cannot be used becomes a problem and the rest goes on.
+
+    Args:
+        paths: The files, ``-`` for standard input; each may be compressed with gzip.
+        parse: Makes an object of a manifest; raises ManifestError.
+    """
     contents: Contents[T] = Contents([], [])
     seen: set[str] = set()
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else str(problem)
-        contents.problems.append(Problem(path, f"cannot be read: {reason}"))
-        return contents
+    for path in paths:
+        try:
+            text = _text(path)
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as problem:
+            reason = getattr(problem, "strerror", None) or str(problem)
+            contents.problems.append(Problem(path, f"cannot be read: {reason}"))
+        else:
+            _read_into(contents, seen, path, text, parse)
+    return contents
+
+
+def _text(path: str) -> str:
+    content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    if content.startswith(_GZIP):
+        content = gzip.decompress(content)
+    return content.decode("utf-8")
+
+
+def _read_into(
+    contents: Contents[T],
+    seen: set[str],
+    path: str,
+    text: str,
+    parse: Callable[[Mapping[str, Any]], T],
+) -> None:
     for place, manifest in _manifests(path, text):
         if isinstance(manifest, Problem):
             contents.problems.append(manifest)
@@ -93,7 +120,6 @@ def read(path: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
             continue
         seen.add(shown)
         contents.objects.append(parsed)
-    return contents
 
 
 def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -115,12 +141,18 @@ def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
         elif str(content.get("kind", "")).endswith("List") and isinstance(content.get("items"), list):
             for index, item in enumerate(content["items"], 1):
                 if isinstance(item, dict):
-                    yield f"{place}, item {index}", item
+                    yield f"{place}, item {index}", {**_item_type(content), **item}
                 else:
                     text_ = f"expected an object, got {type(item).__name__}"
                     yield place, Problem(f"{place}, item {index}", text_)
         else:
             yield place, content
+
+
+def _item_type(content: Mapping[str, Any]) -> dict[str, str]:
+    """Return kind and apiVersion of the items of a list, which the API server leaves out of them."""
+    kind = str(content["kind"]).removesuffix("List")
+    return {"kind": kind, "apiVersion": str(content.get("apiVersion"))} if kind else {}
 
 
 def _documents(text: str) -> Iterator[tuple[int, str]]:

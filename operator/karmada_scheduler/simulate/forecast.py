@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
-from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import SCHEDULED_CONDITION, Condition
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION, Condition
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import Assumed, with_footprint
@@ -21,12 +22,23 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Framework, Snapshot
 
 
+class Outcome(Enum):
+    """What becomes of a binding; the values are how a summary says it."""
+
+    PLACED = "placed"
+    NOT_PLACED = "not"
+    LEFT_ALONE = "left alone"  # suspended, being deleted, or of no policy, and without a place
+    OTHER_SCHEDULER = "of other schedulers"
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Where a binding would settle.
 
     Attributes:
         condition: None for a binding that would be left alone and has none.
+        has_profile: Whether a profile has the binding's ``schedulerName``. If not, another scheduler decides, and the
+            binding is shown as it is.
     """
 
     binding: Binding
@@ -34,6 +46,16 @@ class Placed:
     targets: tuple[TargetCluster, ...]
     condition: Condition | None
     affinity_name: str
+    has_profile: bool = True
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the summary counts it as."""
+        if not self.has_profile:
+            return Outcome.OTHER_SCHEDULER
+        if self.condition is not None:
+            return Outcome.PLACED if self.condition.status == "True" else Outcome.NOT_PLACED
+        return Outcome.PLACED if self.targets else Outcome.LEFT_ALONE
 
     def as_fields(self) -> dict[str, Any]:
         """Return it as it is written for programs."""
@@ -42,6 +64,8 @@ class Placed:
             "kind": key.kind,
             "namespace": key.namespace,
             "name": key.name,
+            "schedulerName": self.binding.spec.responsible_scheduler,
+            "otherScheduler": not self.has_profile,
             "scheduleType": self.type.value,
             "clusters": [{"name": target.name, "replicas": target.replicas} for target in self.targets],
             "affinityName": self.affinity_name,
@@ -89,7 +113,7 @@ def simulate(
             verdict = classify(binding, terminating=terminating, gates=gates).type
         framework = framework_of(binding)
         if verdict is ScheduleType.AVOID or framework is None:
-            yield _left_alone(binding)
+            yield replace(_left_alone(binding), has_profile=framework is not None)
             continue
         deciding = decide(
             binding,
@@ -107,6 +131,15 @@ def simulate(
                 assumed = with_footprint(assumed, binding, decision.targets)
             peers.place(binding, decision.targets)
         yield _settled(binding, verdict, decision)
+
+
+def as_new(binding: Binding) -> Binding:
+    """Return a binding as if it had never been scheduled: without a place, a status, and evictions."""
+    annotations = {
+        name: value for name, value in binding.annotations.items() if name != APPLIED_PLACEMENT_ANNOTATION
+    }
+    spec = replace(binding.spec, clusters=(), graceful_eviction_tasks=())
+    return replace(binding, annotations=annotations, spec=spec, status=BindingStatus())
 
 
 class _Peers:

@@ -17,16 +17,13 @@ def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
     for each in settled:
         condition = each.condition
         clusters = ", ".join(f"{target.name}:{target.replicas}" for target in each.targets)
-        failed = condition is not None and condition.status != "True"
-        rows.append(
-            (
-                each.binding.key.display,
-                each.type.value,
-                "-" if condition is None else condition.reason if failed else condition.status,
-                clusters or "-",
-                condition.message if condition is not None and failed else "",
-            )
-        )
+        scheduled, message = "-" if condition is None else condition.status, ""
+        if not each.has_profile:
+            scheduled = "OtherScheduler"
+            message = f'no profile has the schedulerName "{each.binding.spec.responsible_scheduler}"'
+        elif condition is not None and condition.status != "True":
+            scheduled, message = condition.reason, condition.message
+        rows.append((each.binding.key.display, each.type.value, scheduled, clusters or "-", message))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         out.write(
