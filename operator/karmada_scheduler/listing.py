@@ -20,7 +20,7 @@ from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.making import Registration, make
 from karmada_scheduler.framework.points import Point, points_of
 from karmada_scheduler.sources import PluginSetup
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 LISTED: Final = 0
 MISTAKES: Final = 1
@@ -67,7 +67,12 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         scheduler_name=arguments.scheduler_name,
     )
     setup = PluginSetup.of(
-        chosen, in_tree(gates), handle_for=DetachedHandle, own=own, configuration=configuration
+        chosen,
+        in_tree(gates),
+        handle_for=DetachedHandle,
+        own=own,
+        configuration=configuration,
+        switched_off=IN_TREE,
     )
     try:
         setup.start()

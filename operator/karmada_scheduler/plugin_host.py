@@ -32,7 +32,7 @@ from karmada_scheduler.plugin_handle import PluginHandle, Switchboard
 from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.priority_sort import PrioritySort
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ class PluginHost:
             handle_for=lambda profile: PluginHandle(profile, switchboard),
             own=own_plugins,
             configuration=configuration,
+            switched_off=IN_TREE,
         )
         lineups = self._setup.start()
         for message in self._setup.messages:

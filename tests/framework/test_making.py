@@ -268,3 +268,29 @@ def test_a_factory_that_hangs_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> N
         ConfigError, match=r'failed to initialize plugin "X": did not end within 0.1s; it is at'
     ):
         make(Registration("X", hangs), None, HANDLE)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("pre_filtr", "pre_filter"),
+        ("preFilter", "pre_filter"),
+        ("filters", "filter"),
+        ("fliter", "filter"),
+        ("post_biind", "post_bind"),
+        ("normalise_score", "normalize_score"),
+        ("scorekey", "score_key"),
+    ],
+)
+def test_a_misspelt_method_beside_a_right_one_is_a_mistake_that_names_the_one_that_was_meant(
+    written: str, meant: str
+) -> None:
+    plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, written: lambda self, c: None})
+    [text] = wrong_with(plugin)
+    assert text.startswith(f"{written} is the method of no extension point; did you mean {meant}?")
+
+
+@pytest.mark.parametrize("helper", ["price_of", "selected", "_filtr", "bindings", "clusters", "close"])
+def test_a_helper_is_not_taken_for_a_misspelt_method(helper: str) -> None:
+    plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, helper: lambda self, c: None})
+    assert list(wrong_with(plugin)) == []

@@ -90,7 +90,10 @@ def test_nothing_is_written_and_the_path_for_imports_stays(tmp_path: Path) -> No
     [
         pytest.param("", "has no plugin: no class with a name and an extension point", id="empty"),
         pytest.param("class A:\n  def score(self, c): ...\n",
-                     "has no plugin: no class with a name and an extension point; without a name: A", id="nameless"),
+                     "has no plugin: no class with a name and an extension point; A has no name", id="nameless"),
+        pytest.param("class A:\n  name='A'\n  def fliter(self, c): ...\n",
+                     "has no plugin: no class with a name and an extension point; A: fliter is the method of no extension"
+                     " point; did you mean filter? (a helper's name may begin with an underscore)", id="misspelt"),
         pytest.param("def f(:\n", "SyntaxError: invalid syntax (cost.py, line 1)", id="syntax"),
         pytest.param("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'", id="import"),
         pytest.param("import sys; sys.exit(3)\n", "SystemExit: 3", id="exit"),

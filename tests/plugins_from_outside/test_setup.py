@@ -78,6 +78,21 @@ def test_upstreams_words_about_the_flag_are_kept_for_the_log(make: Make) -> None
     assert [message.text for message in setup.messages] == ['Enable Scheduler plugin "ClusterAffinity"']
 
 
+@pytest.mark.parametrize("token", ["TaintTolerance", "-TaintTolerance"])
+def test_a_name_that_the_flag_misspells_ends_it_with_the_nearest_one(make: Make, token: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        make(tokens=["*", token]).start()
+    [mistake] = refused.value.mistakes
+    expected = (
+        '--plugins: no plugin named "TaintTolerance"; did you mean "TaintToleration"? known: APIEnablement, '
+    )
+    assert str(mistake).startswith(expected)
+
+
+def test_the_flag_may_name_a_plugin_that_a_gate_keeps_out(make: Make) -> None:
+    make(tokens=["*", "-WorkloadAffinity"], switched_off=["WorkloadAffinity"]).start()
+
+
 def test_at_the_start_every_mistake_ends_it(make: Make, write: Write) -> None:
     write("a.py", source("Own"))
     broken, odd = write("b.py", "broken("), write("c.py", source("ClusterAffinity"))

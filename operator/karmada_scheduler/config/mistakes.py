@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -53,3 +54,10 @@ def join(path: str, rest: str) -> str:
 def known(names: Iterable[str]) -> str:
     """Return the end of a text about an unknown name: what would have been known."""
     return f"known: {', '.join(names) or 'none'}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a question about the known name that is most like an unknown one, "" if none is."""
+    by_lower = {each.lower(): each for each in names}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return f'did you mean "{by_lower[found[0]]}"? ' if found else ""

@@ -106,7 +106,9 @@ def wrong_with_registration(plugin: Registration) -> Iterator[str]:
 
 def wrong_with(plugin: object) -> Iterator[str]:
     """Say what is wrong with the points of a plugin, or of a class of plugins."""
-    if not points_of(plugin):
+    misspelt = list(misspelt_methods(plugin))
+    yield from misspelt
+    if not points_of(plugin) and not misspelt:
         yield f"has no extension point; there are: {', '.join(_POINT_METHODS)}"
     for first, second in _PAIRS:
         if hasattr(plugin, first) and not hasattr(plugin, second):
@@ -123,6 +125,38 @@ def wrong_with(plugin: object) -> Iterator[str]:
             yield f"{method} must take {arity} argument{'s' if arity > 1 else ''} beside self"
 
 
+def misspelt_methods(plugin: object) -> Iterator[str]:
+    """Say which methods of a plugin, or of a class of plugins, differ from those of an extension point by one letter.
+
+    Such a method would never be called, and nobody would notice.
+    """
+    owner = plugin if isinstance(plugin, type) else type(plugin)
+    for name in dir(owner):
+        if name.startswith("_") or name in _KNOWN_METHODS or not callable(getattr(owner, name, None)):
+            continue
+        meant = next((each for each in _KNOWN_METHODS if _is_nearly(_plain(name), _plain(each))), None)
+        if meant is not None:
+            yield (
+                f"{name} is the method of no extension point; did you mean {meant}? "
+                f"(a helper's name may begin with an underscore)"
+            )
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _is_nearly(one: str, other: str) -> bool:
+    """Tell whether two texts are equal but for one letter: more, less, another, or changed places with the next."""
+    if len(one) > len(other):
+        one, other = other, one
+    same = next((index for index, letter in enumerate(one) if letter != other[index]), len(one))
+    rest, other_rest = one[same:], other[same:]
+    if len(one) < len(other):
+        return rest == other_rest[1:]
+    return rest[1:] == other_rest[1:] or (rest[1::-1] + rest[2:] == other_rest)
+
+
 _NAME: Final = re.compile(r"\w[\w.-]*")
 _POINT_METHODS: Final = tuple(method for point in Point for method in point.methods)
 _COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind"})
@@ -131,6 +165,7 @@ _ARITIES: Final = {
     method: 2 if method == "less" else 1
     for method in (*_POINT_METHODS, "normalize_score", *PRE_FILTER_EXTENSIONS)
 }
+_KNOWN_METHODS: Final = (*_ARITIES, "filter_key", "score_key")
 _PLAIN: Final = frozenset(_ARITIES) - _COROUTINES - _EITHER
 _PAIRS: Final = (
     ("reserve", "unreserve"),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from karmada_scheduler.config.mistakes import ConfigError, Mistake, known
+from karmada_scheduler.config.mistakes import ConfigError, Mistake, known, nearest
 from karmada_scheduler.config.profiles import ALL, PluginEntry, PluginSet, ProfileConfig
 from karmada_scheduler.config.structure import Mistakes
 from karmada_scheduler.framework.available import Available, Lineups, Made
@@ -231,7 +231,7 @@ def _defaults_last(names: Sequence[str], defaults: Collection[str]) -> list[str]
 
 
 def _unknown(name: str, registry: Registry) -> str:
-    return f'no plugin named "{name}"; {known(registry)}'
+    return f'no plugin named "{name}"; {nearest(name, registry)}{known(registry)}'
 
 
 def _implied(available: Available, profile: str) -> Lineups:

@@ -86,7 +86,7 @@ class Registry(Mapping[str, Registration]):
 
         A ``*`` anywhere stands for all and counts first; then tokens apply from left to right: a name
         switches on, a leading dash switches off once anything is on. So ``-Foo`` alone enables nothing,
-        and unknown names are ignored: both as upstream. Essential plugins stay on and count for nothing.
+        and unknown names are ignored: both as upstream (``sources.PluginSetup`` refuses them before). Essential plugins stay on and count for nothing.
         """
         tokens = list(tokens)
         chosen: set[str] = set()

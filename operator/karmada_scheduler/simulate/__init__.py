@@ -29,7 +29,7 @@ from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_c
 from karmada_scheduler.simulate.forecast import Outcome, Placed, as_new, simulate
 from karmada_scheduler.simulate.output import WRITERS, with_progress
 from karmada_scheduler.sources import PluginSetup
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 __all__ = ["Contents", "Placed", "Problem", "add_parser", "read", "run", "simulate"]
 
@@ -178,6 +178,7 @@ def _frameworks(
         handle_for=lambda name: DetachedHandle(name, lambda: snapshot, bindings, time.time),
         own=own,
         configuration=configuration,
+        switched_off=IN_TREE,
     )
     by_name = {name: Framework(lineup) for name, lineup in setup.start().by_name.items()}
     for message in setup.messages:

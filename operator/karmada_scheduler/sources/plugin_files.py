@@ -20,7 +20,13 @@ from typing import Any, Final, cast
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.framework.deciding import Plugin
 from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
-from karmada_scheduler.framework.making import Registration, first_line, told_from, wrong_with_registration
+from karmada_scheduler.framework.making import (
+    Registration,
+    first_line,
+    told_from,
+    wrong_with,
+    wrong_with_registration,
+)
 from karmada_scheduler.framework.points import is_plugin, points_of
 
 PACKAGE: Final = "karmada_scheduler_plugin_dir"
@@ -104,11 +110,12 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
     }
     plugins = [each for each in classes.values() if is_plugin(each) and not inspect.isabstract(each)]
     if not plugins:
-        nameless = [name for name, each in classes.items() if points_of(each)]
-        hint = f"; without a name: {', '.join(nameless)}" if nameless else ""
-        raise ConfigError(
-            [Mistake(origin, f"has no plugin: no class with a name and an extension point{hint}")]
-        )
+        hints = [f"{name} has no name" for name, each in classes.items() if points_of(each)]
+        for name, each in classes.items():
+            if isinstance(getattr(each, "name", None), str) and not points_of(each):
+                hints += [f"{name}: {text}" for text in wrong_with(each)]
+        text = "; ".join(["has no plugin: no class with a name and an extension point", *hints])
+        raise ConfigError([Mistake(origin, text)])
     for plugin in dict.fromkeys(plugins):
         yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_line(plugin))
 

@@ -8,13 +8,13 @@ log and a traceback where there is one, and everything stays as it was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
-from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.config.mistakes import ConfigError, Mistake, known, nearest
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration
 from karmada_scheduler.config.structure import Mistakes
@@ -48,6 +48,7 @@ class PluginSetup:
         tokens: Sequence[str] = ("*",),
         configuration: SchedulerConfiguration | None = None,
         scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+        switched_off: Collection[str] = (),
     ) -> None:
         """Say where plugins come from and what is to be made of them.
 
@@ -60,6 +61,7 @@ class PluginSetup:
             tokens: ``--plugins``.
             configuration: The file, if there is one.
             scheduler_name: ``--scheduler-name``.
+            switched_off: Names of plugins that a feature gate keeps out; ``--plugins`` may name them.
         """
         self.lineups = Lineups({})
         self.messages: tuple[SelectionMessage, ...] = ()
@@ -73,6 +75,7 @@ class PluginSetup:
         self._tokens: Final = tuple(tokens)
         self._configuration: Final = configuration or SchedulerConfiguration()
         self._scheduler_name: Final = scheduler_name
+        self._switched_off: Final = frozenset(switched_off)
         self._unreadable = ""
 
     @classmethod
@@ -84,6 +87,7 @@ class PluginSetup:
         handle_for: Callable[[str], Handle],
         own: Iterable[Registration] = (),
         configuration: SchedulerConfiguration | None = None,
+        switched_off: Collection[str] = (),
     ) -> PluginSetup:
         """Set up what the command line says."""
         return cls(
@@ -94,6 +98,7 @@ class PluginSetup:
             tokens=options.plugins,
             configuration=configuration,
             scheduler_name=options.scheduler_name,
+            switched_off=switched_off,
         )
 
     def start(self) -> Lineups:
@@ -114,10 +119,19 @@ class PluginSetup:
                         self._directory.accept(change)
         with mistakes.below(""):
             registry = self._registry()
+            mistakes.extend(self._unknown_names(registry))
             self.messages = registry.select(self._tokens).messages
             self.lineups = self._build(registry)
         mistakes.stop_if_any()
         return self.lineups
+
+    def _unknown_names(self, registry: Registry) -> Iterator[Mistake]:
+        """Say which names of ``--plugins`` there are not; karmada-scheduler ignores them, with all that was meant."""
+        for token in self._tokens:
+            name = token.removeprefix("-")
+            if name not in ("*", *registry, *self._switched_off):
+                text = f'no plugin named "{name}"; {nearest(name, registry)}{known(registry)}'
+                yield Mistake("--plugins", text)
 
     def reload(self) -> Lineups | None:
         """Look for changed files and build the profiles anew if there are any.
