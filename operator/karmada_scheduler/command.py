@@ -8,10 +8,11 @@ Source: karmada v1.18.2 cmd/scheduler/app/scheduler.go NewSchedulerCommand, With
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.config.mistakes import Mistake
 from karmada_scheduler.framework.making import Factory, Registration, first_line, wrong_with_registration
 from karmada_scheduler.process_exit import TERMINATION
 
@@ -30,11 +31,10 @@ def with_plugin(name: str, factory: Factory) -> Registration:
 def new_scheduler_command(*plugins: Registration) -> Command:
     """Make a command that has some more plugins.
 
+    If one of them cannot work, or two have the same name, the command says so and returns 1.
+
     Args:
         plugins: From ``with_plugin``.
-
-    Raises:
-        ConfigError: One of them cannot work, or two have the same name.
     """
     mistakes = [Mistake(each.name, text) for each in plugins for text in wrong_with_registration(each)]
     names = [each.name for each in plugins]
@@ -43,10 +43,12 @@ def new_scheduler_command(*plugins: Registration) -> Command:
         for index, name in enumerate(names)
         if name in names[:index]
     )
-    if mistakes:
-        raise ConfigError(mistakes)
 
     def command(arguments: Sequence[str] | None = None) -> int:
+        for mistake in mistakes:
+            print(f"Error: {mistake}", file=sys.stderr)  # noqa: T201 (a command for people)
+        if mistakes:
+            return 1
         TERMINATION.install()
         from karmada_scheduler import cli  # takes a second
 

@@ -10,7 +10,7 @@ import pytest
 from karmada_scheduler import app, logs
 from karmada_scheduler.cli import main
 from karmada_scheduler.command import new_scheduler_command, with_plugin
-from karmada_scheduler.config.mistakes import ConfigError
+from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework import SUCCESS, Result
 from karmada_scheduler.framework.making import Registration
@@ -146,14 +146,18 @@ def test_a_command_of_ones_own_schedules_with_its_plugins(monkeypatch: pytest.Mo
     assert (options.scheduler_name, plugins) == ("mine", ["Cost"])
 
 
-def test_plugins_that_cannot_work_are_refused_before_the_command_exists() -> None:
-    with pytest.raises(ConfigError) as refused:
-        new_scheduler_command(
-            with_plugin("Cost", Cost), with_plugin("Cost", Cost), with_plugin("Price", Cost)
-        )
-    assert str(refused.value).splitlines() == [
-        "Price: its name is 'Cost', it is registered as 'Price'",
-        "register out of tree plugins error: a plugin named Cost already exists",
+def test_plugins_that_cannot_work_are_refused_before_anything_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = new_scheduler_command(
+        with_plugin("Cost", Cost), with_plugin("Cost", Cost), with_plugin("Price", Cost)
+    )
+    assert command(["plugins"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "Error: Price: its name is 'Cost', it is registered as 'Price'",
+        "Error: register out of tree plugins error: a plugin named Cost already exists",
     ]
 
 
@@ -161,9 +165,7 @@ def test_a_configuration_that_cannot_be_used_ends_the_scheduler_with_every_mista
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run(options: Options, plugins: object) -> None:
-        new_scheduler_command(
-            with_plugin("Cost", Cost), with_plugin("Cost", Cost), with_plugin("Price", Cost)
-        )
+        raise ConfigError([Mistake("", "one"), Mistake("", "two")])
 
     monkeypatch.setattr(app, "run", run)
     monkeypatch.setattr(logs, "configure", lambda **_: None)

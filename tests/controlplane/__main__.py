@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     # So that `kill` ends it as Ctrl-C does: in order.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
     try:
         if options.command == "binaries":
             binaries.ensure()

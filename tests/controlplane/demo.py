@@ -167,6 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="leave it running until Ctrl-C")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
     try:
         binaries.ensure(quiet=True)
         with workspace(options.folder.resolve()) as folder:

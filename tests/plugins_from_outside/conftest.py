@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler.sources.plugin_files import PACKAGE
+from karmada_scheduler.sources.helper_modules import PACKAGE
 
 Write = Callable[[str, str], Path]
 

@@ -4,6 +4,8 @@ Nothing is replaced by itself: ``look`` loads what changed, and who builds profi
 ``accept`` or ``refuse`` what becomes of it. A file that was refused is tried again when it changes, or when
 something else in the directory does.
 
+Files whose names begin with an underscore hold no plugins; the others may import them (``helper_modules``).
+
 A mounted ConfigMap is replaced as a whole: its files are links through ``..data``, a hidden link that is
 swapped. Contents are compared, so it does not matter how a file changed.
 """
@@ -19,6 +21,13 @@ from typing import Final
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.sources import plugin_files
+from karmada_scheduler.sources.helper_modules import (
+    NO_HELPERS,
+    HelperModules,
+    digest_of,
+    imports_helpers,
+    is_helper,
+)
 
 _GONE: Final = b""
 
@@ -54,6 +63,8 @@ class PluginDirectory:
         self.path: Final = path
         self._live: dict[Path, Change] = {}
         self._settled: dict[Path, bytes] = {}
+        self._helpers = NO_HELPERS
+        self._helpers_before: HelperModules | None = None
 
     def look(self) -> list[Change]:
         """Load what is different from what was accepted or refused last; removals first.
@@ -64,21 +75,35 @@ class PluginDirectory:
             ConfigError: The directory cannot be read; all that was accepted stays.
         """
         try:
-            contents = dict(self._contents())
+            files = dict(self._contents())
         except OSError as problem:
             raise ConfigError([Mistake(str(self.path), f"cannot be read: {problem.strerror}")]) from problem
+        contents = {path: content for path, content in files.items() if not is_helper(path)}
+        self._follow_helpers({path: content for path, content in files.items() if is_helper(path)})
         gone = [path for path in self._live if path not in contents and self._settled[path] != _GONE]
         for path in self._settled.keys() - contents.keys() - self._live.keys():
             del self._settled[path]
         changed = [
             (path, content, digest)
             for path, content in contents.items()
-            if (digest := hashlib.sha256(content).digest()) != self._settled.get(path)
+            if (digest := self._digest(content)) != self._settled.get(path)
         ]
         return [
             *(Change(path, _GONE) for path in gone),
             *(self._loaded(path, content, digest) for path, content, digest in changed),
         ]
+
+    def _follow_helpers(self, contents: Mapping[Path, bytes]) -> None:
+        if digest_of(contents) == self._helpers.digest:
+            return
+        # Files that are loaded with the state before may still import from it, until they are loaded anew.
+        if self._helpers_before is not None:
+            self._helpers_before.close()
+        self._helpers_before, self._helpers = self._helpers, HelperModules(contents)
+
+    def _digest(self, content: bytes) -> bytes:
+        shared = self._helpers.digest if imports_helpers(content) else b""
+        return hashlib.sha256(content).digest() + shared
 
     def _contents(self) -> Iterable[tuple[Path, bytes]]:
         for path in sorted(self.path.iterdir()):
@@ -90,7 +115,7 @@ class PluginDirectory:
         if live is not None and live.digest == digest:  # back to what counts
             return live
         try:
-            module, plugins = plugin_files.load(path, content)
+            module, plugins = plugin_files.load(path, content, self._helpers)
         except ConfigError as problem:
             return Change(path, digest, problem=problem)
         return Change(path, digest, module, plugins)

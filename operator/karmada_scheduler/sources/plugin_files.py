@@ -6,7 +6,6 @@ under way finish with the plugins with which they began.
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.util
 import inspect
 import itertools
@@ -28,9 +27,7 @@ from karmada_scheduler.framework.making import (
     wrong_with_registration,
 )
 from karmada_scheduler.framework.points import is_plugin, points_of
-
-PACKAGE: Final = "karmada_scheduler_plugin_dir"
-"""What the names of these modules begin with, and so those of their loggers."""
+from karmada_scheduler.sources.helper_modules import NO_HELPERS, Content, HelperModules
 
 DECLARED: Final = "PLUGINS"
 """A mapping of names to factories in a file; without it, the file's classes with a name and a point count."""
@@ -38,12 +35,15 @@ DECLARED: Final = "PLUGINS"
 _versions: Final = itertools.count(1)
 
 
-def load(path: Path, content: bytes) -> tuple[str, tuple[Registration, ...]]:
+def load(
+    path: Path, content: bytes, helpers: HelperModules = NO_HELPERS
+) -> tuple[str, tuple[Registration, ...]]:
     """Execute a file and find its plugins.
 
     Args:
         path: For tracebacks and as the origin of the plugins.
         content: What to execute; the file is not read again.
+        helpers: What it may import from its own directory.
 
     Returns:
         The name of the module, and the plugins in the order of the file; at least one.
@@ -52,8 +52,8 @@ def load(path: Path, content: bytes) -> tuple[str, tuple[Registration, ...]]:
         ConfigError: The file cannot be executed, or has no plugin, or one that cannot work.
     """
     stem = re.sub(r"\W", "_", path.stem)
-    name = f"{PACKAGE}.{stem}.v{next(_versions)}"
-    specification = importlib.util.spec_from_file_location(name, path, loader=_Content(path, content))
+    name = f"{helpers.package}.{stem}_v{next(_versions)}"
+    specification = importlib.util.spec_from_file_location(name, path, loader=Content(path, content))
     assert specification is not None  # there is a loader
     assert specification.loader is not None
     loader, module = specification.loader, importlib.util.module_from_spec(specification)
@@ -73,29 +73,16 @@ def load(path: Path, content: bytes) -> tuple[str, tuple[Registration, ...]]:
     except (Exception, SystemExit) as problem:
         forget(name)
         own = told_from(problem, lambda file: file == str(path))
-        raise ConfigError([Mistake(str(path), f"{type(problem).__name__}: {problem}", own)]) from problem
+        text = f"{type(problem).__name__}: {problem}"
+        if isinstance(problem, ModuleNotFoundError) and problem.name in helpers.names:
+            text += f"; write: from . import {problem.name}"
+        raise ConfigError([Mistake(str(path), text, own)]) from problem
     return name, plugins
 
 
 def forget(module: str) -> None:
     """Drop a version; who still uses its plugins can go on."""
     sys.modules.pop(module, None)
-
-
-class _Content(importlib.abc.SourceLoader):
-    """Gives a module the bytes that were read once; no ``__pycache__``, whose times are too coarse."""
-
-    def __init__(self, path: Path, content: bytes) -> None:
-        self._path = str(path)
-        self._content = content
-
-    def get_filename(self, fullname: str) -> str:  # noqa: ARG002 (the loader's protocol)
-        return self._path
-
-    def get_data(self, path: str | bytes) -> bytes:
-        if path != self._path:
-            raise OSError(f"only {self._path} is here")
-        return self._content
 
 
 def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]:
