@@ -22,6 +22,7 @@ from karmada_scheduler.binding_cycle import BindingCycle
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.client import permissions
 from karmada_scheduler.client.connection import ApiError, Connection, connect
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
@@ -310,6 +311,7 @@ class _App:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._process.supervisor.beat(), name="heartbeat")
             await resync.wait_until_served()
+            await self._say_what_is_forbidden(connection)
             with collector.settling():
                 await resync.fill()
             self._filled = True
@@ -322,6 +324,19 @@ class _App:
                 name="plugin files",
             )
             tasks.create_task(self._lead(client, elector, recorder, may_write), name="lead")
+
+    async def _say_what_is_forbidden(self, connection: Connection) -> None:
+        """Name all missing permissions at once; the requests that need them will be repeated until they are granted."""
+        elections = self._options.leader_election
+        wanted = permissions.needed(
+            lease=elections.name if elections.enabled else "", services=self._estimation is not None
+        )
+        missing = await permissions.missing(connection, wanted, namespace=elections.namespace)
+        if missing:
+            log.error(
+                "The user of the kubeconfig may not: %s; the chart's side=karmada has the roles",
+                ", ".join(map(str, missing)),
+            )
 
     async def _lead(
         self,

@@ -50,7 +50,7 @@ class Audit:
 
     @property
     def permissions(self) -> set[Permission]:
-        """What was asked for of resources."""
+        """What was asked for of resources; whoever is authenticated may ask what is allowed."""
         return {
             (
                 reference.get("apiGroup", ""),
@@ -59,6 +59,7 @@ class Audit:
             )
             for event in self.events
             if "resource" in (reference := event.get("objectRef", {}))
+            and reference.get("apiGroup") != "authorization.k8s.io"
         }
 
     @property

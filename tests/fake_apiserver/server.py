@@ -67,6 +67,7 @@ class FakeApiServer:
         self.version = version
         self.token: str | None = None
         self.requests: list[Request] = []
+        self.rules: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
         self._tls = tls
         self._lock = threading.RLock()
         self._faults: list[Fault] = []
@@ -324,6 +325,10 @@ class FakeApiServer:
         namespace = ""
         if len(rest) >= 3 and rest[0] == "namespaces":
             namespace, rest = rest[1], rest[2:]
+        if rest == ["selfsubjectrulesreviews"] and verb == "POST":
+            return _ok(
+                {**body, "status": {"resourceRules": self.rules, "nonResourceRules": [], "incomplete": False}}
+            )
         if not rest or rest[0] not in _BY_PLURAL:
             return Answer(404, b"404 page not found\n", "text/plain")
         collection = self._collections[_BY_PLURAL[rest[0]]]

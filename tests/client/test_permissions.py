@@ -1,0 +1,71 @@
+"""Missing permissions are named at once, as kubectl would ask for them."""
+
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.permissions import missing, needed
+
+
+class Answers:
+    """A connection that gives one answer."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def request(self, method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
+        assert (method, path.rpartition("/")[2]) == ("POST", "selfsubjectrulesreviews")
+        assert body["spec"] == {"namespace": "karmada-system"}
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+async def lacking(answer: Any, **wanted: Any) -> list[str]:
+    connection: Any = Answers(answer)
+    return [str(each) for each in await missing(connection, needed(**wanted), namespace="karmada-system")]
+
+
+def rules(*rules: dict[str, Any], incomplete: bool = False) -> dict[str, Any]:
+    return {"status": {"resourceRules": list(rules), "incomplete": incomplete}}
+
+
+WORK = {
+    "apiGroups": ["work.karmada.io"],
+    "resources": ["resourcebindings", "clusterresourcebindings"],
+    "verbs": ["get", "list", "watch", "patch"],
+}
+STATUS = {"apiGroups": ["work.karmada.io"], "resources": ["*/status"], "verbs": ["patch"]}
+POLICIES = {"apiGroups": ["policy.karmada.io"], "resources": ["*"], "verbs": ["list", "watch"]}
+EVENTS = {"apiGroups": [""], "resources": ["events"], "verbs": ["*"]}
+LEASE = {
+    "apiGroups": ["coordination.k8s.io"],
+    "resources": ["leases"],
+    "resourceNames": ["mine"],
+    "verbs": ["get", "update"],
+}
+
+
+async def test_all_that_is_missing_is_named() -> None:
+    answer = rules(WORK, STATUS, POLICIES, EVENTS, LEASE)
+    assert await lacking(answer, lease="mine") == [
+        "list clusters.cluster.karmada.io",
+        "watch clusters.cluster.karmada.io",
+        "create leases.coordination.k8s.io",
+    ]
+    assert "get leases.coordination.k8s.io/other" in await lacking(answer, lease="other")
+    assert "get services" in await lacking(answer, services=True)
+
+
+async def test_an_administrator_lacks_nothing() -> None:
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    assert await lacking(rules(everything), lease="mine", services=True) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [ApiError("forbidden", code=403), rules(incomplete=True), None, [], {}, {"status": None}],
+)
+async def test_what_cannot_be_known_is_not_claimed(answer: Any) -> None:
+    assert await lacking(answer) == []
