@@ -204,7 +204,7 @@ class BindingCycle:
             if decision.applied_placement != binding.applied_placement_json:
                 annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
             if decision.targets != binding.spec.clusters:
-                clusters = target_manifests(decision.targets)
+                clusters = target_manifests(decision.targets, binding.spec.unknown_target_fields)
         return annotations, clusters
 
     async def _write_result(self, binding: Binding, decision: Decision) -> Binding:

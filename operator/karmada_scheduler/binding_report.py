@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
+from karmada_scheduler.api.meta import Manifest
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.core import outcome
 from karmada_scheduler.core.decision import Decision
@@ -95,12 +96,24 @@ def status_fields(base: Binding, report: Report, *, keep_time_if_settled: bool) 
     return fields
 
 
-def target_manifests(targets: Sequence[TargetCluster]) -> list[dict[str, Any]]:
-    """Return targets as the API wants them; a replica count of 0 is left out."""
-    return [
+def target_manifests(
+    targets: Sequence[TargetCluster], unknown: Mapping[TargetCluster, Manifest] | None = None
+) -> list[dict[str, Any]]:
+    """Return targets as the API wants them.
+
+    Args:
+        targets: Where the binding is to be; a replica count of 0 is left out.
+        unknown: ``BindingSpec.unknown_target_fields`` of the binding as it is: a target that is there with as many
+            replicas keeps them, another has none.
+    """
+    manifests: list[dict[str, Any]] = [
         {"name": target.name, "replicas": target.replicas} if target.replicas else {"name": target.name}
         for target in targets
     ]
+    if unknown:
+        for target, manifest in zip(targets, manifests, strict=True):
+            manifest.update(unknown.get(target, {}))
+    return manifests
 
 
 def targets_text(decision: Decision) -> str:
@@ -130,7 +143,8 @@ def with_condition(
 ) -> list[Mapping[str, Any]] | None:
     """Return the conditions with the Scheduled one set, None if they are so already.
 
-    The time of the last transition moves only when the status flips.
+    All others stay as they are, fields that we do not know included. Of the Scheduled one only what we write is left, for
+    the rest was said of what it was before. The time of the last transition moves only when the status flips.
     """
     new: dict[str, Any] = {
         "type": SCHEDULED,

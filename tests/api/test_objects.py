@@ -167,6 +167,41 @@ def test_nulls_are_zero_values_as_in_go() -> None:
     assert built.spec.placement is None
 
 
+def test_fields_of_a_target_that_are_not_known_are_kept_beside_it() -> None:
+    manifest = binding("web").on(m1=2, m2=1).manifest()
+    plain = Binding.from_manifest(manifest)
+    manifest["spec"]["clusters"][1]["components"] = [{"name": "jobmanager", "replicas": 1}]
+    manifest["spec"]["clusters"].append({"name": "m3", "zone": "a"})
+    built = Binding.from_manifest(manifest)
+    assert plain.spec.unknown_target_fields is None
+    assert built.spec.clusters == (*plain.spec.clusters, TargetCluster("m3"))
+    assert built.spec.unknown_target_fields == {
+        TargetCluster("m2", 1): {"components": [{"name": "jobmanager", "replicas": 1}]},
+        TargetCluster("m3"): {"zone": "a"},
+    }
+
+
+def test_decisions_do_not_see_fields_that_are_not_known() -> None:
+    manifest = binding("web").on(m1=2).manifest()
+    plain = Binding.from_manifest(manifest)
+    manifest["spec"]["clusters"][0]["components"] = []
+    built = Binding.from_manifest(manifest)
+    assert built.spec.unknown_target_fields is not None
+    assert (built, repr(built), hash(built.spec.clusters)) == (plain, repr(plain), hash(plain.spec.clusters))
+
+
+def test_fields_that_are_not_known_and_cannot_be_written_are_not_kept() -> None:
+    manifest = binding("web").on(m1=2, m2=1).manifest()
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    manifest["spec"]["clusters"][0]["deep"] = deep
+    manifest["spec"]["clusters"][1]["flat"] = {}
+    built = Binding.from_manifest(manifest)
+    assert built.spec.clusters == (TargetCluster("m1", 2), TargetCluster("m2", 1))
+    assert built.spec.unknown_target_fields == {TargetCluster("m2", 1): {"flat": {}}}
+
+
 def test_a_cluster_resource_binding_has_no_namespace() -> None:
     assert binding("role", namespace="").build().key == BindingKey(CLUSTER_RESOURCE_BINDING, "", "role")
 

@@ -476,6 +476,94 @@ async def test_a_status_that_changed_meanwhile_is_read_again_and_keeps_what_othe
     assert len(world.seen) == 1
 
 
+class TestUnknownFields:
+    """Fields of a newer Karmada, such as spec.clusters[*].components."""
+
+    @staticmethod
+    def components(replicas: int) -> list[dict[str, Any]]:
+        return [{"name": "jobmanager", "replicas": 1}, {"name": "taskmanager", "replicas": replicas}]
+
+    @classmethod
+    def manifest(cls) -> dict[str, Any]:
+        """A binding on m1, m2 and, without replicas, m3."""
+        manifest = settled_manifest()
+        manifest["spec"]["clusters"] = [
+            {"name": "m1", "replicas": 2, "components": cls.components(3), "zone": None},
+            {"name": "m2", "replicas": 2, "components": cls.components(4)},
+            {"name": "m3", "components": cls.components(5)},
+        ]
+        return manifest
+
+    async def test_they_stay_on_targets_that_stay_as_they_are(self) -> None:
+        world = World(self.manifest())
+        await world.cycle.bind(world.binding, world.decision(("m3", 0), ("m1", 2), ("m4", 2)))
+        assert world.server.stored["spec"]["clusters"] == [
+            {"name": "m3", "components": self.components(5)},
+            {"name": "m1", "replicas": 2, "components": self.components(3), "zone": None},
+            {"name": "m4", "replicas": 2},
+        ]
+
+    async def test_they_go_from_targets_whose_replicas_change(self) -> None:
+        world = World(self.manifest())
+        await world.cycle.bind(world.binding, world.decision(("m1", 1), ("m2", 2), ("m3", 1)))
+        assert world.server.stored["spec"]["clusters"] == [
+            {"name": "m1", "replicas": 1},
+            {"name": "m2", "replicas": 2, "components": self.components(4)},
+            {"name": "m3", "replicas": 1},
+        ]
+
+    async def test_those_of_the_newest_version_are_written(self) -> None:
+        world = World(self.manifest())
+        world.server.change(clusters=[{"name": "m1", "replicas": 2, "components": self.components(9)}])
+        outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2), ("m4", 2)))
+        assert outcome.again, "the binding was overwritten"
+        known = Binding.from_manifest(world.seen[-1])
+        await world.cycle.bind(known, world.decision(("m1", 2), ("m4", 2)))
+        assert world.server.stored["spec"]["clusters"] == [
+            {"name": "m1", "replicas": 2, "components": self.components(9)},
+            {"name": "m4", "replicas": 2},
+        ]
+
+    async def test_what_was_written_is_known_to_the_next_decision(self) -> None:
+        world = World(self.manifest())
+        await world.cycle.bind(world.binding, world.decision(("m1", 2), ("m4", 2)))
+        known = world.cache.get(world.binding.key)
+        assert known is not None
+        await world.cycle.bind(known, world.decision(("m1", 2), ("m5", 2)))
+        assert world.server.stored["spec"]["clusters"] == [
+            {"name": "m1", "replicas": 2, "components": self.components(3), "zone": None},
+            {"name": "m5", "replicas": 2},
+        ]
+
+    def test_a_decision_that_changes_nothing_else_has_no_work(self) -> None:
+        world = World(self.manifest())
+        assert not world.cycle.has_work(world.binding, world.decision(("m1", 2), ("m2", 2), ("m3", 0)))
+
+    async def test_unknown_conditions_and_fields_of_the_status_stay(self) -> None:
+        manifest = self.manifest()
+        applied = {
+            **manifest["status"]["conditions"][0],
+            "observedGeneration": 3,
+            "details": {"clusters": ["m1", {"name": "m2"}]},
+        }
+        newer = {"type": "ComponentsScheduled", "status": "Unknown", "retries": 3, "nested": [[1.5, None]]}
+        scheduled = {**manifest["status"]["conditions"][1], "observedGeneration": 3}
+        manifest["status"]["conditions"] = [newer, scheduled, applied]
+        manifest["status"]["schedulerNotes"] = {"by": "1.19"}
+        world = World(copy.deepcopy(manifest))
+        await world.cycle.bind(world.binding, world.decision(error=UnschedulableError("full")))
+        status = world.server.stored["status"]
+        assert [status["conditions"][0], status["conditions"][2]] == [newer, applied]
+        assert status["schedulerNotes"] == {"by": "1.19"}
+        assert world.condition == {
+            "type": "Scheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "full",
+            "lastTransitionTime": "2026-01-02T03:04:05Z",
+        }
+
+
 async def test_a_quota_that_refuses_is_told_and_retried_and_moves_nothing(world: World) -> None:
     text = 'admission webhook "resourcebinding.karmada.io" denied the request: quota'
     world.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded")]

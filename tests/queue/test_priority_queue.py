@@ -137,6 +137,21 @@ def test_pauses_that_end_together_are_released_by_priority(world: World) -> None
     assert [world.pop(), world.pop()] == ["high", "low"]
 
 
+def test_one_flush_is_complete_before_a_key_is_handed_out_so_the_higher_priority_comes_first(
+    world: World,
+) -> None:
+    """As Karmada 1.19 does; in 1.18 the worker may take the first that is released."""
+    for key, priority in (("low", 0), ("high", 9)):
+        world.now += 0.4
+        world.queue.add(key, priority)
+        world.fail(key)
+    for key, priority in (("filler", 1), ("full", 5)):
+        world.queue.add(key, priority)
+        world.fail(key, unschedulable=True)
+    world.now += 330
+    assert [world.pop() for _ in range(4)] == ["high", "full", "filler", "low"]
+
+
 def test_a_success_leaves_nothing_behind(world: World) -> None:
     world.queue.add("a")
     world.pop()

@@ -32,6 +32,8 @@ HEALTHY: Final = "Healthy"
 _OWN_LABELS: Final = frozenset(f"{kind.lower()}.karmada.io/permanent-id" for kind in KINDS)
 """Labels whose value no other binding has."""
 
+_TARGET_FIELDS: Final = frozenset({"name", "replicas"})
+
 _REMEMBERED: Final = 8192
 _SHARED: Final = 1 << 15
 
@@ -146,6 +148,8 @@ class BindingSpec:
     Attributes:
         scheduler_name: As written; the empty name is taken as default-scheduler.
         placement: None on bindings that follow others (attached dependencies).
+        unknown_target_fields: What else than name and replicas the manifest says of a target, to be written back with
+            a target that stays as it is; None if it says nothing. Decisions do not go by it.
     """
 
     resource: ObjectReference = field(default_factory=ObjectReference)
@@ -160,6 +164,9 @@ class BindingSpec:
     reschedule_triggered_at: datetime | None = None
     priority: int = 0
     workload_affinity_groups: WorkloadAffinityGroups | None = None
+    unknown_target_fields: Mapping[TargetCluster, Manifest] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @property
     def responsible_scheduler(self) -> str:
@@ -309,12 +316,14 @@ def _read_spec(spec: Manifest) -> BindingSpec:
     get = spec.get
     tasks, components, groups = get("gracefulEvictionTasks"), get("components"), get("workloadAffinityGroups")
     suspension, priority, placement = get("suspension"), get("schedulePriority"), get("placement")
+    listed = meta.mappings(spec, "clusters", "spec")
+    targets = _read_targets(listed)
     return BindingSpec(
         resource=_read_resource(meta.mapping(spec, "resource", "spec")),
         replicas=meta.integer(spec, "replicas", "spec", bits=32),
         replica_requirements=_read_requirements(spec, "spec"),
         components=_read_components(spec) if components else (),
-        clusters=_read_targets(spec),
+        clusters=targets,
         placement=None if placement is None else _read_placement(spec),
         graceful_eviction_tasks=_read_tasks(spec) if tasks else (),
         scheduler_name=meta.text(spec, "schedulerName", "spec"),
@@ -327,6 +336,7 @@ def _read_spec(spec: Manifest) -> BindingSpec:
             meta.mapping(spec, "schedulePriority", "spec"), "priority", "spec.schedulePriority", bits=32
         ),
         workload_affinity_groups=None if groups is None else _read_groups(spec),
+        unknown_target_fields=_read_unknown_fields(targets, listed),
     )
 
 
@@ -350,19 +360,36 @@ def _read_placement(spec: Manifest) -> Placement:
         raise problem.below("spec.placement") from None
 
 
-def _read_targets(spec: Manifest) -> tuple[TargetCluster, ...]:
-    found = spec.get("clusters")
-    if not found and (found is None or isinstance(found, list)):
-        return ()
+def _read_targets(listed: Sequence[Manifest]) -> tuple[TargetCluster, ...]:
     return tuple(
         [
             _target(
                 meta.text(target, "name", f"spec.clusters[{index}]"),
                 meta.integer(target, "replicas", f"spec.clusters[{index}]", bits=32),
             )
-            for index, target in enumerate(meta.mappings(spec, "clusters", "spec"))
+            for index, target in enumerate(listed)
         ]
     )
+
+
+def _read_unknown_fields(
+    targets: Sequence[TargetCluster], listed: Sequence[Manifest]
+) -> Mapping[TargetCluster, Manifest] | None:
+    found: dict[TargetCluster, Manifest] = {}
+    for target, manifest in zip(targets, listed, strict=True):
+        if len(manifest) - ("replicas" in manifest) > 1:  # more than the name
+            unknown = {name: value for name, value in manifest.items() if name not in _TARGET_FIELDS}
+            if _can_be_written(unknown):
+                found[target] = unknown
+    return found or None
+
+
+def _can_be_written(fields: Manifest) -> bool:
+    try:
+        orjson.dumps({"spec": {"clusters": [fields]}})
+    except TypeError:  # too deep
+        return False
+    return True
 
 
 @lru_cache(maxsize=_SHARED)

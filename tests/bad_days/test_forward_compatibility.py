@@ -1,0 +1,50 @@
+"""A control plane that is newer than this scheduler: what we do not know stays when we write."""
+
+from pathlib import Path
+
+from tests.fake_apiserver import FakeApiServer, binding, cluster, start_scheduler, wait_for
+
+COMPONENTS = [{"name": "jobmanager", "replicas": 1}, {"name": "taskmanager", "replicas": 2}]
+
+
+def test_fields_of_a_newer_karmada_survive_a_placement_that_changes(tmp_path: Path) -> None:
+    """m1 and the replicas there stay, m2 is gone, m3 takes its place."""
+    applied = {
+        "type": "FullyApplied", "status": "False", "reason": "FullyAppliedFailed", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "details": {"clusters": ["m2"]},
+    }  # fmt: skip
+    newer = {"type": "ComponentsScheduled", "status": "Unknown", "retries": 3}
+    web = binding("web", replicas=4, status={"conditions": [applied, newer], "notes": {"by": "1.19"}})
+    web["spec"]["clusters"] = [
+        {"name": "m1", "replicas": 2, "components": COMPONENTS},
+        {"name": "m2", "replicas": 2, "components": COMPONENTS},
+    ]
+    web["spec"]["placement"] = {
+        "clusterAffinity": {"clusterNames": ["m1", "m3"]},
+        "replicaScheduling": {
+            "replicaSchedulingType": "Divided",
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": {
+                "staticWeightList": [
+                    {"targetCluster": {"clusterNames": ["m1", "m3"]}, "weight": 1},
+                ]
+            },
+        },
+    }
+    web["spec"]["componentsMode"] = "Together"
+    with FakeApiServer() as server:
+        for name in ("m1", "m2", "m3"):
+            server.put(cluster(name))
+        server.put(web)
+        with start_scheduler(server, tmp_path) as scheduler:
+            wait_for(lambda: server.condition("web"), "the status", scheduler)
+            stored = server.get("ResourceBinding", "web")
+    assert stored is not None
+    assert sorted(stored["spec"]["clusters"], key=lambda each: str(each["name"])) == [
+        {"name": "m1", "replicas": 2, "components": COMPONENTS},
+        {"name": "m3", "replicas": 2},
+    ]
+    assert stored["spec"]["componentsMode"] == "Together"
+    [*others, scheduled] = stored["status"]["conditions"]
+    assert (others, scheduled["type"], scheduled["status"]) == ([applied, newer], "Scheduled", "True")
+    assert stored["status"]["notes"] == {"by": "1.19"}
