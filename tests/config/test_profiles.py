@@ -130,7 +130,7 @@ def test_a_single_profile_needs_no_name(path: Path) -> None:
 
 
 def test_the_time_of_a_plugin_is_limited(path: Path) -> None:
-    assert loaded(path, OURS).plugin_timeout_seconds == 5
+    assert loaded(path, OURS).plugin_timeout_seconds is None
     assert loaded(path, OURS + "pluginTimeoutSeconds: 0.5").plugin_timeout_seconds == 0.5
 
 

@@ -1,0 +1,190 @@
+"""Plugins that hang, raise or say nonsense, through the whole process: they cost their own bindings an error."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.fake_apiserver import (
+    FakeApiServer,
+    SchedulerProcess,
+    binding,
+    cluster,
+    profile,
+    start_scheduler,
+    wait_for,
+)
+
+OTHERS = "others"
+"""The scheduler name of a profile without the plugin under test."""
+
+SLEEPS = """
+import time
+from karmada_scheduler.framework import SUCCESS
+
+class Sleeps:
+    name = "Sleeps"
+
+    def filter(self, context, /):
+        if context.cycle.binding.key.name.startswith("bad-"):
+            time.sleep(60)
+        return SUCCESS
+"""
+
+BLOCKS = """
+import time
+from karmada_scheduler.framework import SUCCESS
+
+class Sleeps:
+    name = "Sleeps"
+
+    async def pre_score(self, context, /):
+        if context.cycle.binding.key.name.startswith("bad-"):
+            time.sleep(60)
+        return SUCCESS
+"""
+
+REPAIRED = """
+from karmada_scheduler.framework import SUCCESS
+
+class Sleeps:
+    name = "Sleeps"
+
+    def filter(self, context, /):
+        return SUCCESS
+"""
+
+RAISES = """
+from karmada_scheduler.framework import SUCCESS
+
+class Raises:
+    name = "Raises"
+
+    def filter(self, context, /):
+        return {}["x"]
+"""
+
+SHORT_LEASE = (
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+)
+
+
+def configured(folder: Path, source: str, plugin: str, *, seconds: float = 1.0) -> tuple[str, ...]:
+    """Write a file with a plugin, and a configuration in which ``my-scheduler`` has it and ``others`` does not."""
+    plugins = folder / "plugins"
+    plugins.mkdir(exist_ok=True)
+    (plugins / "plugin.py").write_text(source)
+    text = profile("my-scheduler", OTHERS, **{"my-scheduler": [plugin]})
+    config = folder / "config.yaml"
+    config.write_text(text.replace('{"', f'{{"pluginTimeoutSeconds": {seconds},"', 1))
+    return f"--plugin-dir={plugins}", f"--config={config}"
+
+
+class Health:
+    """Asks ``/healthz`` all the time; how long the answers took, in seconds, None for none within two."""
+
+    def __init__(self, scheduler: SchedulerProcess) -> None:
+        self.answers: list[float | None] = []
+        self._scheduler = scheduler
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+
+    def _ask(self) -> None:
+        while not self._ends.wait(0.1):
+            began = time.monotonic()
+            ok = self._scheduler.answers("/healthz", timeout=2.0) == 200
+            self.answers.append(time.monotonic() - began if ok else None)
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ends.set()
+            self._thread.join(10)
+
+
+def good_ones_go_on_beside_bad_ones(tmp_path: Path, source: str, point: str) -> None:
+    flags = configured(tmp_path, source, "Sleeps")
+    with FakeApiServer() as server, start_scheduler(server, tmp_path, *flags, *SHORT_LEASE) as scheduler:
+        server.put(cluster("m1"))
+        wait_for(lambda: server.lease().get("holderIdentity"), "the Lease to be taken", scheduler)
+        holder = server.lease()["holderIdentity"]
+        health = Health(scheduler)
+        with health.asked():
+            for number in range(20):
+                server.put(binding(f"bad-{number}"))
+            waited = []
+            for number in range(20):
+                began = time.monotonic()
+                server.put(binding(f"good-{number}", scheduler=OTHERS))
+                wait_for(lambda n=number: server.targets(f"good-{n}"), f"good-{number}", scheduler)  # type: ignore[misc]
+                waited.append(time.monotonic() - began)
+            for number in range(20):
+                told = wait_for(lambda n=number: server.condition(f"bad-{n}"), "its condition", scheduler)  # type: ignore[misc]
+                assert told["reason"] == "SchedulerError"
+                assert re.search(
+                    rf'plugin "Sleeps" took longer than 1s at {point}.* and is not called for \d+s',
+                    told["message"],
+                )
+        assert scheduler.exit_status is None
+        assert server.lease()["holderIdentity"] == holder
+        assert max(waited) < 3.5, waited
+        assert None not in health.answers
+        assert scheduler.metric('karmada_scheduler_plugin_breaker_openings_total{plugin="Sleeps"}') >= 1
+        assert "is not called for a while" in scheduler.log
+        assert f"{tmp_path}/plugins/plugin.py:" in scheduler.log
+
+
+def test_a_filter_that_sleeps_costs_its_own_bindings_an_error_and_nobody_else_anything(
+    tmp_path: Path,
+) -> None:
+    good_ones_go_on_beside_bad_ones(tmp_path, SLEEPS, "Filter")
+
+
+def test_a_coroutine_that_blocks_costs_its_own_bindings_an_error_and_nobody_else_anything(
+    tmp_path: Path,
+) -> None:
+    good_ones_go_on_beside_bad_ones(tmp_path, BLOCKS, "PreScore")
+
+
+def test_a_repaired_file_counts_within_two_seconds_and_what_failed_is_decided_again_at_once(
+    tmp_path: Path,
+) -> None:
+    flags = configured(tmp_path, SLEEPS, "Sleeps")
+    with FakeApiServer() as server, start_scheduler(server, tmp_path, *flags, *SHORT_LEASE) as scheduler:
+        server.put(cluster("m1"))
+        names = [f"bad-{number}" for number in range(5)]
+        for name in names:
+            server.put(binding(name))
+        for name in names:
+            wait_for(lambda n=name: server.condition(n), f"the condition of {name}", scheduler)  # type: ignore[misc]
+        # The pause has doubled twice: nothing of it is left for a plugin that is new.
+        wait_for(lambda: "called for 4s" in str([server.condition(each) for each in names]), "it", scheduler)
+        (tmp_path / "plugins" / "plugin.py").write_text(REPAIRED)
+        began = time.monotonic()
+        for name in names:
+            wait_for(lambda n=name: server.targets(n), f"{name} to be placed", scheduler)  # type: ignore[misc]
+        assert time.monotonic() - began < 3.5  # a call in progress (1 s), two seconds, and some slack
+
+
+def test_the_traceback_of_a_plugin_is_in_the_log_once_and_its_type_in_the_message(tmp_path: Path) -> None:
+    flags = configured(tmp_path, RAISES, "Raises")
+    with FakeApiServer() as server, start_scheduler(server, tmp_path, *flags) as scheduler:
+        server.put(cluster("m1"))
+        for number in range(3):
+            server.put(binding(f"web-{number}"))
+        for number in range(3):
+            told = wait_for(lambda n=number: server.condition(f"web-{n}"), "its condition", scheduler)  # type: ignore[misc]
+            assert told["message"].endswith(
+                "plugin \"Raises\" failed at Filter for cluster m1: KeyError: 'x'"
+            )
+        assert scheduler.log.count("Traceback") == 1
+        assert 'plugin.py", line 8, in filter' in scheduler.log
