@@ -42,8 +42,8 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
     yield make
     for host in made:
-        assert isinstance(host.watch, Alarm)
-        host.watch.close()
+        assert isinstance(host.guard.watch, Alarm)
+        host.guard.watch.close()
 
 
 def _scorers(host: PluginHost) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Final
 
 from karmada_scheduler.framework.deciding import Plugin
@@ -22,11 +22,12 @@ AGAIN_SECONDS: Final = 60.0
 """How long the same traceback is not told again."""
 
 _FRAMES: Final = 4
-"""How many of the innermost frames tell tracebacks apart."""
+"""How many of the innermost places tell tracebacks apart."""
 
 _CAUSES: Final = 10
 _MOST: Final = 1000
-_FRAMEWORK: Final = __name__.rpartition(".")[0] + "."
+_OURS: Final = (__name__.rpartition(".")[0] + ".", "asyncio.")
+"""Modules that stand between the scheduler and what a plugin does."""
 _EXCUSED: Final = "_karmada_scheduler_excused"
 
 
@@ -43,8 +44,13 @@ class FailureLog:
         if is_excused(problem):
             return
         trace = of_the_plugin(problem)
-        frames = traceback.StackSummary.extract(traceback.walk_tb(trace), lookup_lines=False)[-_FRAMES:]
-        where = tuple((frame.filename, frame.lineno) for frame in frames)
+        # An exception that is kept and raised again has more frames each time, and the same places.
+        places = dict.fromkeys(
+            (frame.f_code.co_filename, line)
+            for frame, line in traceback.walk_tb(trace)
+            if not _is_framework(frame)
+        )
+        where = tuple(places)[-_FRAMES:]
         kind = type(problem)
         key = (plugin.name, kind.__module__, kind.__qualname__, where)
         now = self._clock()
@@ -64,7 +70,7 @@ class FailureLog:
 def of_the_plugin(problem: BaseException) -> TracebackType | None:
     """Return a traceback without the frames of the framework that called the plugin; all if there are no others."""
     trace = problem.__traceback__
-    while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(_FRAMEWORK):
+    while trace is not None and _is_framework(trace.tb_frame):
         trace = trace.tb_next
     return trace or problem.__traceback__
 
@@ -79,15 +85,19 @@ def place_in(plugin: Plugin, problem: BaseException) -> str:
     for _ in range(_CAUSES):
         own = ""
         for frame, line in traceback.walk_tb(seen.__traceback__ if seen is not None else None):
-            name, place = str(frame.f_globals.get("__name__")), f"{frame.f_code.co_filename}:{line}"
-            if name == module:
+            place = f"{frame.f_code.co_filename}:{line}"
+            if frame.f_globals.get("__name__") == module:
                 own = place
-            elif not name.startswith(_FRAMEWORK):
+            elif not _is_framework(frame):
                 elsewhere = elsewhere or place
         if own or seen is None:
             return own or elsewhere
         seen = seen.__cause__ or seen.__context__
     return elsewhere
+
+
+def _is_framework(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(_OURS)
 
 
 def excuse(problem: BaseException) -> None:
