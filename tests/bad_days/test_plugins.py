@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
 
 from tests.fake_apiserver import (
     FakeApiServer,
@@ -68,6 +74,59 @@ class Raises:
         return {}["x"]
 """
 
+ODD = """
+import asyncio
+from karmada_scheduler.framework import SUCCESS
+
+class Odd:
+    name = "Odd"
+
+    def filter(self, context, /):
+        name = context.cycle.binding.key.name
+        if name == "plain-generator-exit":
+            raise GeneratorExit
+        if name == "plain-interrupt":
+            raise KeyboardInterrupt
+        return SUCCESS
+
+    async def pre_score(self, context, /):
+        name = context.cycle.binding.key.name
+        await asyncio.sleep(0)
+        if name == "generator-exit":
+            raise GeneratorExit
+        if name == "interrupt":
+            raise KeyboardInterrupt
+        if name == "cancels-itself":
+            asyncio.current_task().cancel()
+            await asyncio.sleep(0)
+        return SUCCESS
+"""
+
+ASKS = """
+from pathlib import Path
+from karmada_scheduler.framework import SUCCESS, Result
+
+class Asks:
+    name = "Asks"
+
+    def filter(self, context, /):
+        if Path(__file__).with_name("down").exists():
+            return Result.error("the price service does not answer")
+        return SUCCESS
+"""
+
+PREPARES = """
+import asyncio
+from karmada_scheduler.framework import SUCCESS
+
+class Prepares:
+    name = "Prepares"
+
+    async def pre_bind(self, context, /):
+        await asyncio.sleep(1)
+        return SUCCESS
+"""
+
 SHORT_LEASE = (
     "--leader-elect-lease-duration=4s",
     "--leader-elect-renew-deadline=3s",
@@ -75,14 +134,14 @@ SHORT_LEASE = (
 )
 
 
-def configured(folder: Path, source: str, plugin: str, *, seconds: float = 1.0) -> tuple[str, ...]:
+def configured(folder: Path, source: str, plugin: str, **fields: Any) -> tuple[str, ...]:
     """Write a file with a plugin, and a configuration in which ``my-scheduler`` has it and ``others`` does not."""
     plugins = folder / "plugins"
     plugins.mkdir(exist_ok=True)
     (plugins / "plugin.py").write_text(source)
-    text = profile("my-scheduler", OTHERS, **{"my-scheduler": [plugin]})
+    document = orjson.loads(profile("my-scheduler", OTHERS, **{"my-scheduler": [plugin]}))
     config = folder / "config.yaml"
-    config.write_text(text.replace('{"', f'{{"pluginTimeoutSeconds": {seconds},"', 1))
+    config.write_bytes(orjson.dumps({**document, "pluginTimeoutSeconds": 1, **fields}))
     return f"--plugin-dir={plugins}", f"--config={config}"
 
 
@@ -188,3 +247,131 @@ def test_the_traceback_of_a_plugin_is_in_the_log_once_and_its_type_in_the_messag
             )
         assert scheduler.log.count("Traceback") == 1
         assert 'plugin.py", line 8, in filter' in scheduler.log
+
+
+def test_what_plugins_raise_to_end_the_process_or_their_task_is_an_error_like_any_other(
+    tmp_path: Path,
+) -> None:
+    names = ["plain-generator-exit", "plain-interrupt", "generator-exit", "interrupt", "cancels-itself"]
+    flags = configured(tmp_path, ODD, "Odd")
+    with FakeApiServer() as server, start_scheduler(server, tmp_path, *flags) as scheduler:
+        server.put(cluster("m1"))
+        for name in names:
+            server.put(binding(name))
+        for name in names:
+            told = wait_for(lambda n=name: server.condition(n), f"the condition of {name}", scheduler)  # type: ignore[misc]
+            assert told["reason"] == "SchedulerError"
+            assert 'plugin "Odd" failed at ' in told["message"]
+        server.put(binding("web"))
+        wait_for(lambda: server.targets("web"), "web", scheduler)
+        assert scheduler.exit_status is None
+
+
+def moves(server: FakeApiServer, name: str, replicas: int) -> None:
+    server.change("ResourceBinding", name, lambda found: found["spec"].update(replicas=replicas))
+
+
+def test_a_filter_that_cannot_find_out_keeps_the_placement_until_it_can(tmp_path: Path) -> None:
+    flags = configured(tmp_path, ASKS, "Asks")
+    with FakeApiServer() as server, start_scheduler(server, tmp_path, *flags) as scheduler:
+        server.put(cluster("m1"))
+        server.put(binding("web", replicas=2))
+        wait_for(lambda: server.targets("web") == {"m1": 2}, "web to be placed", scheduler)
+        down = tmp_path / "plugins" / "down"
+        down.touch()
+        moves(server, "web", 3)
+        told = wait_for(
+            lambda: server.condition("web").get("status") == "False" and server.condition("web"),
+            "the error",
+            scheduler,
+        )
+        assert told["reason"] == "SchedulerError"
+        assert 'running Filter plugin "Asks": the price service does not answer' in told["message"]
+        assert server.targets("web") == {"m1": 2}
+        down.unlink()
+        wait_for(lambda: server.targets("web") == {"m1": 3}, "web to be scaled", scheduler)
+
+
+class Extender(ThreadingHTTPServer):
+    """An extender that answers what ``answer`` is, or that every cluster passes if that is None."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+        self.asked: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                outer.asked.append(self.path)
+                question = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                good = {"ClusterNames": question.get("ClusterNames")}
+                body = orjson.dumps(good if outer.answer is None else outer.answer)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None: ...
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    @contextmanager
+    def listening(self) -> Iterator[Extender]:
+        thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            thread.join(10)
+            self.server_close()
+
+
+@pytest.mark.parametrize("ignorable", [False, True])
+def test_an_extender_that_answers_without_a_list_moves_nothing(tmp_path: Path, ignorable: bool) -> None:
+    with Extender().listening() as extender, FakeApiServer() as server:
+        entry = {
+            "urlPrefix": extender.url,
+            "filterVerb": "filter",
+            "nodeCacheCapable": True,
+            "ignorable": ignorable,
+        }
+        flags = configured(tmp_path, REPAIRED, "Sleeps", extenders=[entry])
+        with start_scheduler(server, tmp_path, *flags) as scheduler:
+            server.put(cluster("m1"))
+            server.put(binding("web", replicas=2))
+            wait_for(lambda: server.targets("web") == {"m1": 2}, "web to be placed", scheduler)
+            extender.answer = {"status": "ok"}
+            moves(server, "web", 3)
+            if not ignorable:
+                told = wait_for(
+                    lambda: server.condition("web").get("status") == "False" and server.condition("web"),
+                    "it",
+                    scheduler,
+                )
+                assert (
+                    "expected a list in ClusterNames, or Clusters with items; its keys are status"
+                    in told["message"]
+                )
+                assert server.targets("web") == {"m1": 2}
+                extender.answer = None
+            wait_for(lambda: server.targets("web") == {"m1": 3}, "web to be scaled", scheduler)
+
+
+def test_a_leader_that_was_frozen_past_its_lease_asks_no_extender_to_bind(tmp_path: Path) -> None:
+    with Extender().listening() as extender, FakeApiServer() as server:
+        entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
+        flags = configured(tmp_path, PREPARES, "Prepares", extenders=[entry])
+        with start_scheduler(server, tmp_path, *flags, *SHORT_LEASE) as scheduler:
+            server.put(cluster("m1"))
+            wait_for(lambda: server.lease().get("holderIdentity"), "the Lease to be taken", scheduler)
+            for number in range(5):
+                server.put(binding(f"web-{number}"))
+            wait_for(lambda: scheduler.log.count("Start to schedule") == 5, "the decisions", scheduler)
+            scheduler.signal(signal.SIGSTOP)
+            time.sleep(3.5)  # longer than the renew deadline
+            scheduler.signal(signal.SIGCONT)
+            assert scheduler.wait(10) == 1
+            assert extender.asked == []
+            assert "ScheduleBindingSucceed" not in scheduler.log
