@@ -121,6 +121,7 @@ from karmada_scheduler.framework import SUCCESS
 
 class Prepares:
     name = "Prepares"
+    timeout = None
 
     async def pre_bind(self, context, /):
         await asyncio.sleep(1)
@@ -271,6 +272,11 @@ def moves(server: FakeApiServer, name: str, replicas: int) -> None:
     server.change("ResourceBinding", name, lambda found: found["spec"].update(replicas=replicas))
 
 
+def failure_of(server: FakeApiServer, name: str, scheduler: SchedulerProcess) -> dict[str, Any]:
+    wait_for(lambda: server.condition(name).get("status") == "False", f"{name} to fail", scheduler)
+    return server.condition(name)
+
+
 def test_a_filter_that_cannot_find_out_keeps_the_placement_until_it_can(tmp_path: Path) -> None:
     flags = configured(tmp_path, ASKS, "Asks")
     with FakeApiServer() as server, start_scheduler(server, tmp_path, *flags) as scheduler:
@@ -280,11 +286,7 @@ def test_a_filter_that_cannot_find_out_keeps_the_placement_until_it_can(tmp_path
         down = tmp_path / "plugins" / "down"
         down.touch()
         moves(server, "web", 3)
-        told = wait_for(
-            lambda: server.condition("web").get("status") == "False" and server.condition("web"),
-            "the error",
-            scheduler,
-        )
+        told = failure_of(server, "web", scheduler)
         assert told["reason"] == "SchedulerError"
         assert 'running Filter plugin "Asks": the price service does not answer' in told["message"]
         assert server.targets("web") == {"m1": 2}
@@ -345,11 +347,7 @@ def test_an_extender_that_answers_without_a_list_moves_nothing(tmp_path: Path, i
             extender.answer = {"status": "ok"}
             moves(server, "web", 3)
             if not ignorable:
-                told = wait_for(
-                    lambda: server.condition("web").get("status") == "False" and server.condition("web"),
-                    "it",
-                    scheduler,
-                )
+                told = failure_of(server, "web", scheduler)
                 assert (
                     "expected a list in ClusterNames, or Clusters with items; its keys are status"
                     in told["message"]
