@@ -18,6 +18,8 @@ from karmada_scheduler.framework.failure_log import excuse
 
 log = logging.getLogger(__name__)
 
+__timeout_shield__ = True
+
 Write = Callable[[], Awaitable[Binding]]
 
 

@@ -11,6 +11,8 @@ from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.guard import Guard
 from karmada_scheduler.framework.points import Point
 
+__plugin_runner__ = True
+
 
 class _Judge:
     """Asks the plugin; while it is not called because it has hung, higher priorities go first."""

@@ -8,18 +8,27 @@ import contextlib
 import gc
 import itertools
 import logging
+import re
 import signal
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
+import karmada_scheduler
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.framework import SUCCESS, Guard, PluginError, Point, Result, isolation
+from karmada_scheduler.framework.breaker import Breakers
+from karmada_scheduler.framework.failure_log import FailureLog
 from karmada_scheduler.framework.isolation import Alarm, HangsError, PluginTimeoutError, in_thread
+from karmada_scheduler.framework.judging import Judge
+from karmada_scheduler.framework.waiting import PermittedLater
+from karmada_scheduler.passage import Passage
+from karmada_scheduler.plugin_handle import PluginHandle
 from karmada_scheduler.testing import binding, cluster, decide, placed
 from tests.framework.plugins import answering, plugin, raising, with_in_tree
 
@@ -526,7 +535,7 @@ def test_an_alarm_at_the_very_beginning_or_end_of_a_watch_leaves_nothing_behind(
 
 
 def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do(alarm: Alarm) -> None:
-    books = {"__name__": "karmada_scheduler.plugin_handle", "time": time, "seconds": 2 * BUDGET}
+    books = {"__timeout_shield__": True, "time": time, "seconds": 2 * BUDGET}
     exec(  # as if it were a method of the handle
         "def activate(done):\n    end = time.monotonic() + seconds\n"
         "    while time.monotonic() < end:\n        pass\n    done.append(True)\n",
@@ -537,6 +546,31 @@ def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do
         books["activate"](done)  # type: ignore[operator]
         loops()
     assert done == [True]
+
+
+@pytest.mark.parametrize(
+    "called_by_plugins",
+    [PluginHandle, Passage, PermittedLater, Breakers, FailureLog],
+    ids=lambda each: each.__name__,
+)
+def test_what_plugins_call_and_what_keeps_their_record_is_shielded(called_by_plugins: type) -> None:
+    assert vars(sys.modules[called_by_plugins.__module__])["__timeout_shield__"] is True
+
+
+def test_every_module_that_calls_plugins_under_a_watch_is_a_runner() -> None:
+    """Otherwise what has called a plugin is taken for its code, and a limit of time ends the scheduler's own functions."""
+    sources = sorted(Path(karmada_scheduler.__file__).parent.rglob("*.py"))
+    runners = [path for path in sources if re.search(r"with .*\bwatch\b|with self\._watch", path.read_text())]
+    assert {path.name for path in runners} >= {
+        "guard.py",
+        "isolation.py",
+        "runtime.py",
+        "scoring.py",
+        "queue_order.py",
+    }
+    assert [path.name for path in runners if "__plugin_runner__ = True" not in path.read_text()] == []
+    # Judge is called by the run over all clusters, which has the watch.
+    assert vars(sys.modules[Judge.__module__])["__plugin_runner__"] is True
 
 
 def test_logging_is_not_interrupted(alarm: Alarm, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,6 +16,8 @@ from karmada_scheduler.framework.failure_log import FailureLog, place_in
 from karmada_scheduler.framework.points import Point
 from karmada_scheduler.framework.result import Code, Result
 
+__plugin_runner__ = True
+
 Context = TypeVar("Context")
 Answer = TypeVar("Answer")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import math
 import signal
 import sys
@@ -35,15 +36,13 @@ LOAD_SECONDS: Final = 30.0
 _AGAIN: Final = 0.05
 """Seconds between alarms, once one has rung."""
 
-_BOOKS: Final = frozenset({
-    "karmada_scheduler.framework.waiting",
-    "karmada_scheduler.passage",
-    "karmada_scheduler.plugin_handle",
-    "logging",
-})  # fmt: skip
-"""Modules that plugins call, and that must not be left half-way."""
+_SHIELD: Final = "__timeout_shield__"
+"""Set in modules that plugins call, and that must not be left half-way."""
 
-_RUNNERS: Final = ("karmada_scheduler.framework.", "karmada_scheduler.queue_order")
+_RUNNER: Final = "__plugin_runner__"
+"""Set in modules that call plugins; what has called them is none of the plugin's code."""
+
+__plugin_runner__ = True
 
 
 class PluginTimeoutError(BaseException):
@@ -173,7 +172,7 @@ def _place(frame: FrameType | None) -> tuple[FrameType | None, bool]:
     while frame is not None:
         if frame.f_code in _OWN:
             return None, True
-        if frame.f_globals.get("__name__") in _BOOKS:
+        if _is_shielded(frame):
             place, is_protected = frame.f_back, True
         elif _is_runner(frame):
             break
@@ -181,8 +180,12 @@ def _place(frame: FrameType | None) -> tuple[FrameType | None, bool]:
     return place, is_protected
 
 
+def _is_shielded(frame: FrameType) -> bool:
+    return _SHIELD in frame.f_globals or frame.f_globals is logging.__dict__
+
+
 def _is_runner(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith(_RUNNERS)
+    return _RUNNER in frame.f_globals
 
 
 def _trace_no_more(_frame: FrameType, _event: str, _argument: object) -> None:

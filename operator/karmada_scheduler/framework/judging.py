@@ -12,6 +12,8 @@ from karmada_scheduler.framework.guard import Guard, Observer, checked, not_allo
 from karmada_scheduler.framework.points import Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 
+__plugin_runner__ = True
+
 
 class Judge:
     """Runs the filters over one cluster after the other, under one watch for all; see ``broke`` and ``ended``."""

@@ -54,6 +54,8 @@ from karmada_scheduler.framework.scoring import Scoring
 
 log = logging.getLogger(__name__)
 
+__plugin_runner__ = True
+
 ADD_BINDING, REMOVE_BINDING = PRE_FILTER_EXTENSIONS
 Context = TypeVar("Context")
 Keyed = tuple[Plugin, Callable[[Cycle], Hashable]]

@@ -23,6 +23,8 @@ from karmada_scheduler.framework.isolation import PluginTimeoutError
 from karmada_scheduler.framework.points import NORMALIZE_SCORE, Point
 from karmada_scheduler.framework.result import Code
 
+__plugin_runner__ = True
+
 SCORE: Final = "Score"
 
 
