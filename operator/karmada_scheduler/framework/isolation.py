@@ -4,7 +4,7 @@ Whatever a plugin raises becomes a PluginError that names it and the point. A pl
 stopped: a coroutine by its deadline, plain Python code by an alarm signal that raises inside it. Code that
 catches everything and goes on is stopped in its handler. Code of a C extension that never returns to the
 interpreter, and code that catches everything at two levels, cannot be stopped by anything but the liveness
-probe.
+probe. A plugin that was stopped is not called for a while (``breaker``).
 """
 
 from __future__ import annotations
