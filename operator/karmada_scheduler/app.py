@@ -211,7 +211,7 @@ class _App:
                 clock=self._clock,
                 rank=None
                 if sorter is None
-                else ranked_by(sorter, self._bindings.get, watch=self._plugins.watch),
+                else ranked_by(sorter, self._bindings.get, guard=self._plugins.guard),
             )
             self._metrics.watch_pending(priorities.pending)
             return priorities

@@ -81,6 +81,7 @@ class BindingCycle:
             metrics: Counts writes.
         """
         self._recorder = recorder
+        self._may_write = may_write
         self._bindings = bindings
         self._echoes = echoes
         self._writes = BindingWrites(
@@ -120,7 +121,12 @@ class BindingCycle:
             decision.cycle,
             write=partial(self._write_result, binding, decision),
             wait=wait,
+            ensure_leading=self._ensure_leading,
         )
+
+    def _ensure_leading(self) -> None:
+        if not self._may_write():
+            raise NotLeadingError("not leading any more, nothing is written")
 
     async def bind(
         self,
@@ -249,7 +255,8 @@ class BindingCycle:
     async def _report(
         self, binding: Binding, written: Binding, decision: Decision, patch_error: ApiError | None
     ) -> Outcome:
-        """Tell people and controllers how it went: Events, then the status."""
+        """Tell people and controllers how it went: Events, then the status. NotLeadingError if another may by now."""
+        self._ensure_leading()
         error, condition = ending(decision.error, patch_error)
         if error is None:
             self._recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))

@@ -19,6 +19,7 @@ FIELDS: Final = (
     "binding",
     "cluster",
     "plugin",
+    "point",
     "kind",
     "object",
     "type",

@@ -186,6 +186,16 @@ class Metrics:
             "extender",
             "verb",
         )
+        self.breaker_openings = counter(
+            "plugin_breaker_openings",
+            "How often a plugin took too long and was not called for a while",
+            "plugin",
+        )
+        self.breakers_open = gauge(
+            "plugin_breakers_open",
+            "Profiles in which a plugin is not called because it took too long",
+            "plugin",
+        )
         self.permit_wait = histogram(
             "permit_wait_duration_seconds", "Time that bindings wait at Permit", seconds, "result"
         )
@@ -420,6 +430,23 @@ class AlgorithmObserver:
         if histogram is None:
             histogram = self._steps[step] = self._metrics.algorithm_duration.labels(step)
         histogram.observe(seconds)
+
+
+class BreakerMetrics:
+    """Feeds the metrics of plugins that are cut off; conforms to ``framework.breaker.BreakerObserver``."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        """Count in the metrics of one process."""
+        self._metrics = metrics
+
+    def opened(self, plugin: str, now_open: int, /) -> None:
+        """A plugin was cut off."""
+        self._metrics.breaker_openings.labels(plugin).inc()
+        self._metrics.breakers_open.labels(plugin).set(now_open)
+
+    def closed(self, plugin: str, now_open: int, /) -> None:
+        """A plugin answers again, or is gone."""
+        self._metrics.breakers_open.labels(plugin).set(now_open)
 
 
 _BUILD: Final = {

@@ -14,8 +14,11 @@ from karmada_scheduler.framework.binding import BindContext
 from karmada_scheduler.framework.binding_runtime import BindingPoints, WaitFor
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
+from karmada_scheduler.framework.failure_log import excuse
 
 log = logging.getLogger(__name__)
+
+__timeout_shield__ = True
 
 Write = Callable[[], Awaitable[Binding]]
 
@@ -37,9 +40,22 @@ class Passage:
         *,
         write: Write,
         wait: WaitFor,
+        ensure_leading: Callable[[], None] = lambda: None,
     ) -> None:
-        """Set out; ``write`` is what Bind plugins may call, ``wait`` is how a binding waits at Permit."""
+        """Set out.
+
+        Args:
+            points: The plugins.
+            binding: As it was decided about.
+            targets: Where it is to go.
+            cycle: The attempt that found the place.
+            write: What Bind plugins may call.
+            wait: How a binding waits at Permit.
+            ensure_leading: Raises if this process may not be the leader any more; called before everything that may
+                write.
+        """
         self._points = points
+        self._ensure_leading = ensure_leading
         self._write = write
         self._wait = wait
         self._failure: Exception | None = None
@@ -63,7 +79,7 @@ class Passage:
         """
         try:
             await self._points.permit(self._context, self._wait)
-            self.binder = await self._points.bind(self._context)
+            self.binder = await self._points.bind(self._context, ensure_leading=self._ensure_leading)
         except BaseException as error:
             if self.written is not None and isinstance(error, SchedulingError):
                 log.error("After writing %s: %s", self._context.binding.key.display, error)  # noqa: TRY400
@@ -88,5 +104,6 @@ class Passage:
             self.written = await self._write()
         except Exception as error:
             self._failure = error
+            excuse(error)
             raise
         return self.written

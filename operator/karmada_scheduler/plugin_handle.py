@@ -12,6 +12,8 @@ from karmada_scheduler.framework.handle import WaitingBinding
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.framework.waiting import WaitingBindings
 
+__timeout_shield__ = True
+
 Record = Callable[[Binding, bool, str, str], None]
 """Takes a binding, whether it is a warning, the reason and the text."""
 

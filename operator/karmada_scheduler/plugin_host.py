@@ -18,14 +18,15 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
 from karmada_scheduler.extenders.tls import ExtenderTLSError
 from karmada_scheduler.framework.available import Lineups
 from karmada_scheduler.framework.binding import QueueSortPlugin
+from karmada_scheduler.framework.breaker import Breakers
 from karmada_scheduler.framework.guard import Guard
-from karmada_scheduler.framework.isolation import Alarm, Watch
+from karmada_scheduler.framework.isolation import Alarm
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.plugin_handle import PluginHandle, Switchboard
@@ -41,7 +42,11 @@ _LOOK_SECONDS: Final = 1.0
 
 
 class PluginHost:
-    """Builds profiles, and builds them again."""
+    """Builds profiles, and builds them again.
+
+    Attributes:
+        guard: Stands between plugins and everything else.
+    """
 
     def __init__(
         self,
@@ -61,16 +66,23 @@ class PluginHost:
         if options.config is not None:
             configuration = load(options.config, scheduler_name=options.scheduler_name)
         self._metrics = process_metrics
-        self._guard = Guard(
+        registry = in_tree(options.feature_gates)
+        budget = plugin_budget(configuration, options.leader_election)
+        self._breakers = Breakers(
+            clock=clock, exempt=frozenset(registry), observer=metrics.BreakerMetrics(process_metrics)
+        )
+        self.guard: Final = Guard(
             observer=metrics.AlgorithmObserver(process_metrics),
-            watch=Alarm(configuration.plugin_timeout_seconds),
-            budget=configuration.plugin_timeout_seconds,
+            watch=Alarm(budget),
+            budget=budget,
+            breakers=self._breakers,
+            clock=clock,
         )
         self.manifests: Final = self._manifest_cache(configuration)
         self.extenders: Final = self._extenders(configuration, clock)
         self._setup = PluginSetup.of(
             options,
-            in_tree(options.feature_gates),
+            registry,
             handle_for=lambda profile: PluginHandle(profile, switchboard),
             own=own_plugins,
             configuration=configuration,
@@ -82,11 +94,6 @@ class PluginHost:
         for notice in (*configuration.notices, *lineups.notices):
             log.warning("%s", notice)
         self.profiles: Final = Profiles(self._frameworks(lineups))
-
-    @property
-    def watch(self) -> Watch:
-        """What plain functions of plugins run under."""
-        return self._guard.watch
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
@@ -116,8 +123,9 @@ class PluginHost:
         await asyncio.gather(*(extender.close() for extender in self.extenders))
 
     def _frameworks(self, lineups: Lineups) -> dict[str, Framework]:
+        self._breakers.keep(plugin for lineup in lineups.by_name.values() for plugin in lineup.plugins)
         return {
-            name: Framework(lineup, extenders=self.extenders, guard=self._guard)
+            name: Framework(lineup, extenders=self.extenders, guard=self.guard)
             for name, lineup in lineups.by_name.items()
         }
 

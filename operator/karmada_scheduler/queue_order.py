@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 from collections.abc import Callable
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.binding import QueuedBinding, QueueSortPlugin
-from karmada_scheduler.framework.isolation import PluginTimeoutError, Unwatched, Watch
+from karmada_scheduler.framework.diagnosis import PluginError
+from karmada_scheduler.framework.guard import Guard
+from karmada_scheduler.framework.points import Point
 
-log = logging.getLogger(__name__)
+__plugin_runner__ = True
 
 
 class _Judge:
-    """Asks the plugin. One that has hung once is not asked any more, for every comparison would hang."""
+    """Asks the plugin; while it is not called because it has hung, higher priorities go first."""
 
-    def __init__(self, plugin: QueueSortPlugin, watch: Watch) -> None:
+    def __init__(self, plugin: QueueSortPlugin, guard: Guard) -> None:
         self._plugin = plugin
-        self._watch = watch
-        self._hangs = False
-        self._told = ""
+        self._guard = guard
 
     def less(self, a: QueuedBinding, b: QueuedBinding) -> bool:
-        if self._hangs:
+        plugin, guard = self._plugin, self._guard
+        try:
+            since = guard.admit(plugin, Point.QUEUE_SORT)
+        except PluginError:
             return a.default_rank < b.default_rank
         try:
-            with self._watch:
-                return bool(self._plugin.less(a, b))
-        except PluginTimeoutError as late:
-            self._hangs = True
-            log.error(  # noqa: TRY400 (where it hangs says nothing)
-                'plugin "%s" %s at QueueSort and is not asked any more; until a restart higher priorities go first',
-                self._plugin.name,
-                late,
-            )
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as problem:
-            text = repr(type(problem))
-            if text != self._told:
-                self._told = text
-                log.exception(
-                    'plugin "%s" failed at QueueSort; what came first goes first', self._plugin.name
-                )
-        return False
+            with guard.watch:
+                is_less = bool(plugin.less(a, b))
+        except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
+            with contextlib.suppress(PluginError):  # which is logged
+                guard.blame(plugin, Point.QUEUE_SORT, problem, since=since)
+            return False
+        guard.answered(plugin, Point.QUEUE_SORT, since=since)
+        return is_less
 
 
 class _Ranked:
@@ -68,10 +60,10 @@ def ranked_by(
     plugin: QueueSortPlugin,
     binding_of: Callable[[BindingKey], Binding | None],
     *,
-    watch: Watch | None = None,
+    guard: Guard | None = None,
 ) -> Callable[[BindingKey, int, float], object]:
-    """Return what ranks keys as a plugin says."""
-    judge = _Judge(plugin, watch or Unwatched())
+    """Return what ranks keys as a plugin says; ``guard`` stands between the queue and the plugin."""
+    judge = _Judge(plugin, guard or Guard())
 
     def rank(key: BindingKey, priority: int, since: float) -> object:
         return _Ranked(judge, QueuedBinding(key, priority, since, binding_of(key)))

@@ -28,7 +28,7 @@ from karmada_scheduler.core.classify import Classification, ScheduleType, classi
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.framework.diagnosis import FitError, SchedulingError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.waiting import WaitingBindings
@@ -46,6 +46,12 @@ PARKED_SECONDS: Final = 300.0
 
 _SLICE_SECONDS: Final = 0.005
 """How long the loop thinks before it lets watches, answers and the lease have a turn."""
+
+_STANDSTILL_SECONDS: Final = 0.25
+"""A decision that holds the loop for longer, as one with a plugin that is cut off does, earns the others a rest."""
+
+_REST_SECONDS: Final = 1.0
+"""The longest rest."""
 
 _EVENT_PATIENCE_SECONDS: Final = 5.0
 """How long one Event waits for the queue to run dry."""
@@ -133,9 +139,12 @@ class Scheduler:
                 self._queue.add(key)
                 self._queue.done(key)
                 raise
+            began = self._clock()
             self._take(key, cycle)
-            if self._clock() - slice_began > _SLICE_SECONDS:
-                await asyncio.sleep(0)
+            now = self._clock()
+            if now - slice_began > _SLICE_SECONDS:
+                stood = now - began
+                await asyncio.sleep(min(stood, _REST_SECONDS) if stood > _STANDSTILL_SECONDS else 0)
                 slice_began = self._clock()
 
     async def drain(self, *, timeout: float) -> None:
@@ -222,12 +231,16 @@ class Scheduler:
         if verdict.type is ScheduleType.AVOID:
             log.log(logs.V3, "%s", verdict.reason, extra={"type": verdict.type.value})
             return DONE if cycle.is_observed(binding) else cycle.observe(binding)
-        if not activated and (later := self._parked_for(binding, framework)) > 0:
+        attempt = _Attempt(binding, framework, cycle, verdict, started)
+        try:
+            later = 0.0 if activated else self._parked_for(binding, framework)
+        except PluginError as error:
+            return self._follow(attempt, Decision(key, error=error))
+        if later > 0:
             return Outcome(later=later)
         # Upstream tells of what is always recomputed at V(3) only, and so do we.
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
-        attempt = _Attempt(binding, framework, cycle, verdict, started)
         if not framework.talks and not self._asks_estimators(binding):
             try:
                 return self._follow(attempt, at_once(self._decide(attempt, self._estimators)))
@@ -239,7 +252,7 @@ class Scheduler:
         return self._accurate is not None and binding.spec.is_workload
 
     def _parked_for(self, binding: Binding, framework: Framework) -> float:
-        """Return for how many seconds PreEnqueue plugins keep a binding out, 0 if they let it in."""
+        """Return for how many seconds PreEnqueue plugins keep a binding out, 0 if they let it in; or PluginError."""
         result = framework.binding.admit(binding)
         if result.is_success:
             return 0.0
@@ -367,6 +380,13 @@ class Scheduler:
             self._end(attempt, decision)
         if not outcome.again:
             self._count(attempt, outcome.error)
+        if (
+            isinstance(outcome.error, PluginError)
+            and self._profiles.of(attempt.binding) is not attempt.framework
+        ):
+            return replace(
+                outcome, pause=0.0
+            )  # another version of the plugin need not wait for what that one did
         if isinstance(outcome.error, FitError) and not outcome.retry:
             await self._look_back(attempt)
         return outcome

@@ -9,6 +9,7 @@ import pytest
 
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS, ManagedResource
 from karmada_scheduler.config.mistakes import ConfigError
+from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.config.profiles import (
     PluginArgs,
     PluginEntry,
@@ -17,6 +18,7 @@ from karmada_scheduler.config.profiles import (
     ProfileConfig,
     SchedulerConfiguration,
     load,
+    plugin_budget,
 )
 from karmada_scheduler.framework import Point
 
@@ -130,8 +132,34 @@ def test_a_single_profile_needs_no_name(path: Path) -> None:
 
 
 def test_the_time_of_a_plugin_is_limited(path: Path) -> None:
-    assert loaded(path, OURS).plugin_timeout_seconds == 5
+    assert loaded(path, OURS).plugin_timeout_seconds is None
     assert loaded(path, OURS + "pluginTimeoutSeconds: 0.5").plugin_timeout_seconds == 0.5
+
+
+@pytest.mark.parametrize(
+    ("said", "deadline", "enabled", "expected"),
+    [
+        ("", 10.0, True, 2.0),
+        ("", 3.0, True, 1.5),
+        ("", 3.0, False, 2.0),
+        ("pluginTimeoutSeconds: 5", 10.0, True, 5.0),
+        ("pluginTimeoutSeconds: 600", 10.0, False, 600.0),
+    ],
+)
+def test_a_plugin_may_take_half_of_the_renew_deadline_at_most(
+    said: str, deadline: float, enabled: bool, expected: float, path: Path
+) -> None:
+    election = LeaderElection(enabled=enabled, renew_deadline=deadline)
+    assert plugin_budget(loaded(path, OURS + said), election) == expected
+
+
+def test_a_longer_time_is_refused_with_both_numbers(path: Path) -> None:
+    configuration = loaded(path, OURS + "pluginTimeoutSeconds: 6")
+    with pytest.raises(ConfigError) as caught:
+        plugin_budget(configuration, LeaderElection(renew_deadline=10.0))
+    assert str(caught.value) == (
+        f"{path}: pluginTimeoutSeconds: must be at most 5, half of --leader-elect-renew-deadline (10s), got 6"
+    )
 
 
 def test_what_has_no_meaning_here_is_noticed(path: Path) -> None:

@@ -64,6 +64,7 @@ async def test_a_bind_request_names_the_binding_and_the_targets(fake: FakeExtend
         ("/bind", {
             "BindingKind": "ResourceBinding", "BindingNamespace": "demo", "BindingName": "web-deployment",
             "BindingUID": "uid-web",
+            "BindingResourceVersion": scene.binding.resource_version,
             "Clusters": [{"name": "m1", "replicas": 3}, {"name": "m2", "replicas": 0}],
         }),
     ]  # fmt: skip
@@ -79,7 +80,7 @@ async def test_the_verb_is_appended_after_one_slash(prefix: str, fake: FakeExten
 
 async def test_a_password_in_the_url_is_used_and_not_shown(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1")
-    fake.answers("filter", {})
+    fake.answers("filter", {"ClusterNames": []})
     url = fake.url.replace("http://", "http://me:secret@")
     verdict = await make(url, scene.manifests).filter(scene.cycle, scene.clusters)
     assert fake.headers[0]["authorization"] == "Basic bWU6c2VjcmV0"
@@ -128,14 +129,27 @@ async def test_of_two_lists_the_one_that_fits_the_request_counts(
     assert (await extender.filter(scene.cycle, scene.clusters)).kept == {kept}
 
 
-@pytest.mark.parametrize("answer", [{}, None, {"ClusterNames": None, "Clusters": None}])
-async def test_without_any_list_nothing_passes(answer: Any, fake: FakeExtender, make: Made) -> None:
+@pytest.mark.parametrize(
+    "answer", [{"ClusterNames": []}, {"Clusters": {"items": []}}, {"Clusters": {"items": None}}]
+)
+async def test_an_empty_list_lets_nothing_pass(answer: Any, fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1", "m2")
     fake.answers("filter", answer)
     verdict = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
     silence = Result.unschedulable(f"cluster(s) were rejected by extender {fake.url}")
     assert verdict.kept == frozenset()
     assert verdict.refused == {"m1": silence, "m2": silence}
+
+
+async def test_without_a_list_nothing_passes_if_the_answer_says_why_of_every_cluster(
+    fake: FakeExtender, make: Made
+) -> None:
+    """Go writes a list that has no memory of its own as null."""
+    scene = Scene("m1", "m2")
+    failed = {"FailedClusters": {"m1": "full"}, "FailedAndUnresolvableClusters": {"m2": "old"}}
+    fake.answers("filter", {"ClusterNames": None, "Clusters": None, **failed})
+    verdict = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
+    assert verdict.refused == {"m1": Result.unschedulable("full"), "m2": Result.unresolvable("old")}
 
 
 async def test_reasons(fake: FakeExtender, make: Made) -> None:
@@ -203,7 +217,7 @@ async def test_one_connection_serves_all_verbs_one_after_the_other(fake: FakeExt
 
 async def test_after_it_was_closed_it_connects_anew(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1")
-    fake.answers("filter", {})
+    fake.answers("filter", {"ClusterNames": []})
     extender = make(fake.url, scene.manifests)
     await extender.close()
     await extender.filter(scene.cycle, scene.clusters)
@@ -231,7 +245,7 @@ async def test_a_big_fleet_is_one_call(capable: bool, fake: FakeExtender, make: 
 
 async def test_nothing_of_a_manifest_is_lost_on_the_way(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1")
-    fake.answers("filter", {})
+    fake.answers("filter", {"ClusterNames": []})
     await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
     document = scene.manifests.binding(scene.binding.key)
     assert document is not None

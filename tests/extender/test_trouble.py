@@ -168,6 +168,11 @@ async def test_an_answer_may_be_as_large_as_its_question_asks_for(fake: FakeExte
         ("filter", b'{"Error": "\xff\xfe"}', "not JSON: "),
         ("filter", b"[" * 5000, "not JSON: "),
         ("filter", ["m1"], 'expected an object, got list ["m1"]'),
+        ("filter", None, "expected an object, got null"),
+        ("filter", {}, "expected a list in ClusterNames, or Clusters with items; it has no keys"),
+        ("filter", {"status": "ok", "nodenames": []}, "with items; its keys are status, nodenames"),
+        ("filter", {"ClusterNames": None, "Clusters": None}, "; its keys are ClusterNames, Clusters"),
+        ("filter", {"FailedClusters": {"m1": "full"}}, "; its keys are FailedClusters"),
         ("filter", {"ClusterNames": "m1"}, "ClusterNames: expected a list, got str 'm1'"),
         ("filter", {"ClusterNames": ["m1", 2]}, "ClusterNames[1]: expected a string, got int 2"),
         ("filter", {"Clusters": ["m1"]}, "Clusters: expected an object, got list ['m1']"),
@@ -310,7 +315,7 @@ async def test_a_failure_is_logged_where_the_extender_is_ignorable_and_raised_ei
 async def test_the_seconds_of_a_request_are_observed(fake: FakeExtender, make: Made, scene: Scene) -> None:
     def answer(_: Any) -> Any:
         make.now += 2.5
-        return {}
+        return {"ClusterNames": []}
 
     fake.replies["filter"] = answer
     await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)

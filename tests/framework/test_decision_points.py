@@ -19,6 +19,7 @@ from karmada_scheduler.framework import (
     Guard,
     Lineup,
     NormalizeScoreContext,
+    PluginError,
     PostFilterContext,
     PreFilterContext,
     Result,
@@ -39,9 +40,21 @@ def web(replicas: int = 4) -> BindingBuilder:
     return binding("web").replicas(replicas).dynamic_weight()
 
 
-def decided(*plugins: Any, web: BindingBuilder | None = None, first: bool = False) -> Any:
+def decided(
+    *plugins: Any, web: BindingBuilder | None = None, first: bool = False, guard: Guard | None = None
+) -> Any:
     builder = web or binding("web").replicas(4).on(m1=4)
-    return decide(builder, *map(cluster, CLUSTERS), plugins=with_in_tree(*plugins, first=first))
+    return decide(builder, *map(cluster, CLUSTERS), plugins=with_in_tree(*plugins, first=first, guard=guard))
+
+
+class Unimpressed:
+    """An observer that nothing comes of."""
+
+    def extension_point(self, point: str, code: Code, seconds: float, /) -> None: ...
+
+    def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None: ...
+
+    def step(self, step: str, seconds: float, /) -> None: ...
 
 
 # --- PreFilter ---
@@ -136,7 +149,7 @@ def test_an_unresolvable_refusal_ends_the_round_at_once_and_is_the_reason() -> N
     ("answer", "text"),
     [
         (answering(BROKEN), 'running PreFilter plugin "P": cannot say'),
-        (raising(), 'plugin "P" failed at PreFilter: boom'),
+        (raising(), 'plugin "P" failed at PreFilter: RuntimeError: boom'),
         (
             answering(None),
             'plugin "P" returned None at PreFilter, expected a Result or a set of cluster names',
@@ -247,7 +260,7 @@ def test_what_is_in_flight_keeps_others_out() -> None:
     ("answer", "text"),
     [
         (answering(NO), 'running add_binding on PreFilter plugin "P": not today'),
-        (raising(), 'plugin "P" failed at PreFilter: boom'),
+        (raising(), 'plugin "P" failed at PreFilter: RuntimeError: boom'),
         (answering(True), 'plugin "P" returned True at PreFilter'),
     ],
 )
@@ -266,14 +279,34 @@ def test_an_extension_that_does_not_succeed_fails_the_attempt(answer: Any, text:
 # --- Filter ---
 
 
-@pytest.mark.parametrize("code", [code for code in Code if code is not Code.SUCCESS])
-def test_any_other_code_than_success_refuses_the_cluster(code: Code) -> None:
+@pytest.mark.parametrize("code", [Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING])
+def test_a_refusal_at_filter_leaves_the_cluster_out(code: Code) -> None:
     filters = plugin(
         "F", filter=lambda context: SUCCESS if context.cluster.name == "m2" else Result(code, ("no",))
     )
     decision = decided(filters)
     assert placed(decision) == {"m2": 4}
     assert decision.attempts[0].diagnosis.result_by_cluster["m1"] == Result(code, ("no",), "F")
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (Result.error("the price service is away"), 'running Filter plugin "F": the price service is away'),
+        (Result.wait(60), "plugin \"F\" returned 'Wait' at Filter, expected Success, Unschedulable, "),
+        (SKIP, "plugin \"F\" returned 'Skip' at Filter, expected Success, Unschedulable, "),
+    ],
+)
+@pytest.mark.parametrize("observed", [False, True])
+def test_what_could_not_be_found_out_at_filter_is_an_error_and_the_placement_stays(
+    result: Result, text: str, observed: bool
+) -> None:
+    guard = Guard(observer=Unimpressed() if observed else None)
+    decision = decided(plugin("F", filter=answering(result)), guard=guard)
+    assert decision.targets is None
+    assert isinstance(decision.error, PluginError)
+    assert text in str(decision.error)
+    assert decision.failed_terms == ()
 
 
 @pytest.mark.parametrize(
@@ -352,7 +385,7 @@ def test_post_filters_are_asked_until_one_succeeds_or_ends_it(answers: list[Resu
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (raising(), 'plugin "P" failed at PostFilter: boom'),
+        (raising(), 'plugin "P" failed at PostFilter: RuntimeError: boom'),
         (answering(None), 'plugin "P" returned None at PostFilter, expected a Result'),
         (answering(BROKEN), 'running PostFilter plugin "P": cannot say'),
     ],
@@ -433,7 +466,7 @@ def test_pre_score_sees_the_clusters_that_passed_and_skip_leaves_its_score_out()
             answering(NO),
             "plugin \"P\" returned 'Unschedulable' at PreScore, expected Success, Skip or Error",
         ),
-        (raising(), 'plugin "P" failed at PreScore: boom'),
+        (raising(), 'plugin "P" failed at PreScore: RuntimeError: boom'),
         (answering(None), 'plugin "P" returned None at PreScore, expected a Result'),
     ],
 )
@@ -499,7 +532,7 @@ def test_if_all_skip_the_default_selects_and_assigns() -> None:
         (answering(NO), "Unschedulable", "not today"),
         (answering(NEVER), "Unschedulable", "not ever"),
         (answering(BROKEN), "SchedulerError", 'running Select plugin "P": cannot say'),
-        (raising(), "SchedulerError", 'plugin "P" failed at Select: boom'),
+        (raising(), "SchedulerError", 'plugin "P" failed at Select: RuntimeError: boom'),
         (
             answering(None),
             "SchedulerError",

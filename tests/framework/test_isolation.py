@@ -8,18 +8,27 @@ import contextlib
 import gc
 import itertools
 import logging
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
+import karmada_scheduler
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.framework import SUCCESS, Guard, PluginError, Point, Result, isolation
+from karmada_scheduler.framework.breaker import Breakers
+from karmada_scheduler.framework.failure_log import FailureLog
 from karmada_scheduler.framework.isolation import Alarm, HangsError, PluginTimeoutError, in_thread
+from karmada_scheduler.framework.judging import Judge
+from karmada_scheduler.framework.waiting import PermittedLater
+from karmada_scheduler.passage import Passage
+from karmada_scheduler.plugin_handle import PluginHandle
 from karmada_scheduler.testing import binding, cluster, decide, placed
 from tests.framework.plugins import answering, plugin, raising, with_in_tree
 
@@ -290,7 +299,7 @@ def test_a_coroutine_that_waits_for_what_is_cancelled_fails_like_any_other(
 
     with pytest.raises(PluginError) as caught:
         run(guard.ask(plugin("P"), Point.PRE_BIND, waits, None))
-    assert str(caught.value) == 'plugin "P" failed at PreBind: what it waited for was cancelled'
+    assert str(caught.value) == 'plugin "P" failed at PreBind: RuntimeError: what it waited for was cancelled'
 
 
 def test_a_stop_of_the_scheduler_reaches_a_coroutine(guard: Guard, run: Callable[[Any], Any]) -> None:
@@ -332,13 +341,15 @@ class OwnError(BaseException):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ValueError("boom"), "boom"),
+        (ValueError("boom"), "ValueError: boom"),
         (ValueError(), "ValueError"),
-        (SystemExit(3), "3"),
-        (OwnError("odd"), "odd"),
-        (asyncio.CancelledError("mine"), "mine"),
-        (StopIteration("end"), "end"),
+        (SystemExit(3), "SystemExit: 3"),
+        (OwnError("odd"), "OwnError: odd"),
+        (asyncio.CancelledError("mine"), "CancelledError: mine"),
+        (StopIteration("end"), "StopIteration: end"),
         (TimeoutError(), "TimeoutError"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (GeneratorExit(), "GeneratorExit"),
     ],
 )
 def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, guard: Guard) -> None:
@@ -357,9 +368,125 @@ def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, guar
         assert '"P"' in str(decision.error)
 
 
-def test_who_wants_to_end_the_process_can(guard: Guard) -> None:
+def test_who_wants_to_end_a_command_can() -> None:
+    """There no event loop has taken SIGINT, so it comes out of whatever runs."""
+    interrupt = raising(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        guard.call(plugin("P"), Point.RESERVE, raising(KeyboardInterrupt()), None)
+        Guard().call(plugin("P"), Point.RESERVE, interrupt, None)
+    for method in ("filter", "score", "filter_key"):
+        with pytest.raises(KeyboardInterrupt):
+            decide(
+                binding("web"),
+                cluster("m1"),
+                plugins=with_in_tree(plugin("P", **{"filter": answering(SUCCESS), method: interrupt})),
+            )
+
+
+async def raises_generator_exit(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    raise GeneratorExit
+
+
+async def interrupts(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    raise KeyboardInterrupt
+
+
+async def cancels_itself(*_: Any) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(60)
+
+
+async def cancels_itself_and_returns(*_: Any) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel("so there")
+    return 7
+
+
+async def cancels_itself_and_raises(*_: Any) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    task.cancel()
+    raise KeyError("x")
+
+
+async def raises_cancelled(*_: Any) -> Any:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("odd", "text"),
+    [
+        (raises_generator_exit, "RuntimeError: it raised GeneratorExit"),
+        (interrupts, "KeyboardInterrupt"),
+        (cancels_itself, "RuntimeError: what it waited for was cancelled"),
+        (cancels_itself_and_raises, "KeyError: 'x'"),
+        (raises_cancelled, "RuntimeError: what it waited for was cancelled"),
+    ],
+)
+@pytest.mark.parametrize("seconds", [None, 60.0], ids=["without limit", "with a limit"])
+def test_a_coroutine_that_ends_as_if_from_outside_is_an_error_like_any_other(
+    odd: Callable[..., Any], text: str, seconds: float | None, guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    asked = plugin("P")
+    asked.timeout = seconds
+
+    async def main() -> None:
+        with pytest.raises(PluginError) as caught:
+            await guard.ask(asked, Point.PRE_BIND, odd, None)
+        assert str(caught.value) == f'plugin "P" failed at PreBind: {text}'
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        await asyncio.sleep(0)  # which nothing interrupts
+
+    run(main())
+
+
+def test_a_coroutine_that_cancels_its_task_and_answers_has_answered(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def main() -> None:
+        assert await guard.ask(plugin("P"), Point.PRE_BIND, cancels_itself_and_returns, None) == 7
+        await asyncio.sleep(0)
+
+    run(main())
+
+
+def test_a_stop_reaches_what_waits_for_a_coroutine_that_cancels_itself(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def cancels_itself_later(_: object) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await cancels_itself_and_returns()
+
+    async def main() -> None:
+        asked = asyncio.create_task(guard.ask(plugin("P"), Point.PRE_BIND, cancels_itself_later, None))
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait({asked})
+        assert asked.cancelled() or asked.result() is None
+
+    run(main())
+
+
+def test_what_a_coroutine_is_closed_with_comes_out_again(guard: Guard) -> None:
+    asked = guard.ask(plugin("P"), Point.PRE_BIND, never_without_a_loop, None)
+    asked.send(None)
+    asked.close()
+
+
+async def never_without_a_loop(*_: Any) -> Any:
+    class Never:
+        def __await__(self) -> Generator[None, None, None]:
+            yield
+
+    await Never()
 
 
 # --- nothing leaks ---
@@ -408,7 +535,7 @@ def test_an_alarm_at_the_very_beginning_or_end_of_a_watch_leaves_nothing_behind(
 
 
 def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do(alarm: Alarm) -> None:
-    books = {"__name__": "karmada_scheduler.plugin_handle", "time": time, "seconds": 2 * BUDGET}
+    books = {"__timeout_shield__": True, "time": time, "seconds": 2 * BUDGET}
     exec(  # as if it were a method of the handle
         "def activate(done):\n    end = time.monotonic() + seconds\n"
         "    while time.monotonic() < end:\n        pass\n    done.append(True)\n",
@@ -419,6 +546,31 @@ def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do
         books["activate"](done)  # type: ignore[operator]
         loops()
     assert done == [True]
+
+
+@pytest.mark.parametrize(
+    "called_by_plugins",
+    [PluginHandle, Passage, PermittedLater, Breakers, FailureLog],
+    ids=lambda each: each.__name__,
+)
+def test_what_plugins_call_and_what_keeps_their_record_is_shielded(called_by_plugins: type) -> None:
+    assert vars(sys.modules[called_by_plugins.__module__])["__timeout_shield__"] is True
+
+
+def test_every_module_that_calls_plugins_under_a_watch_is_a_runner() -> None:
+    """Otherwise what has called a plugin is taken for its code, and a limit of time ends the scheduler's own functions."""
+    sources = sorted(Path(karmada_scheduler.__file__).parent.rglob("*.py"))
+    runners = [path for path in sources if re.search(r"with .*\bwatch\b|with self\._watch", path.read_text())]
+    assert {path.name for path in runners} >= {
+        "guard.py",
+        "isolation.py",
+        "runtime.py",
+        "scoring.py",
+        "queue_order.py",
+    }
+    assert [path.name for path in runners if "__plugin_runner__ = True" not in path.read_text()] == []
+    # Judge is called by the run over all clusters, which has the watch.
+    assert vars(sys.modules[Judge.__module__])["__plugin_runner__"] is True
 
 
 def test_logging_is_not_interrupted(alarm: Alarm, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,7 +21,8 @@ from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.echoes import Echoes
-from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result
+from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, Framework, Guard, QueuedBinding, Result
+from karmada_scheduler.framework.breaker import Breakers
 from karmada_scheduler.framework.isolation import Alarm
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.intake import Intake
@@ -89,8 +89,11 @@ class Server:
 
 
 class World:
-    def __init__(self, *plugins: Any, priorities: bool = False, **options: Any) -> None:
+    def __init__(
+        self, *plugins: Any, priorities: bool = False, guard: Guard | None = None, **options: Any
+    ) -> None:
         self.now = 0.0
+        self.leads = True
         self.server = Server()
         self.events: list[tuple[str, str]] = []
         self.bindings, self.clusters = BindingCache(), ClusterCache()
@@ -118,12 +121,12 @@ class World:
             self.bindings,
             echoes=Echoes(seconds=0),
             seen=self.intake.saw,
-            may_write=lambda: True,
+            may_write=lambda: self.leads,
             pace=WritePace(most=32, clock=time.monotonic),
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
             metrics=self.metrics,
         )
-        self.profiles = Profiles({"ours": with_in_tree(*plugins)})
+        self.profiles = Profiles({"ours": with_in_tree(*plugins, guard=guard)})
         self.scheduler = Scheduler(
             options=Options(scheduler_name="ours", **options),
             queue=queue,
@@ -230,7 +233,7 @@ async def test_an_unreserve_that_raises_does_not_keep_the_others_from_it(
     world.put()
     await world.run()
     assert books.calls == ["reserve A", "unreserve A"]
-    assert 'plugin "B" failed at Reserve: boom' in caplog.text
+    assert 'plugin "B" failed at Reserve: RuntimeError: boom' in caplog.text
 
 
 async def test_what_changes_nothing_and_what_fits_nowhere_pass_by_the_plugins() -> None:
@@ -498,7 +501,7 @@ async def test_a_binder_that_breaks_after_writing_has_bound(caplog: pytest.LogCa
     await world.run()
     assert world.condition()[0] == "Success"
     assert books.calls == ["reserve A"]
-    assert 'plugin "B" failed at Bind: too late' in caplog.text
+    assert 'plugin "B" failed at Bind: RuntimeError: too late' in caplog.text
 
 
 async def test_a_write_that_fails_gives_back_what_was_reserved_and_is_decided_again() -> None:
@@ -519,7 +522,7 @@ async def test_a_post_bind_that_raises_is_only_logged(caplog: pytest.LogCaptureF
     world.put()
     await world.run()
     assert world.condition()[0] == "Success"
-    assert 'plugin "P" failed at PostBind: boom' in caplog.text
+    assert 'plugin "P" failed at PostBind: RuntimeError: boom' in caplog.text
 
 
 # --- PostFilter and the queue, coroutines in decisions, others in flight ---
@@ -601,26 +604,141 @@ async def test_an_activated_binding_is_let_in_once_without_asking() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "text"),
-    [(raising(), 'plugin "P" failed at PreEnqueue: boom'), (answering(None), "returned None at PreEnqueue")],
+    [
+        (raising(), 'plugin "P" failed at PreEnqueue: RuntimeError: boom'),
+        (answering(None), "returned None at PreEnqueue"),
+    ],
 )
-async def test_a_pre_enqueue_that_breaks_keeps_the_binding_out_and_says_so(
-    answer: Any, text: str, caplog: pytest.LogCaptureFixture
+async def test_a_pre_enqueue_that_breaks_is_a_scheduler_error_that_is_tried_again(
+    answer: Any, text: str
 ) -> None:
-    caplog.set_level(logging.INFO)
     world = World(plugin("P", pre_enqueue=answer))
-    world.put()
+    key = world.put()
     await world.run()
     assert world.placed() == []
-    assert text in caplog.text
+    reason, message = world.condition()
+    assert reason == "SchedulerError"
+    assert text in message
+    assert [reason for reason, _ in world.events] == ["ScheduleBindingFailed"]
+    assert world.queue.failures(key) == 1
+
+
+# --- leading ---
+
+
+class Binder:
+    """An extender that binds by writing to the server, if it writes."""
+
+    name = "http://binder"
+    ignorable = False
+    filters = prioritizes = False
+    binds = True
+
+    def __init__(self, *, write: Callable[[Any, Any], None] = lambda *_: None) -> None:
+        self.asked = 0
+        self._write = write
+
+    def is_interested(self, binding: Binding) -> bool:
+        return True
+
+    async def filter(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    async def prioritize(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    async def bind(self, cycle: Any, targets: Any) -> None:
+        self.asked += 1
+        self._write(cycle, targets)
+
+
+async def test_a_process_that_does_not_lead_any_more_prepares_and_binds_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    books, calls = Books(), list[str]()
+    world = World()
+
+    async def frozen(_: object) -> Result:
+        world.leads = False
+        return SUCCESS
+
+    def noting(name: str) -> Any:
+        async def called(_: object) -> Result:
+            calls.append(name)
+            return SUCCESS
+
+        return called
+
+    last = plugin(
+        "P", permit=frozen, pre_bind=noting("pre_bind"), bind=noting("bind"), post_bind=noting("post_bind")
+    )
+    plugins = with_in_tree(books.plugin("A"), last)
+    binder = Binder()
+    world.profiles.replace({"ours": Framework(plugins.lineup, extenders=[binder])})
+    world.put()
+    await world.run()
+    assert calls == []
+    assert binder.asked == 0
+    assert books.calls == ["reserve A", "unreserve A"]
+    assert world.server.writes == []
+    assert world.events == []
+    assert "Scheduled" not in caplog.text
+
+
+async def test_it_is_asked_before_each_binder_whether_this_process_leads() -> None:
+    world, calls = World(), list[str]()
+
+    def noting(name: str, answer: Result) -> Any:
+        async def called(_: object) -> Result:
+            calls.append(name)
+            world.leads = False
+            return answer
+
+        return called
+
+    world.profiles.replace({"ours": with_in_tree(
+        plugin("A", pre_bind=noting("pre_bind A", SUCCESS)), plugin("B", pre_bind=noting("pre_bind B", SUCCESS))
+    )})  # fmt: skip
+    world.put("one")
+    await world.run()
+    assert calls == ["pre_bind A"]
+    world.leads = True
+    calls.clear()
+    world.profiles.replace({"ours": with_in_tree(
+        plugin("A", bind=noting("bind A", SKIP)), plugin("B", bind=noting("bind B", SUCCESS))
+    )})  # fmt: skip
+    world.put("two")
+    await world.run()
+    assert calls == ["bind A"]
+
+
+async def test_a_process_that_is_frozen_while_an_extender_binds_tells_of_no_success() -> None:
+    world = World()
+
+    def write(cycle: Any, targets: Any) -> None:
+        annotations = world.server.stored["web"]["metadata"].setdefault("annotations", {})
+        annotations[APPLIED_PLACEMENT_ANNOTATION] = cycle.placement.to_json()
+        found = [{"name": each.name, "replicas": each.replicas} for each in targets]
+        world.server.change("web", clusters=found)
+        world.leads = False
+
+    binder = Binder(write=write)
+    world.profiles.replace({"ours": Framework(with_in_tree().lineup, extenders=[binder])})
+    world.put()
+    await world.run()
+    assert binder.asked == 1
+    assert world.placed() == ["m1", "m2"]
+    assert world.events == []
+    assert world.server.writes == []
 
 
 # --- QueueSort ---
 
 
-def _queue(sorter: Any, **watch: Any) -> tuple[Any, Callable[[], list[str]]]:
+def _queue(sorter: Any, guard: Guard | None = None) -> tuple[Any, Callable[[], list[str]]]:
     ticks = iter(range(1000))
     queue: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(
-        clock=lambda: float(next(ticks)) / 1000, rank=ranked_by(sorter, lambda _: None, **watch)
+        clock=lambda: float(next(ticks)) / 1000, rank=ranked_by(sorter, lambda _: None, guard=guard)
     )
 
     def drain() -> list[str]:
@@ -656,16 +774,34 @@ def test_a_queue_sort_that_breaks_loses_nothing_and_is_told_of_once(
     for name in names:
         queue.add(_key(name))
     assert drain() == names
-    assert caplog.text.count('plugin "S" failed at QueueSort') <= 1
+    assert caplog.text.count("A plugin raised an exception") <= 1
 
 
-def test_a_queue_sort_that_hangs_is_not_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
+def test_a_queue_sort_cannot_end_the_process(error: BaseException) -> None:
+    alarm = Alarm(5)
+    try:
+        queue, drain = _queue(plugin("S", less=raising(error)), Guard(watch=alarm))
+        for name in "cba":
+            queue.add(_key(name))
+        assert drain() == ["c", "b", "a"]
+    finally:
+        alarm.close()
+
+
+def test_a_queue_sort_that_hangs_is_asked_again_after_a_pause(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[float] = []
+    now = [0.0]
+
     def hangs(*_: object) -> bool:
-        while True:
+        calls.append(now[0])
+        while now[0] < 10:
             pass
+        return False
 
     alarm = Alarm(0.1)
-    queue, drain = _queue(plugin("S", less=hangs), watch=alarm)
+    guard = Guard(watch=alarm, breakers=Breakers(clock=lambda: now[0]))
+    queue, drain = _queue(plugin("S", less=hangs), guard)
     try:
         for number, name in enumerate("abcd"):
             queue.add(_key(name), number)
@@ -673,9 +809,14 @@ def test_a_queue_sort_that_hangs_is_not_asked_again(caplog: pytest.LogCaptureFix
         for number, name in enumerate("abcd"):
             queue.add(_key(name), number)
         assert drain() == ["d", "c", "b", "a"]
+        assert calls == [0.0]
+        now[0] = 10.0
+        for number, name in enumerate("abcd"):
+            queue.add(_key(name), number)
+        assert drain() == ["a", "b", "c", "d"]
     finally:
         alarm.close()
-    assert caplog.text.count("is not asked any more") == 1
+    assert caplog.text.count("A plugin was cut off and is not called for a while") == 1
 
 
 def test_a_change_of_a_binding_replaced_under_the_same_generation_is_a_change() -> None:

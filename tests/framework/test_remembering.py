@@ -197,7 +197,7 @@ def test_a_key_that_fails_is_an_error_that_names_the_plugin(monkeypatch: pytest.
     world = World()
     error = world.decide(spread().on(m1=3)).error
     assert isinstance(error, PluginError)
-    assert str(error) == 'failed to find fit clusters: plugin "Asked" failed at Filter: boom'
+    assert str(error) == 'failed to find fit clusters: plugin "Asked" failed at Filter: RuntimeError: boom'
 
 
 class AllOrNothing:
@@ -375,7 +375,7 @@ def test_a_score_that_fails_is_told_as_one_whether_clusters_are_remembered_or_no
     monkeypatch.setattr(Asked, "score", broken)
     for key in ((), None):
         error = World(key=key).decide(spread()).error
-        assert str(error) == 'failed to prioritize clusters: plugin "Asked" failed with: boom'
+        assert str(error) == 'failed to prioritize clusters: plugin "Asked" failed with: RuntimeError: boom'
 
 
 def test_filters_are_remembered_where_scores_cannot_be() -> None:

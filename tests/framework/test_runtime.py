@@ -91,10 +91,10 @@ M1 = cluster("m1").build()
     ("answers", "passes"),
     [
         pytest.param([], True, id="no-plugins"),
-        pytest.param([FAILED], False, id="error"),
+        pytest.param([NO], False, id="refusal"),
         pytest.param([SUCCESS], True, id="success"),
-        pytest.param([FAILED, SUCCESS], False, id="error-then-success"),
-        pytest.param([SUCCESS, FAILED], False, id="success-then-error"),
+        pytest.param([NO, SUCCESS], False, id="refusal-then-success"),
+        pytest.param([SUCCESS, NO], False, id="success-then-refusal"),
     ],
 )
 def test_a_cluster_passes_if_no_filter_refuses_it(answers: list[Result], passes: bool) -> None:
@@ -111,7 +111,7 @@ def test_the_first_refusal_is_the_answer_and_names_its_plugin() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (raises, 'plugin "X" failed at Filter for cluster m1: foo'),
+        (raises, 'plugin "X" failed at Filter for cluster m1: RuntimeError: foo'),
         (lambda _: None, 'plugin "X" returned None at Filter, expected a Result'),
     ],
 )
@@ -127,16 +127,18 @@ def test_a_broken_filter_keeps_the_placement() -> None:
     )
     assert decision.targets is None
     assert (
-        str(decision.error) == 'failed to find fit clusters: plugin "X" failed at Filter for cluster m1: foo'
+        str(decision.error)
+        == 'failed to find fit clusters: plugin "X" failed at Filter for cluster m1: RuntimeError: foo'
     )
 
 
-def test_a_filter_that_reports_an_error_refuses_the_cluster_as_upstreams_does() -> None:
+def test_a_filter_that_reports_an_error_refuses_nothing_and_keeps_the_placement() -> None:
+    """Upstream's refuses the cluster, and of a binding that no cluster takes the placement is cleared."""
     decision = decide(
         binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=framework(Filter("X", lambda _: FAILED))
     )
-    assert decision.targets == ()
-    assert str(decision.error) == "0/1 clusters are available: 1 foo."
+    assert decision.targets is None
+    assert str(decision.error) == 'failed to find fit clusters: running Filter plugin "X": foo'
 
 
 def test_scores_are_kept_by_plugin() -> None:
@@ -158,8 +160,8 @@ def test_normalization_runs_for_no_clusters_too() -> None:
 @pytest.mark.parametrize(
     ("plugin", "message"),
     [
-        (Score("foo", raises), 'plugin "foo" failed with: foo'),
-        (Normalizing("foo", raises), 'plugin "foo" normalizeScore failed with: foo'),
+        (Score("foo", raises), 'plugin "foo" failed with: RuntimeError: foo'),
+        (Normalizing("foo", raises), 'plugin "foo" normalizeScore failed with: RuntimeError: foo'),
         (Score("foo", lambda _: 1.5), 'plugin "foo" failed with: expected 1 integers, got [1.5]'),
         (Score("foo", lambda _: True), 'plugin "foo" failed with: expected 1 integers, got [True]'),
         (

@@ -15,9 +15,10 @@ import yaml
 from karmada_scheduler import plugin_host
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.config.options import Options
-from karmada_scheduler.framework import Point
-from karmada_scheduler.framework.isolation import Alarm
+from karmada_scheduler.config.mistakes import ConfigError
+from karmada_scheduler.config.options import LeaderElection, Options
+from karmada_scheduler.framework import PluginError, Point
+from karmada_scheduler.framework.isolation import Alarm, PluginTimeoutError
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.plugin_handle import Switchboard
@@ -42,8 +43,8 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
     yield make
     for host in made:
-        assert isinstance(host.watch, Alarm)
-        host.watch.close()
+        assert isinstance(host.guard.watch, Alarm)
+        host.guard.watch.close()
 
 
 def _scorers(host: PluginHost) -> list[str]:
@@ -107,3 +108,38 @@ async def test_files_are_followed_whatever_happens(
     assert all(calls)  # the end of the process waits for none of these threads
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
+
+
+def test_a_time_for_plugins_that_the_lease_does_not_allow_is_refused(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(yaml.safe_dump({**kind, "pluginTimeoutSeconds": 60}))
+    with pytest.raises(ConfigError, match="pluginTimeoutSeconds: must be at most 5, half of"):
+        make(config=path)
+    assert make(config=path, leader_election=LeaderElection(enabled=False)).guard.budget == 60
+    assert make().guard.budget == 2
+
+
+async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do_not(
+    make: Make, folder: Path, write: Write
+) -> None:
+    write("a.py", source("A"))
+    write("b.py", source("B"))
+    host = make(plugin_dir=folder)
+
+    def plugin(name: str) -> Any:
+        [(_, framework)] = host.profiles.items()
+        return next(each for each in framework.lineup.plugins if each.name == name)
+
+    for name in ("A", "B", "ClusterAffinity"):
+        with pytest.raises(PluginError):
+            host.guard.blame(plugin(name), Point.SCORE, PluginTimeoutError(2), since=host.guard.openings)
+    changed = asyncio.Event()
+    following = asyncio.create_task(host.follow_files(follows=True, on_change=changed.set))
+    write("a.py", source("A") + "\n# repaired\n")
+    await asyncio.wait_for(changed.wait(), 30)
+    following.cancel()
+    assert host.guard.admit(plugin("A"), Point.SCORE) >= 0
+    with pytest.raises(PluginError, match="is not called for 2s"):
+        host.guard.admit(plugin("B"), Point.SCORE)
+    assert host.guard.admit(plugin("ClusterAffinity"), Point.SCORE) >= 0  # in-tree plugins are always called

@@ -13,7 +13,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework import Plugin
+from karmada_scheduler.framework import SUCCESS, FilterContext, Plugin, PluginError, Result
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
@@ -95,12 +95,13 @@ class World:
             self.clusters.put(type(cluster(name).build()).from_manifest(_versioned(manifest)))
         self.metrics = Metrics()
         self.cycle = Cycle()
+        self.profiles = Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])})
         self.scheduler = Scheduler(
             options=Options(scheduler_name="ours", **options),
             queue=WaitingQueue(self.queue),
             bindings=self.bindings,
             clusters=self.clusters,
-            profiles=Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])}),
+            profiles=self.profiles,
             waiting=self.waiting,
             estimators=[],
             metrics=self.metrics,
@@ -381,6 +382,68 @@ async def test_a_stop_waits_for_writes_and_gives_up_on_those_that_hang() -> None
     await world.scheduler.drain(timeout=0.01)
     await asyncio.sleep(0)
     assert world.queue.in_progress == 0
+
+
+class Stands:
+    """A filter that stands for some seconds once for each binding."""
+
+    name = "Stands"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.world: World
+        self._met: set[BindingKey] = set()
+
+    def filter(self, context: FilterContext, /) -> Result:
+        key = context.cycle.binding.key
+        if key not in self._met:
+            self._met.add(key)
+            self.world.now += self.seconds
+        return SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("stood", "rests"),
+    [(0.001, []), (0.1, [0.0, 0.0]), (0.4, [0.4, 0.4]), (30.0, [1.0, 1.0])],
+)
+async def test_after_a_decision_that_held_up_the_loop_everybody_else_has_a_turn(
+    stood: float, rests: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    turn = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await turn(0)
+
+    monkeypatch.setattr("karmada_scheduler.scheduler.asyncio.sleep", sleep)
+    stands = Stands(stood)
+    world = stands.world = World(stands)
+    for name in ("a", "b"):
+        world.put(name)
+    task = asyncio.create_task(world.scheduler.run(world.cycle))  # type: ignore[arg-type]
+    for _ in range(50):
+        await turn(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert slept == pytest.approx(rests)
+
+
+async def test_what_a_plugin_asks_to_wait_is_waited_unless_the_plugin_was_replaced() -> None:
+    world = World()
+    error = PluginError("it took too long", retry_after=30.0)
+    world.cycle.outcomes = [Outcome(error, retry=True, pause=30.0)]
+    world.put()
+    await world.run()
+    assert world.queue.delayed == 1
+    assert world.queue.seconds_to_next() == 30.0
+
+    world.cycle.outcomes = [Outcome(error, retry=True, pause=30.0)]
+    world.cycle.on_bind = lambda _: world.profiles.replace({"ours": framework()})
+    world.put("other")
+    await world.run()
+    assert world.queue.delayed == 2
+    assert world.queue.seconds_to_next() == pytest.approx(0.005)
 
 
 async def test_events_wait_until_no_binding_does() -> None:

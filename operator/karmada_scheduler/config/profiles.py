@@ -20,6 +20,7 @@ from karmada_scheduler.config import extenders as extender_rules
 from karmada_scheduler.config import yaml_file
 from karmada_scheduler.config.extenders import ExtenderConfig
 from karmada_scheduler.config.mistakes import ConfigError, Mistake, join
+from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.config.structure import camel, shown, structure
 
 KINDS: Final = {
@@ -28,7 +29,7 @@ KINDS: Final = {
 }
 """The kinds of file that are understood, and their apiVersion; both have the same fields."""
 
-DEFAULT_PLUGIN_SECONDS: Final = 5.0
+DEFAULT_PLUGIN_SECONDS: Final = 2.0
 ALL: Final = "*"
 """In a list of disabled plugins: all that were not named as enabled."""
 
@@ -103,14 +104,14 @@ class SchedulerConfiguration:
     Attributes:
         profiles: Each with its own name; none of them: all plugins for ``--scheduler-name``.
         extenders: Of all profiles, in the order in which they are asked.
-        plugin_timeout_seconds: How long one call of one plugin may take.
+        plugin_timeout_seconds: How long one call of one plugin may take; None if the file does not say.
         notices: What of the file has no effect here; for the log.
         source: The file's name, for texts.
     """
 
     profiles: tuple[ProfileConfig, ...] = ()
     extenders: tuple[ExtenderConfig, ...] = ()
-    plugin_timeout_seconds: float = DEFAULT_PLUGIN_SECONDS
+    plugin_timeout_seconds: float | None = None
     notices: tuple[str, ...] = ()
     source: str = ""
 
@@ -121,7 +122,7 @@ class _File:
     kind: str = ""
     profiles: tuple[ProfileConfig, ...] = ()
     extenders: tuple[ExtenderConfig, ...] = ()
-    plugin_timeout_seconds: float = DEFAULT_PLUGIN_SECONDS
+    plugin_timeout_seconds: float | None = None
 
 
 _WITHOUT_EFFECT: Final = {
@@ -151,6 +152,28 @@ def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Schedul
         return replace(read(yaml_file.read(path), scheduler_name=scheduler_name), source=str(path))
     except ConfigError as problem:
         raise problem.within(path) from problem
+
+
+def plugin_budget(configuration: SchedulerConfiguration, election: LeaderElection) -> float:
+    """Return the seconds that a call of a plugin may take.
+
+    The scheduler stands meanwhile. A leader has to find out in time that it must stop, so a call may take half of the
+    renew deadline at most.
+
+    Raises:
+        ConfigError: The file allows more than that.
+    """
+    most = election.renew_deadline / 2 if election.enabled else math.inf
+    given = configuration.plugin_timeout_seconds
+    if given is None:
+        return min(DEFAULT_PLUGIN_SECONDS, most)
+    if given > most:
+        text = (
+            f"must be at most {most:g}, half of --leader-elect-renew-deadline ({election.renew_deadline:g}s), "
+            f"got {given:g}"
+        )
+        raise ConfigError([Mistake("pluginTimeoutSeconds", text)]).within(configuration.source)
+    return given
 
 
 def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> SchedulerConfiguration:
@@ -220,7 +243,7 @@ def _notices(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
 
 
 def _mistakes_in(file: _File) -> Iterator[Mistake]:
-    if not 0 < file.plugin_timeout_seconds < math.inf:
+    if file.plugin_timeout_seconds is not None and not 0 < file.plugin_timeout_seconds < math.inf:
         yield Mistake("pluginTimeoutSeconds", "must be greater than 0")
     for mistake in extender_rules.mistakes_in(file.extenders):
         yield mistake.below("extenders")

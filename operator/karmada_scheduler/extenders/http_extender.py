@@ -128,6 +128,8 @@ class HttpExtender:
             answer = wire.read_filter(body)
             if answer.error:
                 raise self._failure(FILTER, f"it says: {answer.error}", cause="error")
+            if (problem := answer.leaves_open(each.name for each in clusters)) is not None:
+                raise problem
             kept = self._kept(answer)
             stranger = wire.unknown(kept, known)
             if stranger is not None:

@@ -4,6 +4,9 @@ The types have no JSON tags upstream, so keys go out as the capitalised Go names
 case, as Go's decoder does; a missing key and an explicit null are the zero value, unknown keys are ignored.
 What is a name or a text of the user's (the keys of ``FailedClusters``) keeps its case.
 
+An answer to filter without either list says nothing of the clusters, unless each of them is among those that failed:
+Go writes an empty list as null. An explicit empty list is an answer.
+
 =================  ==================================================================================
 filter request     ``{"Binding":{},"AffinityName":"","Clusters":{ClusterList}|null,"ClusterNames":[]|null}``
 filter answer      ``{"Clusters":{}|null,"ClusterNames":[]|null,"FailedClusters":{},
@@ -11,7 +14,7 @@ filter answer      ``{"Clusters":{}|null,"ClusterNames":[]|null,"FailedClusters"
 prioritize request as filter
 prioritize answer  ``[{"Host":"m1","Score":7}]``; ``Cluster`` is accepted for ``Host``
 bind request       ``{"BindingKind":"","BindingNamespace":"","BindingName":"","BindingUID":"",
-                   "Clusters":[{"name":"m1","replicas":3}]}``
+                   "BindingResourceVersion":"","Clusters":[{"name":"m1","replicas":3}]}``
 bind answer        ``{"Error":""}``
 =================  ==================================================================================
 
@@ -32,6 +35,7 @@ from karmada_scheduler.api.cluster import API_VERSION as CLUSTER_API_VERSION
 from karmada_scheduler.api.meta import Manifest, ManifestError
 
 MAX_EXTENDER_SCORE: Final = 10
+_KEYS_SHOWN: Final = 10
 
 
 class AnswerError(ValueError):
@@ -45,6 +49,8 @@ class FilterAnswer:
     Attributes:
         names: The clusters that pass, by ``ClusterNames``; None when that is missing.
         objects: The same, by the objects in ``Clusters``.
+        failed, unresolvable: Why others do not pass, by name.
+        keys: All that the answer has, as they are written.
         error: What the extender says went wrong; "" when nothing did.
     """
 
@@ -53,6 +59,19 @@ class FilterAnswer:
     failed: Mapping[str, str] = field(default_factory=dict)
     unresolvable: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
+    keys: Sequence[str] = ()
+
+    @property
+    def has_list(self) -> bool:
+        """Whether it says which clusters pass."""
+        return self.names is not None or self.objects is not None
+
+    def leaves_open(self, clusters: Iterable[str]) -> AnswerError | None:
+        """Return what is wrong if the answer does not say of all clusters whether they pass; None if nothing is."""
+        if self.has_list or all(name in self.failed or name in self.unresolvable for name in clusters):
+            return None
+        keys = f"its keys are {', '.join(self.keys)}" if self.keys else "it has no keys"
+        return AnswerError(f"expected a list in ClusterNames, or Clusters with items; {keys}")
 
 
 # --- what goes out ---
@@ -82,12 +101,13 @@ def _ask(
 
 
 def ask_to_bind(binding: Binding, targets: Iterable[TargetCluster]) -> bytes:
-    """Write a bind request."""
+    """Write a bind request; ``BindingResourceVersion`` is the version that was decided about."""
     return orjson.dumps({
         "BindingKind": binding.key.kind,
         "BindingNamespace": binding.key.namespace,
         "BindingName": binding.key.name,
         "BindingUID": binding.uid,
+        "BindingResourceVersion": binding.resource_version,
         "Clusters": [{"name": target.name, "replicas": target.replicas} for target in targets],
     })  # fmt: skip
 
@@ -99,9 +119,10 @@ def read_filter(body: bytes) -> FilterAnswer:
     """Read the answer to filter.
 
     Raises:
-        AnswerError: It is not JSON, or a field has the wrong type.
+        AnswerError: It is not a JSON object, or a field has the wrong type.
     """
-    answer = _fields(_object(body), "ClusterNames", "Clusters", "FailedClusters",
+    found = _object(body)
+    answer = _fields(found, "ClusterNames", "Clusters", "FailedClusters",
                      "FailedAndUnresolvableClusters", "Error")  # fmt: skip
     try:
         return FilterAnswer(
@@ -110,6 +131,7 @@ def read_filter(body: bytes) -> FilterAnswer:
             failed=meta.text_map(answer, "FailedClusters", ""),
             unresolvable=meta.text_map(answer, "FailedAndUnresolvableClusters", ""),
             error=meta.text(answer, "Error", ""),
+            keys=[excerpt(key.encode(), limit=40) for key in list(found)[:_KEYS_SHOWN]],
         )
     except ManifestError as problem:
         raise AnswerError(str(problem)) from None
@@ -133,7 +155,7 @@ def read_prioritize(body: bytes) -> dict[str, int]:
             two.
     """
     answer = _json(body)
-    if answer is None:
+    if answer is None:  # an empty list in Go, and without scores the decision is as good
         return {}
     if not isinstance(answer, list):
         raise AnswerError(f"expected a list, got {_shown(answer)}")
@@ -157,11 +179,13 @@ def read_prioritize(body: bytes) -> dict[str, int]:
 def read_bind(body: bytes) -> str:
     """Read the answer to bind: what went wrong, or "".
 
+    Whether it has bound is found out by reading the binding, so an answer that says nothing may stand.
+
     Raises:
         AnswerError: It is not JSON, or a field has the wrong type.
     """
     try:
-        return meta.text(_fields(_object(body), "Error"), "Error", "")
+        return meta.text(_fields(_object(body, null_is_empty=True), "Error"), "Error", "")
     except ManifestError as problem:
         raise AnswerError(str(problem)) from None
 
@@ -178,9 +202,9 @@ def _json(body: bytes) -> Any:
         raise AnswerError(f"not JSON: {problem}, got {excerpt(body)!r}") from None
 
 
-def _object(body: bytes) -> Manifest:
+def _object(body: bytes, *, null_is_empty: bool = False) -> Manifest:
     answer = _json(body)
-    if answer is None:
+    if answer is None and null_is_empty:
         return {}
     if not isinstance(answer, dict):
         raise AnswerError(f"expected an object, got {_shown(answer)}")
@@ -194,7 +218,7 @@ def _fields(found: Manifest, *names: str) -> dict[str, Any]:
 
 
 def _shown(value: object) -> str:
-    return f"{type(value).__name__} {excerpt(orjson.dumps(value))}"
+    return "null" if value is None else f"{type(value).__name__} {excerpt(orjson.dumps(value))}"
 
 
 def excerpt(body: bytes, *, limit: int = 200) -> str:

@@ -54,7 +54,10 @@ class QueueSortPlugin(Plugin, Protocol):
     """
 
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
-        """Tell whether ``a`` goes before ``b``. Must be a strict order; what raises counts as False."""
+        """Tell whether ``a`` goes before ``b``. Must be a strict order; what raises counts as False.
+
+        While the plugin is not called because it took too long, the default order holds.
+        """
         ...
 
 
@@ -72,7 +75,8 @@ class PreEnqueuePlugin(Plugin, Protocol):
     def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
         """Let a binding in (SUCCESS), or park it; must be cheap.
 
-        A parked binding keeps its placement and nothing is written about it. It is asked about again at
+        A parked binding keeps its placement and nothing is written about it. A plugin that fails does not park: that is
+        told as a SchedulerError. It is asked about again at
         its next event, after ``retry_after`` seconds, and every five minutes; ``handle.activate`` lets it in
         without asking.
         """

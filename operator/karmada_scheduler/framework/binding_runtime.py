@@ -59,15 +59,15 @@ class BindingPoints:
         return self._queue_sorts[0] if self._queue_sorts else None
 
     def admit(self, binding: Binding) -> Result:
-        """Ask the PreEnqueue plugins; a plugin that fails keeps the binding out, and says so in the log."""
+        """Ask the PreEnqueue plugins.
+
+        Raises:
+            PluginError: One failed.
+        """
         context = PreEnqueueContext(binding)
         for plugin in self._pre_enqueues:
-            try:
-                answer = self._guard.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
-                result = checked(plugin, Point.PRE_ENQUEUE, answer)
-            except PluginError as error:
-                log.error("Cannot enqueue %s: %s", binding.key.display, error)  # noqa: TRY400
-                return Result(Code.ERROR, (str(error),), plugin.name)
+            answer = self._guard.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
+            result = checked(plugin, Point.PRE_ENQUEUE, answer)
             if not result.is_success:
                 return result
         return SUCCESS
@@ -117,23 +117,28 @@ class BindingPoints:
             if not result.is_success:
                 raise RefusedError(result.message, retry_after=result.retry_after)
 
-    async def bind(self, context: BindContext) -> str:
+    async def bind(self, context: BindContext, *, ensure_leading: Callable[[], None] = lambda: None) -> str:
         """Run PreBind, then the first binder that does not skip; return who that was, for texts.
+
+        Plugins and extenders write elsewhere, where nobody compares versions, so each is preceded by
+        ``ensure_leading``, which raises if another process may be at work by now.
 
         Raises:
             SchedulingError: One refused or failed.
         """
         with self._timed(Point.PRE_BIND, when=bool(self._pre_binds)):
             for plugin in self._pre_binds:
+                ensure_leading()
                 answer = await self._guard.ask(plugin, Point.PRE_BIND, plugin.pre_bind, context)
                 result = checked(plugin, Point.PRE_BIND, answer)
                 if not result.is_skip:
                     _must(plugin, Point.PRE_BIND, result)
-        extender = await self._bound_by_extender(context)
+        extender = await self._bound_by_extender(context, ensure_leading)
         if extender is not None:
             return f'extender "{extender.name}"'
         with self._timed(Point.BIND):
             for binder in self._binds:
+                ensure_leading()
                 answer = await self._guard.ask(binder, Point.BIND, binder.bind, context)
                 result = checked(binder, Point.BIND, answer)
                 if not result.is_skip:
@@ -141,10 +146,13 @@ class BindingPoints:
                     return f'plugin "{binder.name}"'
         raise PluginError("no Bind plugin wrote the decision")
 
-    async def _bound_by_extender(self, context: BindContext) -> Extender | None:
+    async def _bound_by_extender(
+        self, context: BindContext, ensure_leading: Callable[[], None]
+    ) -> Extender | None:
         for extender in self._binders:
             if not extender.is_interested(context.binding):
                 continue
+            ensure_leading()
             try:
                 await extender.bind(context.cycle, context.targets)
             except ExtenderError as error:

@@ -8,7 +8,8 @@ PreScore noted in the cycle state.
 
 All run once per affinity term. A plugin that raises, takes longer than its time budget, or answers what
 its point does not allow, fails the attempt with an error that names it; the binding keeps its placement
-and is tried again. ``karmada_scheduler.framework.binding`` has the points before and after.
+and is tried again. A plugin that took too long is not called for a while (``framework.breaker``).
+``karmada_scheduler.framework.binding`` has the points before and after.
 """
 
 from __future__ import annotations
@@ -116,7 +117,9 @@ class FilterPlugin(Plugin, Protocol):
         """Judge one cluster.
 
         Called for every cluster that is not being deleted, until one plugin refuses it: that result is
-        kept as the reason and no further plugin is asked. Any code other than SUCCESS refuses the cluster.
+        kept as the reason and no further plugin is asked. Unschedulable, UnschedulableAndUnresolvable and Pending
+        refuse the cluster; where all are refused, the placement is cleared. Error says that it could not be found
+        out: the attempt fails and the placement stays.
 
         A plugin may also have ``filter_key(cycle)``: a hashable value that says what of the cycle its answers
         depend on, for clusters that the binding is neither on (``cycle.targets``) nor being moved off

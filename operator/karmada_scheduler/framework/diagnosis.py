@@ -41,7 +41,19 @@ class UnschedulableError(SchedulingError):
 
 
 class PluginError(SchedulingError):
-    """A plugin raised, or returned what its extension point does not allow."""
+    """A plugin raised, took too long, or returned what its extension point does not allow.
+
+    Attributes:
+        retry_after: After how many seconds it is worth asking again; 0 leaves that to the queue.
+    """
+
+    def __init__(self, text: str = "", *, retry_after: float = 0.0) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+    def within(self, step: str) -> Self:
+        """Return the same error as seen from the step that it stopped."""
+        return type(self)(f"{step}: {self}", retry_after=self.retry_after)
 
 
 @dataclass(frozen=True, slots=True)

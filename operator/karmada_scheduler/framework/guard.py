@@ -9,10 +9,14 @@ from collections.abc import Callable
 from typing import Final, NoReturn, Protocol, TypeVar
 
 from karmada_scheduler.framework import isolation
+from karmada_scheduler.framework.breaker import Breakers
 from karmada_scheduler.framework.deciding import Plugin
-from karmada_scheduler.framework.diagnosis import PluginError
+from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
+from karmada_scheduler.framework.failure_log import FailureLog, place_in
 from karmada_scheduler.framework.points import Point
 from karmada_scheduler.framework.result import Code, Result
+
+__plugin_runner__ = True
 
 Context = TypeVar("Context")
 Answer = TypeVar("Answer")
@@ -43,11 +47,23 @@ class Guard:
         observer: Observer | None = None,
         watch: isolation.Watch | None = None,
         budget: float = isolation.DEFAULT_BUDGET,
+        breakers: Breakers | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Watch plugins with ``watch``, and end their coroutines after ``budget`` seconds."""
+        """Watch plugins with ``watch``, and end their coroutines after ``budget`` seconds.
+
+        Without ``breakers`` a plugin that was cut off is called again at once. The ``clock`` says which tracebacks
+        were logged lately.
+        """
         self.observer: Final = observer
         self.watch: Final = watch or isolation.Unwatched()
         self.budget: Final = budget
+        self._breakers: Final = breakers
+        self._open: Final = breakers.open if breakers is not None else {}
+        self._failures: Final = FailureLog(clock=clock)
+        # Where nobody watches, as in a command, no event loop has taken SIGINT either, and somebody wants to stop.
+        is_watched = not isinstance(self.watch, isolation.Unwatched)
+        self.interrupts: Final[tuple[type[BaseException], ...]] = () if is_watched else (KeyboardInterrupt,)
 
     def call(
         self, plugin: Plugin, point: Point, function: Callable[[Context], Answer], context: Context
@@ -55,8 +71,9 @@ class Guard:
         """Call a plain function.
 
         Raises:
-            PluginError: It raised or took too long.
+            PluginError: It raised or took too long, or is not called because it took too long before.
         """
+        since = self.admit(plugin, point)
         begin = time.perf_counter()
         code = Code.ERROR
         try:
@@ -64,9 +81,10 @@ class Guard:
                 answer = function(context)
             code = _code_of(answer)
         except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
-            blame(plugin, point, problem)
+            self.blame(plugin, point, problem, since=since)
         finally:
             self._observe(plugin, point, code, begin)
+        self.answered(plugin, point, since=since)
         return answer
 
     async def ask(
@@ -77,6 +95,7 @@ class Guard:
         context: Context,
     ) -> object:
         """Call a function that may be a coroutine, and wait for it; PluginError as from ``call``."""
+        since = self.admit(plugin, point)
         begin = time.perf_counter()
         code, waits = Code.ERROR, False
         try:
@@ -89,36 +108,90 @@ class Guard:
         except BaseException as problem:
             if waits and isinstance(problem, isolation.FROM_OUTSIDE):
                 raise
-            blame(plugin, point, problem)
+            self.blame(plugin, point, problem, since=since)
         finally:
             self._observe(plugin, point, code, begin)
+        self.answered(plugin, point, since=since)
         return answer
+
+    def admit(self, plugin: Plugin, point: Point, *, probes: bool = True) -> int:
+        """Return what ``blame`` and ``answered`` take as ``since``.
+
+        Args:
+            plugin: What is to be called.
+            point: Where.
+            probes: Whether the call may find out whether a plugin that was cut off is well again.
+
+        Raises:
+            PluginError: The plugin took too long before and is not called now.
+        """
+        if self._open and self._breakers is not None:
+            self._breakers.admit(plugin, point, probes=probes)
+        return self.openings
+
+    @property
+    def openings(self) -> int:
+        """How often a plugin was cut off."""
+        return 0 if self._breakers is None else self._breakers.openings
+
+    @property
+    def has_cut_off(self) -> bool:
+        """Whether there is a plugin that is not called, or not with every binding, because it took too long."""
+        return bool(self._open)
+
+    def answered(self, plugin: Plugin, point: Point, *, since: int) -> None:
+        """Note that a call ended in time."""
+        if self._open and self._breakers is not None:
+            self._breakers.answered(plugin, point, since=since)
+
+    def blame(
+        self, plugin: Plugin, point: Point, problem: BaseException, *, since: int, cluster: str = ""
+    ) -> NoReturn:
+        """Raise the error of a plugin that raised or was cut off, and see to what follows from it.
+
+        Args:
+            plugin: The plugin.
+            point: Where it was called.
+            problem: What came out of it.
+            since: What ``admit`` returned.
+            cluster: The cluster that it was asked about, "" for none.
+
+        Raises:
+            PluginError: Always, unless somebody wants this process to stop.
+        """
+        if isinstance(problem, self.interrupts):
+            raise problem
+        where = f" for cluster {cluster}" if cluster else ""
+        if isinstance(problem, isolation.PluginTimeoutError):
+            if self._breakers is None:
+                raise PluginError(f'plugin "{plugin.name}" {problem} at {point.label}{where}') from None
+            place = place_in(plugin, problem)
+            raise self._breakers.cut_off(
+                plugin, point, problem, since=since, cluster=where, place=place
+            ) from None
+        self.answered(plugin, point, since=since)
+        self.tell(plugin, point, problem)
+        text = f'plugin "{plugin.name}" failed at {point.label}{where}: {said(problem)}'
+        raise PluginError(text) from problem
+
+    def tell(self, plugin: Plugin, point: Point, problem: BaseException) -> None:
+        """Log the traceback of what a plugin raised, if that was not done lately."""
+        if not (isinstance(problem, SchedulingError) and point in _SAY_WHY):
+            self._failures.tell(plugin, point, problem)
 
     def _observe(self, plugin: Plugin, point: Point, code: Code, begin: float) -> None:
         if self.observer is not None:
             self.observer.plugin(plugin.name, point.label, code, time.perf_counter() - begin)
 
 
-def blame(plugin: Plugin, point: Point, problem: BaseException, *, where: str = "") -> NoReturn:
-    """Raise the error of a plugin that raised; ``where`` tells of what, with a space before it.
-
-    Raises:
-        PluginError: Always, unless somebody wants this process to stop.
-    """
-    if isinstance(problem, (KeyboardInterrupt, GeneratorExit)):
-        raise problem
-    if isinstance(problem, isolation.PluginTimeoutError):
-        raise PluginError(f'plugin "{plugin.name}" {problem} at {point.label}{where}') from None
-    text = f'plugin "{plugin.name}" failed at {point.label}{where}: {said(problem)}'
-    raise PluginError(text) from problem
-
-
 def said(problem: BaseException) -> str:
-    """Return the text of what a plugin raised, whatever kind of exception it made."""
+    """Return what a plugin raised as ``KeyError: 'x'``, whatever kind of exception it made."""
+    kind = type(problem).__name__
     try:
-        return str(problem) or type(problem).__name__
+        text = str(problem)
     except Exception:  # noqa: BLE001 (a plugin's __str__)
-        return type(problem).__name__
+        return kind
+    return f"{kind}: {text}" if text else kind
 
 
 def nonsense(plugin: Plugin, point: Point, got: object, expected: str) -> PluginError:
@@ -158,7 +231,11 @@ def not_allowed(plugin: Plugin, point: Point, result: Result) -> PluginError:
     return nonsense(plugin, point, result.code.value, _ALLOWED.get(point, "Success, Unschedulable or Error"))
 
 
+_SAY_WHY: Final = frozenset({Point.SELECT, Point.ASSIGN})
+"""Where a SchedulingError is an answer."""
+
 _ALLOWED: Final = {
+    Point.FILTER: "Success, Unschedulable, UnschedulableAndUnresolvable or Pending",
     Point.PRE_FILTER: "cluster names, Success, Skip, Unschedulable or Error",
     Point.PRE_SCORE: "Success, Skip or Error",
     Point.SELECT: "some of the candidates, Skip, Unschedulable or Error",

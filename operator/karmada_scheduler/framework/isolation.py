@@ -4,13 +4,14 @@ Whatever a plugin raises becomes a PluginError that names it and the point. A pl
 stopped: a coroutine by its deadline, plain Python code by an alarm signal that raises inside it. Code that
 catches everything and goes on is stopped in its handler. Code of a C extension that never returns to the
 interpreter, and code that catches everything at two levels, cannot be stopped by anything but the liveness
-probe.
+probe. A plugin that was stopped is not called for a while (``breaker``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import math
 import signal
 import sys
@@ -23,7 +24,7 @@ from typing import Any, Final, Generic, NoReturn, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 
-DEFAULT_BUDGET: Final = 5.0
+DEFAULT_BUDGET: Final = 2.0
 """Seconds that the plain functions of a point may take for one binding, and one coroutine of a plugin."""
 
 GRACE: Final = 1.0
@@ -35,15 +36,13 @@ LOAD_SECONDS: Final = 30.0
 _AGAIN: Final = 0.05
 """Seconds between alarms, once one has rung."""
 
-_BOOKS: Final = frozenset({
-    "karmada_scheduler.framework.waiting",
-    "karmada_scheduler.passage",
-    "karmada_scheduler.plugin_handle",
-    "logging",
-})  # fmt: skip
-"""Modules that plugins call, and that must not be left half-way."""
+_SHIELD: Final = "__timeout_shield__"
+"""Set in modules that plugins call, and that must not be left half-way."""
 
-_RUNNERS: Final = ("karmada_scheduler.framework.", "karmada_scheduler.queue_order")
+_RUNNER: Final = "__plugin_runner__"
+"""Set in modules that call plugins; what has called them is none of the plugin's code."""
+
+__plugin_runner__ = True
 
 
 class PluginTimeoutError(BaseException):
@@ -58,8 +57,8 @@ class PluginTimeoutError(BaseException):
         self.seconds: Final = seconds
 
 
-FROM_OUTSIDE: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-"""What comes up in a coroutine of a plugin and is not the plugin's."""
+FROM_OUTSIDE: Final = (asyncio.CancelledError, GeneratorExit)
+"""What ends a coroutine from outside. ``in_time`` raises it only if it does come from there."""
 
 
 class Watch(Protocol):
@@ -173,7 +172,7 @@ def _place(frame: FrameType | None) -> tuple[FrameType | None, bool]:
     while frame is not None:
         if frame.f_code in _OWN:
             return None, True
-        if frame.f_globals.get("__name__") in _BOOKS:
+        if _is_shielded(frame):
             place, is_protected = frame.f_back, True
         elif _is_runner(frame):
             break
@@ -181,8 +180,12 @@ def _place(frame: FrameType | None) -> tuple[FrameType | None, bool]:
     return place, is_protected
 
 
+def _is_shielded(frame: FrameType) -> bool:
+    return _SHIELD in frame.f_globals or frame.f_globals is logging.__dict__
+
+
 def _is_runner(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith(_RUNNERS)
+    return _RUNNER in frame.f_globals
 
 
 def _trace_no_more(_frame: FrameType, _event: str, _argument: object) -> None:
@@ -190,7 +193,11 @@ def _trace_no_more(_frame: FrameType, _event: str, _argument: object) -> None:
 
 
 class Watched(Generic[T]):
-    """An awaitable whose every step between two waits runs under a watch."""
+    """An awaitable whose every step between two waits runs under a watch.
+
+    What a step does to the task that runs it, and raises as if it came from outside, stays inside: a coroutine can end
+    itself only.
+    """
 
     def __init__(
         self, awaitable: Awaitable[T], watch: Watch, *, is_over: Callable[[], bool] = lambda: False
@@ -203,18 +210,33 @@ class Watched(Generic[T]):
     def __await__(self) -> Generator[Any, Any, T]:
         steps: Any = self._awaitable.__await__()
         step: Callable[[], Any] = partial(next, steps)
+        is_closed = False
         while True:
+            task = _task()
+            cancelled = task.cancelling() if task is not None else 0
             try:
                 with self._watch:
                     waits_for = step()
             except StopIteration as end:
                 result: T = end.value
+                yield from _revoke(task, cancelled)
                 return result
+            except GeneratorExit as raised:
+                if is_closed:
+                    raise
+                yield from _revoke(task, cancelled)
+                raise RuntimeError("it raised GeneratorExit") from raised
+            except BaseException:
+                yield from _revoke(task, cancelled)
+                raise
+            if task is not None:
+                _uncancel(task, cancelled)  # what it waits for is cancelled, and nothing else
             if self._is_over():
                 self._drop(steps)
             try:
                 answer = yield waits_for
             except BaseException as error:  # noqa: BLE001 (handed on to where it belongs)
+                is_closed = isinstance(error, GeneratorExit)
                 step = partial(steps.throw, error)
             else:
                 step = partial(steps.send, answer)
@@ -230,6 +252,24 @@ class Watched(Generic[T]):
         raise PluginTimeoutError(math.nan)
 
 
+def _uncancel(task: asyncio.Task[Any], before: int) -> bool:
+    """Take back the requests to cancel a task that were made since; tell whether there were any."""
+    made = task.cancelling() > before
+    while task.cancelling() > before:
+        task.uncancel()
+    return made
+
+
+def _revoke(task: asyncio.Task[Any] | None, before: int) -> Generator[Any, Any, None]:
+    """Take back requests to cancel the task that a step has made, and the CancelledError that they lead to."""
+    if task is not None and _uncancel(task, before):
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task.cancelling() > before:
+                raise
+
+
 async def in_time(awaitable: Awaitable[T], *, watch: Watch, seconds: float | None) -> T:
     """Wait for a plugin's coroutine.
 
@@ -240,19 +280,18 @@ async def in_time(awaitable: Awaitable[T], *, watch: Watch, seconds: float | Non
     if seconds is None or _task() is None:
         return await _uncancelled(Watched(awaitable, watch))
     deadline, end = asyncio.timeout(seconds), asyncio.timeout(seconds + GRACE)
+    late: BaseException | None = None
     try:
         async with end, deadline:
             result = await _uncancelled(Watched(awaitable, watch, is_over=end.expired))
-    except TimeoutError:
+    except (TimeoutError, PluginTimeoutError) as error:
         if not deadline.expired():
             raise
-    except PluginTimeoutError:
-        if not deadline.expired():
-            raise
+        late = error  # tells where it was
     else:
         if not deadline.expired():
             return result
-    raise PluginTimeoutError(seconds)
+    raise PluginTimeoutError(seconds) from late
 
 
 async def _uncancelled(watched: Watched[T]) -> T:

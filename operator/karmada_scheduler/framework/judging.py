@@ -8,19 +8,24 @@ from typing import NoReturn
 
 from karmada_scheduler.framework.deciding import FilterContext, FilterPlugin
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.framework.guard import Guard, Observer, blame, checked
+from karmada_scheduler.framework.guard import Guard, Observer, checked, not_allowed
 from karmada_scheduler.framework.points import Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 
+__plugin_runner__ = True
+
 
 class Judge:
-    """Runs the filters over one cluster after the other, under one watch for all; see ``broke``."""
+    """Runs the filters over one cluster after the other, under one watch for all; see ``broke`` and ``ended``."""
 
     def __init__(self, filters: Sequence[FilterPlugin], guard: Guard) -> None:
         self._filters = filters
+        self._guard = guard
         self._observer = guard.observer
         self._running: FilterPlugin | None = None
         self._cluster = ""
+        self._since = guard.openings
+        self._admitted: list[FilterPlugin] | None = [] if guard.has_cut_off else None
 
     def broke(self, error: BaseException) -> NoReturn:
         """Raise what came out of a call as the error of the plugin that was running, PluginError."""
@@ -29,7 +34,12 @@ class Judge:
             self._observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
         if plugin is None or isinstance(error, PluginError):
             raise error
-        blame(plugin, Point.FILTER, error, where=f" for cluster {self._cluster}")
+        self._guard.blame(plugin, Point.FILTER, error, since=self._since, cluster=self._cluster)
+
+    def ended(self) -> None:
+        """Note that all calls have ended in time."""
+        for plugin in self._admitted or ():
+            self._guard.answered(plugin, Point.FILTER, since=self._since)
 
     def __call__(self, context: FilterContext) -> Result:
         if self._observer is not None:
@@ -37,6 +47,8 @@ class Judge:
         self._cluster = context.cluster.name
         for plugin in self._filters:
             self._running = plugin
+            if self._admitted is not None:
+                self._admit(plugin, self._admitted)
             result = plugin.filter(context)
             if result is not SUCCESS:
                 result = _refusal(plugin, result)
@@ -50,6 +62,8 @@ class Judge:
         begin = start
         for plugin in self._filters:
             self._running = plugin
+            if self._admitted is not None:
+                self._admit(plugin, self._admitted)
             result = _refusal(plugin, plugin.filter(context))
             end = time.perf_counter()
             observer.plugin(plugin.name, "Filter", result.code, end - begin)
@@ -59,9 +73,19 @@ class Judge:
         observer.extension_point("Filter", result.code, begin - start)
         return result
 
+    def _admit(self, plugin: FilterPlugin, admitted: list[FilterPlugin]) -> None:
+        """Ask once for all clusters whether a plugin may be called."""
+        if not any(each is plugin for each in admitted):
+            self._guard.admit(plugin, Point.FILTER)
+            admitted.append(plugin)
+
 
 def _refusal(plugin: FilterPlugin, answer: object) -> Result:
     if answer is SUCCESS:
         return SUCCESS
     result = checked(plugin, Point.FILTER, answer)
-    return SUCCESS if result.is_success else result
+    if result.is_refusal:
+        return result
+    if result.is_success:
+        return SUCCESS
+    raise not_allowed(plugin, Point.FILTER, result)

@@ -21,7 +21,7 @@ class Code(Enum):
     UNSCHEDULABLE_AND_UNRESOLVABLE = "UnschedulableAndUnresolvable"
     """No, and nothing that others do to the clusters changes that: no further plugin is asked."""
     ERROR = "Error"
-    """No, because the plugin could not find out. In Filter it rejects the cluster, as upstream's does."""
+    """The plugin could not find out: the attempt fails, the placement stays, and it is tried again."""
     WAIT = "Wait"
     """Not yet: Permit only."""
     SKIP = "Skip"

@@ -43,7 +43,7 @@ from karmada_scheduler.framework.diagnosis import (
     UnschedulableError,
 )
 from karmada_scheduler.framework.extender import Extender
-from karmada_scheduler.framework.guard import Guard, Observer, blame, checked, not_allowed
+from karmada_scheduler.framework.guard import Guard, Observer, checked, not_allowed
 from karmada_scheduler.framework.judging import Judge
 from karmada_scheduler.framework.lineup import Lineup
 from karmada_scheduler.framework.memo import Memo, Verdicts, most_keys
@@ -53,6 +53,8 @@ from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.scoring import Scoring
 
 log = logging.getLogger(__name__)
+
+__plugin_runner__ = True
 
 ADD_BINDING, REMOVE_BINDING = PRE_FILTER_EXTENSIONS
 Context = TypeVar("Context")
@@ -190,7 +192,7 @@ class Framework:
             The clusters that pass, in the given order, and why the others do not.
 
         Raises:
-            PluginError: A plugin failed; that it returned Code.ERROR only refuses the cluster.
+            PluginError: A plugin failed, or answered what refuses nothing and lets nothing pass.
         """
         filters = [plugin for plugin in self._filters if plugin.name not in skipped]
         feasible: list[Cluster] = []
@@ -206,6 +208,7 @@ class Framework:
                         refused[cluster.name] = result
         except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
             judge.broke(error)
+        judge.ended()
         return feasible, refused
 
     def remembered_verdicts(self, cycle: Cycle) -> Verdicts | None:
@@ -240,7 +243,10 @@ class Framework:
     def _key(self, cycle: Cycle, keyed: Sequence[Keyed] | None, point: Point) -> Hashable | None:
         if keyed is None:
             return None
-        plugin, parts = None, []
+        plugin, parts, since = None, [], self.guard.openings
+        if self.guard.has_cut_off:
+            for each, _ in keyed:
+                self.guard.admit(each, point, probes=False)
         try:
             with self.guard.watch:
                 for plugin, key_of in keyed:  # noqa: B007 (named if it raises)
@@ -248,7 +254,7 @@ class Framework:
                 key = None if None in parts else tuple(parts)
                 hash(key)
         except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
-            blame(cast("Plugin", plugin), point, error)
+            self.guard.blame(cast("Plugin", plugin), point, error, since=since)
         return key
 
     async def run_post_filter(

@@ -18,13 +18,18 @@ from karmada_scheduler.framework.deciding import (
     ScorePlugin,
 )
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.framework.guard import Guard, blame, said
+from karmada_scheduler.framework.guard import Guard, said
 from karmada_scheduler.framework.isolation import PluginTimeoutError
 from karmada_scheduler.framework.points import NORMALIZE_SCORE, Point
 from karmada_scheduler.framework.result import Code
 
+__plugin_runner__ = True
+
 SCORE: Final = "Score"
-_NOT_THE_PLUGINS: Final = (PluginTimeoutError, KeyboardInterrupt, GeneratorExit)
+
+
+class _NonsenseError(Exception):
+    """An answer that is no score; the text says what was expected."""
 
 
 class Scoring:
@@ -38,6 +43,7 @@ class Scoring:
         self._weights = weights
         self._guard = guard
         self._observer = guard.observer
+        self._not_the_plugins: tuple[type[BaseException], ...] = (PluginTimeoutError, *guard.interrupts)
 
     def run(
         self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str]
@@ -53,17 +59,28 @@ class Scoring:
             for plugin in self._plugins:
                 if plugin.name in skipped:
                     continue
-                try:
-                    with self._guard.watch:
-                        own = self._scores_of(plugin, cycle, clusters)
-                except PluginTimeoutError as late:
-                    blame(plugin, Point.SCORE, late)
+                own = self._watched(plugin, cycle, clusters)
                 weight = self._weights.get(plugin.name, 1)
                 scores[plugin.name] = own if weight == 1 else [score * weight for score in own]
             code = Code.SUCCESS
         finally:
             if self._observer is not None:
                 self._observer.extension_point(SCORE, code, time.perf_counter() - start)
+        return scores
+
+    def _watched(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
+        since = self._guard.admit(plugin, Point.SCORE)
+        try:
+            with self._guard.watch:
+                scores = self._scores_of(plugin, cycle, clusters)
+        except PluginError as error:
+            self._guard.answered(plugin, Point.SCORE, since=since)
+            if error.__cause__ is not None:
+                self._guard.tell(plugin, Point.SCORE, error.__cause__)
+            raise
+        except BaseException as late:  # noqa: BLE001 (its time is up)
+            self._guard.blame(plugin, Point.SCORE, late, since=since)
+        self._guard.answered(plugin, Point.SCORE, since=since)
         return scores
 
     def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
@@ -89,8 +106,10 @@ class Scoring:
         try:
             scores = _checked_scores(plugin.normalize_score(context), expected=len(context.scores))
             code = Code.SUCCESS
-        except _NOT_THE_PLUGINS:
+        except self._not_the_plugins:
             raise
+        except _NonsenseError as nonsense:
+            raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {nonsense}') from None
         except BaseException as problem:
             raise PluginError(
                 f'plugin "{plugin.name}" normalizeScore failed with: {said(problem)}'
@@ -108,8 +127,10 @@ class Scoring:
             if type(score) is not int:
                 (score,) = _checked_scores([score], expected=1)
             code = Code.SUCCESS
-        except _NOT_THE_PLUGINS:
+        except self._not_the_plugins:
             raise
+        except _NonsenseError as nonsense:
+            raise PluginError(f'plugin "{plugin.name}" failed with: {nonsense}') from None
         except BaseException as problem:
             raise PluginError(f'plugin "{plugin.name}" failed with: {said(problem)}') from problem
         finally:
@@ -120,8 +141,8 @@ class Scoring:
 
 def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
     if not isinstance(scores, Sequence):
-        raise TypeError(f"expected {expected} integers, got {scores!r:.200}")
+        raise _NonsenseError(f"expected {expected} integers, got {scores!r:.200}")
     integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
     if len(integers) != len(scores) or len(scores) != expected:
-        raise ValueError(f"expected {expected} integers, got {scores!r:.200}")
+        raise _NonsenseError(f"expected {expected} integers, got {scores!r:.200}")
     return integers

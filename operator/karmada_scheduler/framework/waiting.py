@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 
+__timeout_shield__ = True
+
 
 class AbandonedError(Exception):
     """A wait has no point any more.

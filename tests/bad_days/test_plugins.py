@@ -1,0 +1,377 @@
+"""Plugins that hang, raise or say nonsense, through the whole process: they cost their own bindings an error."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.fake_apiserver import (
+    FakeApiServer,
+    SchedulerProcess,
+    binding,
+    cluster,
+    profile,
+    start_scheduler,
+    wait_for,
+)
+
+OTHERS = "others"
+"""The scheduler name of a profile without the plugin under test."""
+
+SLEEPS = """
+import time
+from karmada_scheduler.framework import SUCCESS
+
+class Sleeps:
+    name = "Sleeps"
+
+    def filter(self, context, /):
+        if context.cycle.binding.key.name.startswith("bad-"):
+            time.sleep(60)
+        return SUCCESS
+"""
+
+BLOCKS = """
+import time
+from karmada_scheduler.framework import SUCCESS
+
+class Sleeps:
+    name = "Sleeps"
+
+    async def pre_score(self, context, /):
+        if context.cycle.binding.key.name.startswith("bad-"):
+            time.sleep(60)
+        return SUCCESS
+"""
+
+REPAIRED = """
+from karmada_scheduler.framework import SUCCESS
+
+class Sleeps:
+    name = "Sleeps"
+
+    def filter(self, context, /):
+        return SUCCESS
+"""
+
+RAISES = """
+from karmada_scheduler.framework import SUCCESS
+
+class Raises:
+    name = "Raises"
+
+    def filter(self, context, /):
+        return {}["x"]
+"""
+
+ODD = """
+import asyncio
+from karmada_scheduler.framework import SUCCESS
+
+class Odd:
+    name = "Odd"
+
+    def filter(self, context, /):
+        name = context.cycle.binding.key.name
+        if name == "plain-generator-exit":
+            raise GeneratorExit
+        if name == "plain-interrupt":
+            raise KeyboardInterrupt
+        return SUCCESS
+
+    async def pre_score(self, context, /):
+        name = context.cycle.binding.key.name
+        await asyncio.sleep(0)
+        if name == "generator-exit":
+            raise GeneratorExit
+        if name == "interrupt":
+            raise KeyboardInterrupt
+        if name == "cancels-itself":
+            asyncio.current_task().cancel()
+            await asyncio.sleep(0)
+        return SUCCESS
+"""
+
+ASKS = """
+from pathlib import Path
+from karmada_scheduler.framework import SUCCESS, Result
+
+class Asks:
+    name = "Asks"
+
+    def filter(self, context, /):
+        if Path(__file__).with_name("down").exists():
+            return Result.error("the price service does not answer")
+        return SUCCESS
+"""
+
+PREPARES = """
+import asyncio
+from karmada_scheduler.framework import SUCCESS
+
+class Prepares:
+    name = "Prepares"
+    timeout = None
+
+    async def pre_bind(self, context, /):
+        await asyncio.sleep(1)
+        return SUCCESS
+"""
+
+SHORT_LEASE = (
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+)
+
+
+def configured(folder: Path, source: str, plugin: str, **fields: Any) -> tuple[str, ...]:
+    """Write a file with a plugin, and a configuration in which ``my-scheduler`` has it and ``others`` does not."""
+    plugins = folder / "plugins"
+    plugins.mkdir(exist_ok=True)
+    (plugins / "plugin.py").write_text(source)
+    document = orjson.loads(profile("my-scheduler", OTHERS, **{"my-scheduler": [plugin]}))
+    config = folder / "config.yaml"
+    config.write_bytes(orjson.dumps({**document, "pluginTimeoutSeconds": 1, **fields}))
+    return f"--plugin-dir={plugins}", f"--config={config}"
+
+
+@contextmanager
+def scheduling(folder: Path, *flags: str) -> Iterator[tuple[FakeApiServer, SchedulerProcess]]:
+    """Start an API server with one cluster, and the scheduler on it."""
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        with start_scheduler(server, folder, *flags) as scheduler:
+            yield server, scheduler
+
+
+class Health:
+    """Asks ``/healthz`` all the time; how long the answers took, in seconds, None for none within two."""
+
+    def __init__(self, scheduler: SchedulerProcess) -> None:
+        self.answers: list[float | None] = []
+        self._scheduler = scheduler
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+
+    def _ask(self) -> None:
+        while not self._ends.wait(0.1):
+            began = time.monotonic()
+            ok = self._scheduler.answers("/healthz", timeout=2.0) == 200
+            self.answers.append(time.monotonic() - began if ok else None)
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ends.set()
+            self._thread.join(10)
+
+
+def good_ones_go_on_beside_bad_ones(tmp_path: Path, source: str, point: str) -> None:
+    flags = configured(tmp_path, source, "Sleeps")
+    with scheduling(tmp_path, *flags, *SHORT_LEASE) as (server, scheduler):
+        wait_for(lambda: server.lease().get("holderIdentity"), "the Lease to be taken", scheduler)
+        holder = server.lease()["holderIdentity"]
+        health = Health(scheduler)
+        with health.asked():
+            for number in range(20):
+                server.put(binding(f"bad-{number}"))
+            waited = []
+            for number in range(20):
+                began = time.monotonic()
+                server.put(binding(f"good-{number}", scheduler=OTHERS))
+                wait_for(lambda n=number: server.targets(f"good-{n}"), f"good-{number}", scheduler)  # type: ignore[misc]
+                waited.append(time.monotonic() - began)
+            for number in range(20):
+                told = wait_for(lambda n=number: server.condition(f"bad-{n}"), "its condition", scheduler)  # type: ignore[misc]
+                assert told["reason"] == "SchedulerError"
+                assert re.search(
+                    rf'plugin "Sleeps" took longer than 1s at {point}.* and is not called for \d+s',
+                    told["message"],
+                )
+        assert scheduler.exit_status is None
+        assert server.lease()["holderIdentity"] == holder
+        assert max(waited) < 6, waited
+        assert None not in health.answers
+        assert scheduler.metric('karmada_scheduler_plugin_breaker_openings_total{plugin="Sleeps"}') >= 1
+        assert "is not called for a while" in scheduler.log
+        assert f"{tmp_path}/plugins/plugin.py:" in scheduler.log
+
+
+def test_a_filter_that_sleeps_costs_its_own_bindings_an_error_and_nobody_else_anything(
+    tmp_path: Path,
+) -> None:
+    good_ones_go_on_beside_bad_ones(tmp_path, SLEEPS, "Filter")
+
+
+def test_a_coroutine_that_blocks_costs_its_own_bindings_an_error_and_nobody_else_anything(
+    tmp_path: Path,
+) -> None:
+    good_ones_go_on_beside_bad_ones(tmp_path, BLOCKS, "PreScore")
+
+
+def test_a_repaired_file_counts_within_two_seconds_and_what_failed_is_decided_again_at_once(
+    tmp_path: Path,
+) -> None:
+    flags = configured(tmp_path, SLEEPS, "Sleeps")
+    with scheduling(tmp_path, *flags, *SHORT_LEASE) as (server, scheduler):
+        names = [f"bad-{number}" for number in range(5)]
+        for name in names:
+            server.put(binding(name))
+        for name in names:
+            wait_for(lambda n=name: server.condition(n), f"the condition of {name}", scheduler)  # type: ignore[misc]
+        # The pause has doubled twice: nothing of it is left for a plugin that is new.
+        wait_for(lambda: "called for 4s" in str([server.condition(each) for each in names]), "it", scheduler)
+        (tmp_path / "plugins" / "plugin.py").write_text(REPAIRED)
+        began = time.monotonic()
+        for name in names:
+            wait_for(lambda n=name: server.targets(n), f"{name} to be placed", scheduler)  # type: ignore[misc]
+        assert time.monotonic() - began < 5  # a call in progress (1 s), two seconds, and some slack
+
+
+def test_the_traceback_of_a_plugin_is_in_the_log_once_and_its_type_in_the_message(tmp_path: Path) -> None:
+    flags = configured(tmp_path, RAISES, "Raises")
+    with scheduling(tmp_path, *flags) as (server, scheduler):
+        for number in range(3):
+            server.put(binding(f"web-{number}"))
+        for number in range(3):
+            told = wait_for(lambda n=number: server.condition(f"web-{n}"), "its condition", scheduler)  # type: ignore[misc]
+            assert told["message"].endswith(
+                "plugin \"Raises\" failed at Filter for cluster m1: KeyError: 'x'"
+            )
+        assert scheduler.log.count("Traceback") == 1
+        assert 'plugin.py", line 8, in filter' in scheduler.log
+
+
+def test_what_plugins_raise_to_end_the_process_or_their_task_is_an_error_like_any_other(
+    tmp_path: Path,
+) -> None:
+    names = ["plain-generator-exit", "plain-interrupt", "generator-exit", "interrupt", "cancels-itself"]
+    flags = configured(tmp_path, ODD, "Odd")
+    with scheduling(tmp_path, *flags) as (server, scheduler):
+        for name in names:
+            server.put(binding(name))
+        for name in names:
+            told = wait_for(lambda n=name: server.condition(n), f"the condition of {name}", scheduler)  # type: ignore[misc]
+            assert told["reason"] == "SchedulerError"
+            assert 'plugin "Odd" failed at ' in told["message"]
+        server.put(binding("web"))
+        wait_for(lambda: server.targets("web"), "web", scheduler)
+        assert scheduler.exit_status is None
+
+
+def moves(server: FakeApiServer, name: str, replicas: int) -> None:
+    server.change("ResourceBinding", name, lambda found: found["spec"].update(replicas=replicas))
+
+
+def failure_of(server: FakeApiServer, name: str, scheduler: SchedulerProcess) -> dict[str, Any]:
+    wait_for(lambda: server.condition(name).get("status") == "False", f"{name} to fail", scheduler)
+    return server.condition(name)
+
+
+def test_a_filter_that_cannot_find_out_keeps_the_placement_until_it_can(tmp_path: Path) -> None:
+    flags = configured(tmp_path, ASKS, "Asks")
+    with scheduling(tmp_path, *flags) as (server, scheduler):
+        server.put(binding("web", replicas=2))
+        wait_for(lambda: server.targets("web") == {"m1": 2}, "web to be placed", scheduler)
+        down = tmp_path / "plugins" / "down"
+        down.touch()
+        moves(server, "web", 3)
+        told = failure_of(server, "web", scheduler)
+        assert told["reason"] == "SchedulerError"
+        assert 'running Filter plugin "Asks": the price service does not answer' in told["message"]
+        assert server.targets("web") == {"m1": 2}
+        down.unlink()
+        wait_for(lambda: server.targets("web") == {"m1": 3}, "web to be scaled", scheduler)
+
+
+class Extender(ThreadingHTTPServer):
+    """An extender that answers what ``answer`` is, or that every cluster passes if that is None."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+        self.asked: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                outer.asked.append(self.path)
+                question = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                good = {"ClusterNames": question.get("ClusterNames")}
+                body = orjson.dumps(good if outer.answer is None else outer.answer)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None: ...
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    @contextmanager
+    def listening(self) -> Iterator[Extender]:
+        thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            thread.join(10)
+            self.server_close()
+
+
+@pytest.mark.parametrize("ignorable", [False, True])
+def test_an_extender_that_answers_without_a_list_moves_nothing(tmp_path: Path, ignorable: bool) -> None:
+    with Extender().listening() as extender:
+        entry = {
+            "urlPrefix": extender.url,
+            "filterVerb": "filter",
+            "nodeCacheCapable": True,
+            "ignorable": ignorable,
+        }
+        flags = configured(tmp_path, REPAIRED, "Sleeps", extenders=[entry])
+        with scheduling(tmp_path, *flags) as (server, scheduler):
+            server.put(binding("web", replicas=2))
+            wait_for(lambda: server.targets("web") == {"m1": 2}, "web to be placed", scheduler)
+            extender.answer = {"status": "ok"}
+            moves(server, "web", 3)
+            if not ignorable:
+                told = failure_of(server, "web", scheduler)
+                assert (
+                    "expected a list in ClusterNames, or Clusters with items; its keys are status"
+                    in told["message"]
+                )
+                assert server.targets("web") == {"m1": 2}
+                extender.answer = None
+            wait_for(lambda: server.targets("web") == {"m1": 3}, "web to be scaled", scheduler)
+
+
+def test_a_leader_that_was_frozen_past_its_lease_asks_no_extender_to_bind(tmp_path: Path) -> None:
+    with Extender().listening() as extender:
+        entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
+        flags = configured(tmp_path, PREPARES, "Prepares", extenders=[entry])
+        with scheduling(tmp_path, *flags, *SHORT_LEASE) as (server, scheduler):
+            wait_for(lambda: server.lease().get("holderIdentity"), "the Lease to be taken", scheduler)
+            for number in range(5):
+                server.put(binding(f"web-{number}"))
+            wait_for(lambda: scheduler.log.count("Start to schedule") == 5, "the decisions", scheduler)
+            scheduler.signal(signal.SIGSTOP)
+            time.sleep(3.5)  # longer than the renew deadline
+            scheduler.signal(signal.SIGCONT)
+            assert scheduler.wait(10) == 1
+            assert extender.asked == []
+            assert "ScheduleBindingSucceed" not in scheduler.log

@@ -1,0 +1,159 @@
+"""A plugin that hangs costs its own bindings an error and nobody else anything: on the real control plane."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import requests
+import yaml
+
+from tests.controlplane import ControlPlane, Object
+from tests.controlplane.ours import Scheduler
+from tests.e2e.backlog import Backlog
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.workload import condition
+
+SLEEPS = """
+import time
+from karmada_scheduler.framework import SUCCESS
+
+class Sleeps:
+    name = "Sleeps"
+
+    def filter(self, context):
+        time.sleep(60)
+        return SUCCESS
+"""
+CONFIGURATION = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "schedulerName": "my-scheduler",
+            "plugins": {"multiPoint": {"enabled": [{"name": "Sleeps"}]}},
+        },
+        {"schedulerName": "others"},
+    ],
+}
+HANGING = range(1000, 1060)
+OTHERS = range(150)
+PER_SECOND = 5.0
+
+
+class Placements:
+    """Notes when each binding gets its first place."""
+
+    def __init__(self, backlog: Backlog) -> None:
+        self.at: dict[str, float] = {}
+        self._backlog = backlog
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        for _, found in self._backlog.plane.client.watch(self._backlog.path, stop=self._stop):
+            if found["spec"].get("clusters"):
+                self.at.setdefault(found["metadata"]["name"], time.monotonic())
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._thread.join(30)
+
+
+class Health:
+    """Asks ``/healthz`` ten times a second, with two seconds for an answer."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.failures: list[str] = []
+        self.answers = 0
+        self._url = scheduler.health + "/healthz"
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+
+    def _ask(self) -> None:
+        with requests.Session() as session:
+            session.trust_env = False
+            while not self._stop.wait(0.1):
+                try:
+                    answer = session.get(self._url, timeout=2)
+                    answer.raise_for_status()
+                    self.answers += 1
+                except requests.RequestException as failure:
+                    self.failures.append(str(failure))
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._thread.join(10)
+
+
+def _lease(plane: ControlPlane) -> Object:
+    leases = plane.client.list("/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases")
+    held = [each for each in leases if each["metadata"]["name"].startswith("my-scheduler")]
+    newest = max(held, key=lambda lease: str(lease["spec"].get("acquireTime")))
+    return {
+        "holder": newest["spec"]["holderIdentity"], "transitions": newest["spec"].get("leaseTransitions", 0),
+    }  # fmt: skip
+
+
+def test_sixty_bindings_of_a_filter_that_sleeps_keep_no_other_from_its_place(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
+) -> None:
+    plugins, config = tmp_path / "plugins", tmp_path / "config.yaml"
+    plugins.mkdir()
+    (plugins / "sleeps.py").write_text(SLEEPS)
+    config.write_text(yaml.safe_dump(CONFIGURATION))
+    scheduler = start_scheduler(f"--plugin-dir={plugins}", f"--config={config}")
+    hanging = Backlog(controlplane, namespace, "my-scheduler")
+    others = Backlog(controlplane, namespace, "others")
+    placements, health = Placements(others), Health(scheduler)
+    # The first of all makes sure that it leads.
+    others.create(range(999, 1000))
+    others.wait_placed(1, timeout=40)
+    lease = _lease(controlplane)
+
+    created: dict[str, float] = {}
+    with placements.noted(), health.asked():
+        hanging.create(HANGING)
+        began = time.monotonic()
+        for number in OTHERS:
+            time.sleep(max(0.0, began + number / PER_SECOND - time.monotonic()))
+            created[f"work-{number}"] = time.monotonic()
+            others.create(range(number, number + 1))
+        controlplane.wait_for(
+            lambda: created.keys() - placements.at.keys(),
+            "all others to be placed",
+            until=lambda missing: not missing,
+            timeout=30,
+        )
+        told = hanging.all()
+
+    waited = sorted(placements.at[name] - at for name, at in created.items())
+    p99 = waited[int(0.99 * len(waited))]
+    print(
+        f"placed within {waited[len(waited) // 2]:.2f} s (median), {p99:.2f} s (p99), {waited[-1]:.2f} s at most"
+    )
+    assert p99 < 6, waited[-10:]
+    assert health.failures == []
+    assert health.answers > 100
+    assert _lease(controlplane) == lease
+    assert "leaderelection lost" not in scheduler.log
+    assert scheduler.process.exit_status is None
+    for number in HANGING:
+        found = told[f"work-{number}"]
+        assert not found["spec"].get("clusters")
+        message = condition(found)["message"]
+        assert 'plugin "Sleeps" took longer than 2s at Filter' in message
+        assert "is not called for" in message
