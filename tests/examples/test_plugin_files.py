@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def test_a_plugin_is_one_file_of_at_most_forty_lines_with_a_docstring(path: Path
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_configuration_beside_it_enables_it_alone(path: Path) -> None:
     [framework] = profiles(path.with_suffix(".yaml"), plugin_dir=PLUGINS).values()
-    ours = [each for each in framework.lineup.plugins if type(each).__module__.split(".")[1] == path.stem]
+    ours = [each for each in framework.lineup.plugins if inspect.getfile(type(each)) == str(path)]
     others = [
         each
         for each in framework.lineup.plugins
