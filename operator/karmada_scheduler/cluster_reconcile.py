@@ -97,7 +97,7 @@ class ClusterChanges:
             return True
         if not (self._all_unplaced or self._openings or self._openings_by_api):
             return False
-        if not triggers.is_unplaced(binding):
+        if not triggers.is_unplaced(binding) or not triggers.is_claimed(binding):
             return False
         return self._all_unplaced or self._may_be_taken(binding, placement)
 

@@ -126,11 +126,6 @@ class Intake:
         """Wake the bindings that changed clusters concern, until cancelled."""
         await self._reconciler.run()
 
-    def reconcile(self) -> None:
-        """Wake all of them now, for callers without a running ``run``."""
-        while self._reconciler.step():
-            pass
-
     def saw(self, kind: str, event: str, manifest: Manifest) -> None:
         """Take in one event of a watch.
 
@@ -240,14 +235,20 @@ class Intake:
 
         A binding that cannot be read is not scheduled. A cluster that cannot be read stays as it was last
         understood, so that a mistake in one of its fields moves nothing. Where it never was, the bindings that are
-        on it keep their places, and no other goes there.
+        on it keep their places, and no other goes there. That it is being deleted is understood all the same:
+        Karmada deletes a cluster when its bindings have left it.
         """
-        key = self._kinds[kind].key_of(kind, manifest)
+        key, version = self._kinds[kind].key_of(kind, manifest), _version(manifest)
+        is_leaving = (manifest.get("metadata") or {}).get("deletionTimestamp") is not None
         message = "Cannot read an object, it is left alone"
         if kind in BINDING_KINDS:
             self._bindings.discard(key)
             self._forget(key)
-        elif kind == CLUSTER and self._clusters.refuse(key, _version(manifest), str(problem)):
+        elif kind == CLUSTER and is_leaving and version < sys.maxsize:
+            change = self._clusters.put_leaving(key, version)
+            if change is not None:
+                self._cluster_changed(change)
+        elif kind == CLUSTER and self._clusters.refuse(key, version, str(problem)):
             message = "Cannot read a Cluster, the bindings on it stay as they are"
         self._note_malformed(kind, key, str(problem), message)
 

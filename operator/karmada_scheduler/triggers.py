@@ -47,7 +47,12 @@ def is_responsible(binding: Binding, scheduler_names: Container[str]) -> bool:
     Dependencies that follow another binding are not claimed and have no placement. A binding whose policy is
     gone keeps its placement, and its clusters still concern us: one that is to go could not go otherwise.
     """
-    return is_ours(binding, scheduler_names) and any(binding.labels.get(label) for label in _CLAIMS)
+    return is_ours(binding, scheduler_names) and is_claimed(binding)
+
+
+def is_claimed(binding: Binding) -> bool:
+    """Tell whether a policy or a controller claims a binding."""
+    return any(binding.labels.get(label) for label in _CLAIMS)
 
 
 def on_binding(old: Binding | None, new: Binding | None, scheduler_names: Container[str]) -> str | None:

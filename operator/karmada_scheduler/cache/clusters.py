@@ -90,6 +90,11 @@ class ClusterCache(Store[str, Cluster]):
         self._unknown_changed = True
         return True
 
+    def put_leaving(self, name: str, version: int) -> Change[Cluster] | None:
+        """Store that a cluster is being deleted in a version that cannot be read; return what changed, as ``put``."""
+        known = self._objects.get(name, Cluster(name))
+        return self.put(replace(known, resource_version=str(version), deleting=True))
+
     def discard(self, key: str) -> Change[Cluster] | None:
         """Forget a cluster, also one that could not be read."""
         self._forget_unreadable(key)
