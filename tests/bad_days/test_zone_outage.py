@@ -22,11 +22,12 @@ from tests.fake_apiserver import (
 )
 from tests.fake_apiserver.objects import DUPLICATED, settled
 
-BINDINGS = int(os.environ.get("BAD_DAYS_BINDINGS", "4000"))
+BINDINGS = int(os.environ.get("BAD_DAYS_BINDINGS", "3000"))
 CLUSTERS = 8
-FLAPS = 4
-MOST_SECONDS = 3.0
+LEAST_FLAPS = 3
+MOST_SECONDS = 2.0
 PLACEMENT = {"replicaScheduling": DUPLICATED}
+ON_ALL = {"elsewhere": 1} | {f"m{number}": 1 for number in range(CLUSTERS)}
 
 
 def _taint(server: FakeApiServer, *, down: bool) -> None:
@@ -43,9 +44,7 @@ def _fill(server: FakeApiServer) -> None:
     for number in range(CLUSTERS):
         server.put(cluster(f"m{number}"))
     server.put(cluster("elsewhere"))
-    on = {f"m{number}": 1 for number in range(CLUSTERS)} | {"elsewhere": 1}
-    made = settled("@", on, replicas=1, placement=PLACEMENT)
-    made["status"]["schedulerObservedGeneration"] = 1
+    made = settled("@", ON_ALL, replicas=1, placement=PLACEMENT)
     for number in range(BINDINGS):
         made["metadata"]["name"] = made["spec"]["resource"]["name"] = f"b{number}"
         server.put(made)
@@ -64,31 +63,29 @@ def _answer_seconds(scheduler: SchedulerProcess) -> float:
 def test_a_zone_that_flaps_delays_neither_the_lease_nor_a_fresh_binding(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         _fill(server)
-        with start_scheduler(server, tmp_path) as scheduler:
-            wait_for(lambda: server.lease().get("holderIdentity"), "the Lease", scheduler, timeout=60)
+        with start_scheduler(server, tmp_path, wait_ready=False) as scheduler:
+            wait_for(lambda: server.lease().get("holderIdentity"), "the Lease", scheduler, timeout=120)
             server.put(binding("settled", placement=PLACEMENT))
             wait_for(lambda: server.targets("settled"), "the start to be over", scheduler, timeout=120)
             began = time.monotonic()
             placing, answers = [], []
-            for flap in range(FLAPS):
-                _taint(server, down=flap % 2 == 0)
-                name, put = f"fresh{flap}", time.monotonic()
+            woken = 'karmada_scheduler_queue_incoming_bindings_total{event="ClusterChanged"}'
+            while len(placing) < LEAST_FLAPS or scheduler.metric(woken) < BINDINGS:
+                _taint(server, down=len(placing) % 2 == 0)
+                name, put = f"fresh{len(placing)}", time.monotonic()
                 server.put(binding(name, placement=PLACEMENT))
                 while server.targets(name) is None:
                     answers.append(_answer_seconds(scheduler))
                     assert time.monotonic() - put < 60, scheduler.log[-3000:]
                 placing.append(time.monotonic() - put)
-            # Upstream's counter: each binding is found by every scan.
-            woken = 'karmada_scheduler_queue_incoming_bindings_total{event="ClusterChanged"}'
-            wait_for(lambda: scheduler.metric(woken) >= BINDINGS, "all to be woken", scheduler, timeout=300)
-            wait_for(_is_idle(scheduler), "the queue to be empty", scheduler, timeout=300)
+            wait_for(_is_idle(scheduler), "the queue to be empty", scheduler, timeout=300, every=0.2)
             ended = time.monotonic()
             renewals = [began, *(each for each in _renewals(server) if each > began), ended]
             gap = max(after - before for before, after in itertools.pairwise(renewals))
             lines = scheduler.log.count("Requeue ")
             print(
-                f"{BINDINGS} bindings, {FLAPS} flaps of {CLUSTERS} clusters: fresh bindings placed after "
-                f"{', '.join(f'{each:.2f}' for each in placing)} s; /healthz at most {max(answers):.2f} s; "
+                f"{BINDINGS} bindings, {len(placing)} flaps of {CLUSTERS} clusters: a fresh binding placed after "
+                f"{max(placing):.2f} s at most; /healthz at most {max(answers):.2f} s; "
                 f"{ended - began:.1f} s until all was quiet, {scheduler.metric(woken):.0f} woken; "
                 f"longest pause between renewals {gap:.1f} s; {lines} lines about requeued bindings"
             )
@@ -96,7 +93,7 @@ def test_a_zone_that_flaps_delays_neither_the_lease_nor_a_fresh_binding(tmp_path
             assert max(answers) < MOST_SECONDS
             assert gap < 5
             assert lines == 0
-            assert server.targets("b0") == {f"m{number}": 1 for number in range(CLUSTERS)} | {"elsewhere": 1}
+            assert server.targets("b0") == ON_ALL
             assert scheduler.exit_status is None
 
 
