@@ -59,9 +59,9 @@ class ClusterChanges:
         if new is None:
             return 0
         if old is None:
-            self.names.add(new.name)
-            self._awaited.add(new.name)
+            self.add_awaited(new.name)
             if not new.deleting:
+                self._add_version(new)
                 self._openings[new.name] = new
             return 0
         versions = triggers.on_cluster(old, new)

@@ -5,8 +5,9 @@ woken for nothing is classified as Avoid and costs no write.
 
 Source: karmada v1.18.2 pkg/scheduler/event_handler.go.
 Differs: a policy that changed wakes its bindings, so that what a missed binding event left behind is
-noticed; the placement is still read from the binding only. A cluster that is added, changes, or serves
-another API wakes the bindings without a place that it may take (docs/decisions/0021-unknown-clusters.md).
+noticed; the placement is still read from the binding only. A cluster that is added counts as changed, and one
+that changes or serves another API wakes what has no place and may go there
+(docs/decisions/0021-unknown-clusters.md).
 """
 
 from __future__ import annotations

@@ -101,6 +101,7 @@ def test_a_binding_keeps_its_place_on_a_cluster_that_cannot_be_read(tmp_path: Pa
             assert "spec.taints" in message
             assert server.targets("web") == ON_BOTH
             _set_taints(server, "m2", [])
+            wait_for(lambda: server.targets("new") == {"m1": 1, "m2": 1}, "it to go there, too", scheduler)
             wait_for(lambda: server.condition("web").get("status") == "True", "success", scheduler)
             assert server.targets("web") == ON_BOTH
 

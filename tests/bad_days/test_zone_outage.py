@@ -68,7 +68,8 @@ def test_a_zone_that_flaps_delays_neither_the_lease_nor_a_fresh_binding(tmp_path
             server.put(binding("settled", placement=PLACEMENT))
             wait_for(lambda: server.targets("settled"), "the start to be over", scheduler, timeout=120)
             began = time.monotonic()
-            placing, answers = [], []
+            placing: list[float] = []
+            answers: list[float] = []
             woken = 'karmada_scheduler_queue_incoming_bindings_total{event="ClusterChanged"}'
             while len(placing) < LEAST_FLAPS or scheduler.metric(woken) < BINDINGS:
                 _taint(server, down=len(placing) % 2 == 0)
