@@ -212,24 +212,27 @@ class ClusterReconciler:
             scan = self._scan = self._begin()
         until = self._clock() + _SLICE_SECONDS
         for key in scan.keys:
-            binding = self._bindings.get(key)
-            if binding is not None and self._is_ours(binding) and self._is_concerned(scan, binding):
-                scan.woken += 1
-                log.log(logs.V4, "Requeue %s due to event(%s).", key.display, triggers.CLUSTER_CHANGED)
-                self._wake(binding, triggers.CLUSTER_CHANGED)
-                if not self._queue.has_room(ENOUGH_DUE):
-                    return True
-            if self._clock() > until:
+            try:
+                woken = self._look_at(scan, key)
+            except Exception:
+                # Neither this scan nor the process may end of what is wrong with one binding.
+                log.exception("Cannot tell whether changed clusters concern %s", key.display)
+                woken = True
+                self._queue.add(key)
+            scan.woken += woken
+            if self._clock() > until or (woken and not self._queue.has_room(ENOUGH_DUE)):
                 return True
         self._end(scan)
         return True
 
-    def _is_concerned(self, scan: _Scan, binding: Binding) -> bool:
-        try:
-            return scan.changes.concern(binding)
-        except Exception:
-            log.exception("Cannot tell whether changed clusters concern %s", binding.key.display)
-            return True
+    def _look_at(self, scan: _Scan, key: BindingKey) -> bool:
+        """Wake a binding if it is concerned; return whether it was."""
+        binding = self._bindings.get(key)
+        if binding is None or not self._is_ours(binding) or not scan.changes.concern(binding):
+            return False
+        log.log(logs.V4, "Requeue %s due to event(%s).", key.display, triggers.CLUSTER_CHANGED)
+        self._wake(binding, triggers.CLUSTER_CHANGED)
+        return True
 
     def _begin(self) -> _Scan:
         now = self._clock()
