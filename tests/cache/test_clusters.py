@@ -109,8 +109,8 @@ def test_a_cluster_that_cannot_be_read_is_known_by_its_name_until_it_can_or_is_g
         "m3": "spec.taints: is wrong",
     }
     assert names(world.snapshot()) == ["m1"]
-    assert world.cache.missing_from({"m1", "m3"}, 4) == []
-    assert world.cache.missing_from({"m1", "m3"}, 5) == ["m2"]
+    assert world.cache.missing_from({"m1", "m2", "m3"}, 9) == []
+    assert world.cache.missing_from({"m1", "m3"}, 9) == ["m2"]
     world.report("m3")
     world.leave("m2")
     assert not world.snapshot().unknown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container
 from dataclasses import replace
-from typing import NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.store import Change, Store
@@ -25,7 +24,7 @@ class ClusterCache(Store[str, Cluster]):
         self._changed: set[str] = set()
         self._deleting: set[str] = set()
         self._terminating: frozenset[str] | None = frozenset()
-        self._unreadable: dict[str, _Unreadable] = {}
+        self._unreadable: dict[str, str] = {}
         self._incomplete = False
         self._unknown = UnknownClusters()
         self._unknown_changed = False
@@ -36,8 +35,7 @@ class ClusterCache(Store[str, Cluster]):
         Mostly a few have reported; who came or went changes the order of all.
         """
         if self._unknown_changed:
-            problems = {name: each.problem for name, each in self._unreadable.items()}
-            self._unknown = UnknownClusters(problems, self._incomplete)
+            self._unknown = UnknownClusters(dict(self._unreadable), self._incomplete)
             self._unknown_changed = False
             generation = self._snapshot.generation + 1
             self._snapshot = replace(self._snapshot, generation=generation, unknown=self._unknown)
@@ -86,7 +84,7 @@ class ClusterCache(Store[str, Cluster]):
         """
         if name in self._objects or self.knows(name, version):
             return False
-        self._unreadable[name] = _Unreadable(version, problem)
+        self._unreadable[name] = problem
         self._unknown_changed = True
         return True
 
@@ -101,9 +99,12 @@ class ClusterCache(Store[str, Cluster]):
         return super().discard(key)
 
     def missing_from(self, keys: Container[object], version: int) -> list[str]:
-        """Return the known clusters, unreadable ones included, that a list of a version does not have."""
-        unreadable = (name for name, each in self._unreadable.items() if each.version <= version)
-        return [*super().missing_from(keys, version), *(name for name in unreadable if name not in keys)]
+        """Return the known clusters that a list of a version does not have, and those that cannot be read, of any version.
+
+        One that could not be read since it was created has no bindings that could lose their place.
+        """
+        unreadable = (name for name in self._unreadable if name not in keys)
+        return [*super().missing_from(keys, version), *unreadable]
 
     def _forget_unreadable(self, name: str) -> None:
         if self._unreadable.pop(name, None) is not None:
@@ -123,10 +124,3 @@ class ClusterCache(Store[str, Cluster]):
                 self._deleting.add(changed.name)
             else:
                 self._deleting.discard(changed.name)
-
-
-class _Unreadable(NamedTuple):
-    """The newest version of a cluster that could not be read, and why."""
-
-    version: int
-    problem: str
