@@ -43,6 +43,10 @@ def _scale(server: FakeApiServer, name: str, replicas: int) -> None:
     server.change("ResourceBinding", name, change)
 
 
+def _touch(server: FakeApiServer, name: str) -> None:
+    server.change("Cluster", name, lambda found: found["metadata"]["labels"].update(touched="yes"))
+
+
 def _set_taints(server: FakeApiServer, name: str, taints: object) -> None:
     def change(found: dict[str, Any]) -> None:
         found["spec"]["taints"] = taints
@@ -59,7 +63,7 @@ def test_a_list_without_clusters_is_not_believed_at_once(tmp_path: Path) -> None
             wait_for(lambda: server.lease().get("holderIdentity"), "the Lease", scheduler)
             before = server.count("LIST", "/clusters")
             _lose_clusters(server)
-            wait_for(lambda: server.count("LIST", "/clusters") > before, "the list", scheduler)
+            wait_for(lambda: server.count("LIST", "/clusters") > before + 1, "two lists", scheduler)
             _scale(server, "web", 3)
             wait_for(lambda: server.targets("web") == {"m1": 3, "m2": 3}, "the binding to grow", scheduler)
 
@@ -82,6 +86,24 @@ def test_a_start_during_an_outage_of_clusters_clears_nothing_and_places_all_when
             assert server.targets("web") == ON_BOTH
             server.heal()
             wait_for(lambda: server.targets("new"), "the new one to be placed", scheduler)
+            wait_for(lambda: server.condition("web").get("status") == "True", "success", scheduler)
+            assert server.targets("web") == ON_BOTH
+
+
+def test_a_cluster_that_comes_back_first_does_not_get_what_belongs_on_two(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        for name in ("m1", "m2"):
+            server.put(cluster(name))
+        server.put(settled("web", ON_BOTH, replicas=2, placement=SPREAD_OUT))
+        _lose_clusters(server)
+        with start_scheduler(server, tmp_path) as scheduler:
+            _touch(server, "m1")
+            wait_for(
+                lambda: "cluster m2 is not known again" in server.condition("web").get("message", ""),
+                "the condition to say so", scheduler,
+            )  # fmt: skip
+            assert server.targets("web") == ON_BOTH
+            _touch(server, "m2")
             wait_for(lambda: server.condition("web").get("status") == "True", "success", scheduler)
             assert server.targets("web") == ON_BOTH
 
