@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -17,13 +17,14 @@ from karmada_scheduler import logs, triggers
 from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import SCHEDULED_CONDITION
 from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.cache.store import Change, Store
+from karmada_scheduler.cluster_lists import ClusterLists
+from karmada_scheduler.cluster_reconcile import ClusterReconciler
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.scheduling_queue import WaitingQueue
@@ -82,8 +83,15 @@ class Intake:
         self._queue = queue
         self._scheduler_names = frozenset(scheduler_names)
         self._metrics = metrics
-        self._clock = clock
-        self._scans = metrics.workqueues.of("ClusterReconcileWorker")
+        self._reconciler = ClusterReconciler(
+            bindings=bindings,
+            queue=queue,
+            is_ours=self._is_ours,
+            wake=self._wake,
+            metrics=metrics,
+            clock=clock,
+        )
+        self._cluster_lists = ClusterLists(clusters, clock=clock)
         self._kinds: dict[str, _Kind[Any, Any]] = {
             CLUSTER: _Kind(clusters, Cluster.from_manifest, _cluster_key, self._cluster_changed),
         }
@@ -113,6 +121,10 @@ class Intake:
                 binding = self._bindings.get(key)
                 if binding is not None:
                     self._queue.add(key, binding.spec.priority)
+
+    async def run(self) -> None:
+        """Wake the bindings that changed clusters concern, until cancelled."""
+        await self._reconciler.run()
 
     def saw(self, kind: str, event: str, manifest: Manifest) -> None:
         """Take in one event of a watch.
@@ -145,20 +157,35 @@ class Intake:
             partial(self._remove_all_but, kind),
         )
 
-    def _remove_all_but(self, kind: str, keys: Container[object], version: int) -> int:
+    def _remove_all_but(self, kind: str, keys: Collection[object], version: int) -> int:
         entry, removed = self._kinds[kind], 0
+        if kind == CLUSTER and not self._cluster_lists.removes_others(keys):
+            return removed
         for key in entry.store.missing_from(keys, version):
             if key_kind(key) != kind:
                 continue
-            change = entry.store.remove(key, version)
+            change = self._remove(kind, key, version)
             if change is not None:
-                self._forget(key)
                 self._metrics.repaired.labels(kind, "gone").inc()
                 removed += 1
                 entry.on_change(change)
+        if kind == CLUSTER and self._cluster_lists.ended(keys):
+            self._reconciler.recheck_unplaced()
         return removed
 
+    def _remove(self, kind: str, key: Any, version: int) -> Change[Any] | None:
+        """Take an object out of its cache; return what changed, None if nothing did."""
+        was_unreadable = kind == CLUSTER and key in self._clusters.unreadable
+        change = self._kinds[kind].store.remove(key, version)
+        if was_unreadable:
+            self._reconciler.stops_waiting_for(key)
+        if change is not None:
+            self._forget(key)
+        return change
+
     def _cached(self, kind: str) -> int:
+        if kind in BINDING_KINDS:
+            return self._bindings.count(kind)
         store = self._kinds[kind].store
         return len(store) if kind == CLUSTER else sum(found.key.kind == kind for found in list(store))
 
@@ -175,7 +202,12 @@ class Intake:
         except ValueError as problem:
             self._refused(kind, manifest, problem)
             return False
-        if self._malformed:
+        unreadable = parsed.unreadable_fields if isinstance(parsed, Cluster) else ()
+        if unreadable:
+            self._note_malformed(
+                kind, key, "; ".join(unreadable), "Cannot read fields of an object, they count as absent"
+            )
+        elif self._malformed:
             self._malformed.pop((kind, key), None)
         if self._keep is not None and entry.store.is_newest(parsed):
             # Also what is no change: the answer to a write of ours is in the cache before its event comes.
@@ -190,9 +222,8 @@ class Intake:
         metadata = manifest.get("metadata") or {}
         key = entry.key_of(kind, manifest)
         self._malformed.pop((kind, key), None)
-        change = entry.store.remove(key, int(metadata.get("resourceVersion") or 0))
+        change = self._remove(kind, key, int(metadata.get("resourceVersion") or 0))
         if change is not None:
-            self._forget(key)
             entry.on_change(change)
 
     def _forget(self, key: object) -> None:
@@ -203,19 +234,29 @@ class Intake:
         """Say once what is wrong with an object, and leave it and what it concerns alone.
 
         A binding that cannot be read is not scheduled. A cluster that cannot be read stays as it was last
-        understood, so that a mistake in one of its fields moves nothing.
+        understood, so that a mistake in one of its fields moves nothing. Where it never was, the bindings that are
+        on it keep their places, and no other goes there. That it is being deleted is understood all the same:
+        Karmada deletes a cluster when its bindings have left it.
         """
-        key = self._kinds[kind].key_of(kind, manifest)
+        key, version = self._kinds[kind].key_of(kind, manifest), _version(manifest)
+        is_leaving = (manifest.get("metadata") or {}).get("deletionTimestamp") is not None
+        message = "Cannot read an object, it is left alone"
         if kind in BINDING_KINDS:
             self._bindings.discard(key)
             self._forget(key)
+        elif kind == CLUSTER and is_leaving and version < sys.maxsize:
+            change = self._clusters.put_leaving(key, version)
+            if change is not None:
+                self._cluster_changed(change)
+        elif kind == CLUSTER and self._clusters.refuse(key, version, str(problem)):
+            message = "Cannot read a Cluster, the bindings on it stay as they are"
+        self._note_malformed(kind, key, str(problem), message)
+
+    def _note_malformed(self, kind: str, key: object, problem: str, message: str) -> None:
         self._metrics.malformed.labels(kind).inc()
-        text = str(problem)
-        if self._malformed.get((kind, key)) != text:
-            self._malformed[kind, key] = text
-            log.warning(
-                "Cannot read an object, it is left alone", extra={"kind": kind, "object": key, "error": text}
-            )
+        if self._malformed.get((kind, key)) != problem:
+            self._malformed[kind, key] = problem
+            log.warning("%s", message, extra={"kind": kind, "object": key, "error": problem})
 
     def _binding_changed(self, change: Change[Binding]) -> None:
         if self._waiting:
@@ -247,21 +288,11 @@ class Intake:
             self._waiting.cluster_leaves(name)
         if self._on_cluster is not None:
             self._on_cluster(old, new)
-        versions = triggers.on_cluster(old, new)
-        if not versions:
-            return
-        started = self._clock()
-        for binding in self._bindings:
-            if triggers.is_ours(binding, self._scheduler_names) and any(
-                triggers.is_affected(binding, version) for version in versions
-            ):
-                log.info("Requeue %s due to event(%s).", binding.key.display, triggers.CLUSTER_CHANGED)
-                self._wake(binding, triggers.CLUSTER_CHANGED)
-        # Upstream hands each version to a worker of its own queue; here the scan is made at once.
-        for _ in versions:
-            self._scans.added()
-            self._scans.taken(0.0)
-            self._scans.finished((self._clock() - started) / len(versions))
+        if old is None:
+            self._cluster_lists.added()
+            if self._placed_later is not None:
+                return  # bindings are listed after clusters, and each is woken
+        self._reconciler.changed(old, new)
 
     def _policy_changed(self, change: Change[Policy]) -> None:
         policy_id = triggers.on_policy(change.old, change.new)
@@ -275,9 +306,7 @@ class Intake:
     def plugins_changed(self) -> None:
         """Wake what has no place: other plugins may find it one."""
         for binding in self._bindings:
-            condition = binding.status.condition(SCHEDULED_CONDITION)
-            placeless = condition is None or condition.get("status") != "True"
-            if placeless and triggers.is_responsible(binding, self._scheduler_names):
+            if triggers.is_unplaced(binding) and triggers.is_responsible(binding, self._scheduler_names):
                 self._wake(binding, triggers.PLUGINS_CHANGED)
 
     def _is_ours(self, binding: Binding) -> bool:
@@ -302,7 +331,7 @@ class Listing:
         key_of: Callable[[Manifest], object],
         put: Callable[[Manifest], bool],
         count_missed: Callable[[int], None],
-        remove_all_but: Callable[[Container[object], int], int],
+        remove_all_but: Callable[[Collection[object], int], int],
     ) -> None:
         """Begin with no page; made by ``Intake.listing``."""
         self._key_of = key_of

@@ -256,10 +256,22 @@ class WaitingQueue(Generic[Key]):
         """Put waiting around a queue, which must then be used through this only."""
         self._queue = queue
         self._changed = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._is_consumed = False
 
     def __len__(self) -> int:
         """Count the keys that are due."""
         return len(self._queue)
+
+    def has_room(self, most: int) -> bool:
+        """Tell whether fewer than ``most`` keys are due, or nobody takes any yet, so that there is nothing to wait for."""
+        return not self._is_consumed or len(self._queue) < most
+
+    async def room(self, most: int) -> None:
+        """Wait until ``has_room``."""
+        while not self.has_room(most):
+            self._taken.clear()
+            await self._taken.wait()
 
     def add(self, key: Key, priority: int = 0) -> None:
         """Make a key due and wake whoever waits for one."""
@@ -287,8 +299,10 @@ class WaitingQueue(Generic[Key]):
 
     async def get(self) -> tuple[Key, float]:
         """Wait for a key; return it with the seconds it waited in the queue."""
+        self._is_consumed = True
         while True:
             if (item := self._queue.pop()) is not None:
+                self._taken.set()
                 return item
             self._changed.clear()
             try:

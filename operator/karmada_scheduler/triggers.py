@@ -5,7 +5,9 @@ woken for nothing is classified as Avoid and costs no write.
 
 Source: karmada v1.18.2 pkg/scheduler/event_handler.go.
 Differs: a policy that changed wakes its bindings, so that what a missed binding event left behind is
-noticed; the placement is still read from the binding only.
+noticed; the placement is still read from the binding only. A cluster that is added counts as changed, and one
+that changes or serves another API wakes what has no place and may go there
+(docs/decisions/0021-unknown-clusters.md).
 """
 
 from __future__ import annotations
@@ -14,8 +16,13 @@ from collections.abc import Container
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.api.cluster import ApiKinds, Cluster
+from karmada_scheduler.api.meta import (
+    CLUSTER_POLICY_ID_LABEL,
+    MANAGED_BY_LABEL,
+    POLICY_ID_LABEL,
+    SCHEDULED_CONDITION,
+)
 from karmada_scheduler.api.placement import ClusterAffinity, Placement
 from karmada_scheduler.api.policy import Policy
 
@@ -41,7 +48,12 @@ def is_responsible(binding: Binding, scheduler_names: Container[str]) -> bool:
     Dependencies that follow another binding are not claimed and have no placement. A binding whose policy is
     gone keeps its placement, and its clusters still concern us: one that is to go could not go otherwise.
     """
-    return is_ours(binding, scheduler_names) and any(binding.labels.get(label) for label in _CLAIMS)
+    return is_ours(binding, scheduler_names) and is_claimed(binding)
+
+
+def is_claimed(binding: Binding) -> bool:
+    """Tell whether a policy or a controller claims a binding."""
+    return any(binding.labels.get(label) for label in _CLAIMS)
 
 
 def on_binding(old: Binding | None, new: Binding | None, scheduler_names: Container[str]) -> str | None:
@@ -70,6 +82,31 @@ def on_cluster(old: Cluster | None, new: Cluster | None) -> tuple[Cluster, ...]:
     if old.labels != new.labels or old.generation != new.generation:
         return (old, new)
     return ()
+
+
+def gained_apis(old: Cluster, new: Cluster) -> ApiKinds:
+    """Return the kinds that a cluster serves now and did not serve before."""
+    if old.api_kinds is new.api_kinds or new.deleting:
+        return frozenset()
+    return new.api_kinds - old.api_kinds
+
+
+def is_unplaced(binding: Binding) -> bool:
+    """Tell whether the last attempt to schedule a binding did not succeed, or there was none."""
+    condition = binding.status.condition(SCHEDULED_CONDITION)
+    return condition is None or condition.get("status") != "True"
+
+
+def may_take(cluster: Cluster, placement: Placement) -> bool:
+    """Tell whether any affinity of a placement means a cluster, be it that of a later term or of an overflow tier."""
+    terms = placement.cluster_affinities
+    if not terms:
+        return placement.cluster_affinity is None or placement.cluster_affinity.matches(cluster)
+    return any(
+        term.affinity.matches(cluster)
+        or any(overflow.affinity.matches(cluster) for overflow in term.overflow_affinities)
+        for term in terms
+    )
 
 
 def is_affected(binding: Binding, cluster: Cluster) -> bool:

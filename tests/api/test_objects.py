@@ -240,10 +240,6 @@ def test_room_is_what_is_neither_allocated_nor_about_to_be() -> None:
         (lambda m: m.update(metadata={}), "metadata.name: is missing"),
         (lambda m: m["spec"].update(taints=[{"key": 1}]), "spec.taints[0].key: expected a string"),
         (
-            lambda m: m["status"]["resourceSummary"]["allocatable"].update(cpu="many"),
-            "status.resourceSummary.allocatable.cpu: expected a quantity",
-        ),
-        (
             lambda m: m["spec"].update(
                 resourceModels=[{"grade": 0, "ranges": [{"name": "cpu", "min": "x"}]}]
             ),
@@ -261,6 +257,19 @@ def test_a_malformed_cluster_names_the_field(change: Change, message: str) -> No
     with pytest.raises(ManifestError) as caught:
         Cluster.from_manifest(manifest)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("where", ["allocatable", "allocated", "allocating"])
+@pytest.mark.parametrize("amount", ["many", "1e20000000"])
+def test_a_quantity_that_cannot_be_read_costs_a_cluster_this_resource_only(where: str, amount: str) -> None:
+    manifest = cluster("m1").room(cpu=4, memory="8Gi").manifest()
+    manifest["status"]["resourceSummary"].setdefault(where, {})["cpu"] = amount
+    built = Cluster.from_manifest(manifest)
+    assert built.resource_summary is not None
+    assert built.resource_summary.left("cpu").value == 0
+    assert built.resource_summary.left("memory").value == 8 * 2**30
+    (problem,) = built.unreadable_fields
+    assert problem.startswith(f"status.resourceSummary.{where}.cpu: expected a quantity")
 
 
 @pytest.mark.parametrize(

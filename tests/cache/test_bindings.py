@@ -30,3 +30,13 @@ def test_a_deleted_binding_leaves_its_groups() -> None:
     cache.put(one)
     cache.remove(one.key, 2)
     assert list(cache.in_affinity_group("app=x")) == []
+
+
+def test_bindings_are_counted_by_kind() -> None:
+    cache = BindingCache()
+    for version, name in enumerate("aba", start=1):
+        cache.put(binding(name).resource_version(str(version)).build())
+    (first, _) = cache.keys()
+    assert (cache.count("ResourceBinding"), cache.count("ClusterResourceBinding")) == (2, 0)
+    cache.discard(first)
+    assert cache.count("ResourceBinding") == 1

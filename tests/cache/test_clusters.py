@@ -98,3 +98,43 @@ def test_changes_that_are_too_long_ago_are_not_known(monkeypatch: pytest.MonkeyP
     later = world.snapshot()
     world.report("m1")
     assert world.snapshot().changed_since(later) == {"m1"}
+
+
+def test_a_cluster_that_cannot_be_read_is_known_by_its_name_until_it_can_or_is_gone() -> None:
+    world = World("m1")
+    assert world.cache.refuse("m2", 5, "spec.taints: is wrong")
+    assert world.cache.refuse("m3", 6, "spec.taints: is wrong")
+    assert world.snapshot().unknown.unreadable == {
+        "m2": "spec.taints: is wrong",
+        "m3": "spec.taints: is wrong",
+    }
+    assert names(world.snapshot()) == ["m1"]
+    assert world.cache.missing_from({"m1", "m2", "m3"}, 9) == []
+    assert world.cache.missing_from({"m1", "m3"}, 9) == ["m2"]
+    world.report("m3")
+    world.leave("m2")
+    assert not world.snapshot().unknown
+    assert names(world.snapshot()) == ["m1", "m3"]
+    assert not world.cache.refuse("m2", 2, "an older version than that which was deleted")
+
+
+def test_a_cluster_that_was_understood_stays_as_it_was() -> None:
+    world = World("m1")
+    before = world.snapshot()
+    assert not world.cache.refuse("m1", 5, "spec.taints: is wrong")
+    assert world.snapshot() is before
+
+
+def test_what_is_unknown_is_in_the_snapshots_after_it() -> None:
+    world = World("m1", "m2")
+    before = world.snapshot()
+    world.cache.set_incomplete(True)
+    assert world.snapshot().unknown.incomplete
+    world.report("m1")
+    assert world.snapshot().unknown.incomplete
+    world.report("m3")
+    assert world.snapshot().unknown.incomplete
+    assert not before.unknown.incomplete
+    assert world.snapshot().changed_since(before) == {"m1", "m3"}
+    world.cache.set_incomplete(False)
+    assert not world.snapshot().unknown

@@ -8,17 +8,23 @@ from itertools import product
 import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.core import schedule
+from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import with_footprint
 from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
     SUCCESS,
     FilterContext,
     FitError,
     PluginError,
     Result,
+    SchedulingError,
     ScoreContext,
+    Snapshot,
     UnschedulableError,
 )
+from karmada_scheduler.framework.snapshot import UnknownClusters
 from karmada_scheduler.testing import (
     BindingBuilder,
     ClusterBuilder,
@@ -44,7 +50,6 @@ def test_a_cluster_being_deleted_is_dropped_though_it_is_placed() -> None:
 @pytest.mark.parametrize(
     ("clusters", "text"),
     [
-        pytest.param([], "0/0 clusters are available: no cluster exists.", id="none"),
         pytest.param(
             [cluster(name).deleting() for name in ("m1", "m2", "m3")],
             "0/3 clusters are available: no cluster exists.",
@@ -70,6 +75,66 @@ def test_without_a_fitting_cluster_the_placement_is_cleared(
     assert str(decision.error) == text
     assert (decision.targets, decision.affinity_name) == ((), None)
     assert decision.applied_placement is not None
+
+
+def test_a_binding_without_a_place_does_not_fit_where_no_cluster_is_known() -> None:
+    decision = decide(binding("w").replicas(1).dynamic_weight())
+    assert isinstance(decision.error, FitError)
+    assert str(decision.error) == "0/0 clusters are available: no cluster exists."
+
+
+@pytest.mark.parametrize(
+    ("clusters", "unknown", "text"),
+    [
+        pytest.param([], UnknownClusters(), "no cluster is known", id="none-known"),
+        pytest.param(
+            ["m1"],
+            UnknownClusters({"m2": "spec.taints: expected a list"}),
+            "cluster m2 cannot be read (spec.taints: expected a list)",
+            id="unreadable",
+        ),
+        pytest.param(
+            [],
+            UnknownClusters({"m2": "spec.taints: expected a list"}),
+            "cluster m2 cannot be read (spec.taints: expected a list)",
+            id="none-but-an-unreadable",
+        ),
+        pytest.param(
+            ["m1"],
+            UnknownClusters(incomplete=True),
+            "cluster m2 is not known again since all were missing from a list",
+            id="not-listed-again",
+        ),
+    ],
+)
+def test_a_placement_stays_while_its_clusters_are_not_known(
+    clusters: list[str], unknown: UnknownClusters, text: str
+) -> None:
+    builder = binding("w").replicas(2).duplicated().on(m1=1, m2=1)
+    found = Snapshot.of([cluster(name).build() for name in clusters], unknown=unknown)
+    decision = decide_on(builder, found)
+    assert type(decision.error) is SchedulingError
+    assert str(decision.error) == f"{text}; the placement stays as it is"
+    assert (decision.targets, decision.applied_placement, decision.failed_terms) == (None, None, ())
+
+
+def test_an_unknown_cluster_concerns_no_binding_that_is_not_on_it() -> None:
+    unknown = UnknownClusters({"m2": "spec.taints: expected a list"}, incomplete=True)
+    found = Snapshot.of([cluster("m1").build(), cluster("m3").build()], unknown=unknown)
+    placed_now = decide_on(binding("w").replicas(1).duplicated().on(m1=1), found)
+    assert placed(placed_now) == {"m1": 1, "m3": 1}
+
+
+def decide_on(builder: BindingBuilder, found: Snapshot) -> Decision:
+    return at_once(
+        schedule.decide(
+            builder.build(),
+            found,
+            framework=framework(),
+            estimators=[GeneralEstimator(gates())],
+            gates=gates(),
+        )
+    )
 
 
 def test_a_cluster_that_is_not_ready_but_has_no_taint_fits() -> None:

@@ -103,6 +103,21 @@ class Model:
                 if state_of(item).is_retried:
                     self.failed.add(key)
 
+    @property
+    def to_be_tried(self) -> set[Key]:
+        """The bindings that one of the schedulers may try again when clusters change, at a time of its own.
+
+        Beside those that failed, the claimed ones that fitted nowhere when they were last at rest: ours wakes them for
+        a cluster that is added, serves another API, or is meant by a later affinity, where upstream waits for an event
+        (docs/differences-from-upstream.md, "Bindings that fit nowhere").
+        """
+        unfit = {
+            key
+            for key, state in self.states.items()
+            if state.is_claimed and state.condition is not None and state.condition[1] == "NoClusterFit"
+        }
+        return self.failed | unfit
+
     def names(self, phase: str = "there") -> list[str]:
         """Return the clusters in a phase."""
         return [name for name, cluster in self.clusters.items() if cluster.phase == phase]

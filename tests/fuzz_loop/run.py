@@ -178,7 +178,7 @@ class Game:
         def one(plane: Plane) -> dict[Key, Object]:
             step.act(plane)
             found = plane.rest(step.taken, through_clusters=step.through_clusters, patient=step.patient)
-            if step.through_clusters and self._model.failed:
+            if step.through_clusters and self._model.to_be_tried:
                 found = self._try_now(plane, step)
             return found
 
@@ -202,9 +202,9 @@ class Game:
         return _complaint(step, differences, before, after) if differences else None
 
     def _try_now(self, plane: Plane, step: Step) -> dict[Key, Object]:
-        """Have all bindings looked at for which a retry may be pending, before it comes at its own time."""
+        """Have all bindings looked at that one of the schedulers may try again, before it does at its own time."""
         found = plane.bindings()
-        keys = sorted(self._model.failed & found.keys())
+        keys = sorted(self._model.to_be_tried & found.keys())
         unclaimed = [key for key in keys if not state_of(found[key]).is_claimed]
         for key in keys:
             claim = binding_steps.claimed_by("for-a-moment") if key in unclaimed else {}

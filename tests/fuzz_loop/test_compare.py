@@ -10,7 +10,8 @@ import pytest
 from tests.fuzz_loop import compare
 from tests.fuzz_loop.compare import Comparison
 from tests.fuzz_loop.fleet import APPLIED, POLICY_LABEL, Key
-from tests.fuzz_loop.placements import tolerates
+from tests.fuzz_loop.model import Model
+from tests.fuzz_loop.placements import Dice, tolerates
 from tests.fuzz_loop.policy_steps import is_odd
 from tests.fuzz_loop.state import State, state_of, without_plugins
 
@@ -172,3 +173,16 @@ def test_ties_of_a_division_are_broken_as_the_scheduler_breaks_them() -> None:
 
     uids = [f"{number:08x}-aaaa" for number in range(50)]
     assert len({is_odd(uid) is prefers_descending_names(uid) for uid in uids}) == 1
+
+
+def test_what_fitted_nowhere_and_what_failed_is_tried_again_by_both_when_clusters_change() -> None:
+    def with_reason(reason: str, *, claimed: bool = True) -> State:
+        return replace(state(claimed=claimed), condition=("False", reason, "because"))
+
+    states = {
+        Key("rb", "placed"): state(),
+        Key("rb", "unfit"): with_reason("NoClusterFit"),
+        Key("rb", "unclaimed"): with_reason("NoClusterFit", claimed=False),
+    }
+    model = Model(Dice(1), {}, states=states, failed={Key("rb", "failed")})
+    assert model.to_be_tried == {Key("rb", "unfit"), Key("rb", "failed")}

@@ -31,10 +31,11 @@ class World:
             queue=WaitingQueue(self.queue),
             scheduler_names=["ours"],
             metrics=self.metrics,
-            clock=lambda: 0.0,
+            clock=lambda: self.now,
             on_echo=lambda _, version: self.brought.append(version),
         )
         self.brought: list[int] = []
+        self.now = 0.0
 
     def listed(self, kind: str, found: list[dict[str, Any]], version: str) -> int:
         """Take in a list of one page."""
@@ -45,6 +46,8 @@ class World:
     def woken(self) -> list[str]:
         """Empty the queue and return the names of the bindings that were in it."""
         names = []
+        while self.intake._reconciler.step():
+            pass
         while (item := self.queue.pop()) is not None:
             names.append(item[0].name)
             self.queue.done(item[0])
@@ -116,6 +119,7 @@ def test_a_binding_that_no_policy_claims_is_left_alone(world: World) -> None:
 def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(world: World) -> None:
     world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
     world.intake.saw("Cluster", "ADDED", manifests.cluster("m3"))
+    world.woken()
     world.intake.saw(RB, "ADDED", manifests.binding())
     world.woken()
     world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
@@ -128,8 +132,9 @@ def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(world: 
 def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(world: World) -> None:
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
-    world.intake.saw(RB, "ADDED", manifest)
     world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.woken()
+    world.intake.saw(RB, "ADDED", manifest)
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
     assert world.woken() == []
     world.intake.saw("Cluster", "MODIFIED", deleting)
@@ -295,3 +300,200 @@ def test_a_version_that_the_watch_brings_is_told_of_whether_or_not_it_is_known()
     assert world.brought == [7, 8]
     world.intake.is_known("Cluster", manifests.cluster("m1"))
     assert world.brought == [7, 8]
+
+
+def lists_clusters(world: World, version: int, *found: dict[str, Any]) -> list[str]:
+    """Take in a list of clusters; return which are known then."""
+    world.listed("Cluster", list(found), str(version))
+    return [cluster.name for cluster in world.clusters.snapshot()]
+
+
+def test_a_list_without_clusters_counts_when_another_one_agrees_half_a_minute_later(world: World) -> None:
+    assert lists_clusters(world, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
+    assert lists_clusters(world, 3) == ["m1", "m2"]
+    world.now = 29.0
+    assert lists_clusters(world, 3) == ["m1", "m2"]
+    world.now = 30.0
+    assert lists_clusters(world, 3) == []
+    assert world.clusters.snapshot().unknown.incomplete
+
+
+@pytest.mark.parametrize("by", ["list", "event"])
+def test_a_cluster_that_is_seen_in_between_makes_the_list_without_clusters_a_mistake(
+    world: World, by: str
+) -> None:
+    known = lists_clusters(world, 2, manifests.cluster("m1"))
+    assert lists_clusters(world, 3) == known
+    world.now = 20.0
+    if by == "list":
+        lists_clusters(world, 4, manifests.cluster("m1"))
+    else:
+        world.intake.saw("Cluster", "ADDED", manifests.cluster("m2", version=4))
+    world.now = 40.0
+    assert "m1" in lists_clusters(world, 5)
+
+
+def test_the_last_cluster_may_be_deleted(world: World) -> None:
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.intake.saw("Cluster", "DELETED", manifests.cluster("m1", version=2))
+    assert len(world.clusters) == 0
+    assert not world.clusters.snapshot().unknown
+
+
+def test_after_a_start_without_clusters_those_that_are_missing_are_waited_for(world: World) -> None:
+    with world.intake.filling():
+        lists_clusters(world, 1)
+    world.now = 100.0
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", version=2))
+    assert lists_clusters(world, 3, manifests.cluster("m1", version=2)) == ["m1"]
+    assert world.clusters.snapshot().unknown.incomplete
+    world.intake.saw(RB, "ADDED", manifests.binding(version=4))
+    world.woken()
+    world.now = 130.0
+    lists_clusters(world, 5, manifests.cluster("m1", version=2))
+    assert not world.clusters.snapshot().unknown.incomplete
+    assert world.woken() == ["web-deployment"]
+
+
+def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:
+    manifest = manifests.cluster(name, version=version, **metadata)
+    manifest["spec"]["taints"] = "none"
+    return manifest
+
+
+def placed_on(name: str, *clusters: str, version: int = 1, status: str = "True") -> dict[str, Any]:
+    manifest = manifests.binding(name, version=version)
+    manifest["spec"]["clusters"] = [{"name": each, "replicas": 1} for each in clusters]
+    manifest["status"] = {"conditions": [{"type": "Scheduled", "status": status}]}
+    return manifest
+
+
+def test_a_cluster_that_cannot_be_read_from_the_start_is_kept_by_name_and_named_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert lists_clusters(world, 2, unreadable("m1"), manifests.cluster("m2")) == ["m2"]
+        lists_clusters(world, 2, unreadable("m1"), manifests.cluster("m2"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "Cannot read a Cluster, the bindings on it stay as they are"
+    ]
+    assert list(world.clusters.unreadable) == ["m1"]
+    assert world.sample("malformed_objects_total", kind="Cluster") == 2
+
+
+@pytest.mark.parametrize("how", ["readable", "deleted", "not listed", "leaving"])
+def test_what_waits_on_a_cluster_that_cannot_be_read_is_woken_when_it_need_not_wait_any_more(
+    world: World, how: str
+) -> None:
+    lists_clusters(world, 2, unreadable("m1"), manifests.cluster("m2"))
+    world.intake.saw(RB, "ADDED", placed_on("on-it", "m1", "m2"))
+    world.intake.saw(RB, "ADDED", placed_on("may-go-there", "m2", version=2))
+    world.woken()
+    if how == "readable":
+        world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=3))
+    elif how == "deleted":
+        world.intake.saw("Cluster", "DELETED", unreadable("m1", version=3))
+    elif how == "leaving":
+        leaving = unreadable("m1", version=3, deletionTimestamp="2026-01-02T03:04:05Z")
+        world.intake.saw("Cluster", "MODIFIED", leaving)
+        assert world.clusters.terminating == {"m1"}
+    else:
+        lists_clusters(world, 4, manifests.cluster("m2"))
+    assert list(world.clusters.unreadable) == []
+    # A cluster that can be read is one to go to, for everything that may.
+    assert world.woken() == (["on-it", "may-go-there"] if how == "readable" else ["on-it"])
+
+
+def test_a_cluster_that_is_being_deleted_is_so_even_if_nothing_else_of_it_can_be_read(world: World) -> None:
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
+    leaving = unreadable("m1", version=3, deletionTimestamp="2026-01-02T03:04:05Z")
+    world.intake.saw("Cluster", "MODIFIED", leaving)
+    (known,) = world.clusters.snapshot()
+    assert (known.deleting, known.labels) == (True, {"a": "b"})
+
+
+def test_quantities_that_cannot_be_read_are_named_once_and_the_cluster_is_known(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    manifest = manifests.cluster("m1")
+    manifest["status"] = {"resourceSummary": {"allocatable": {"example.com/gpu": "1e20000000", "cpu": "3"}}}
+    with caplog.at_level(logging.WARNING):
+        for version in ("1", "2"):
+            manifest["metadata"]["resourceVersion"] = version
+            world.intake.saw("Cluster", "MODIFIED", manifest)
+    (record,) = caplog.records
+    assert record.__dict__["error"].startswith("status.resourceSummary.allocatable.example.com/gpu: ")
+    assert [cluster.name for cluster in world.clusters.snapshot()] == ["m1"]
+    assert world.sample("malformed_objects_total", kind="Cluster") == 2
+
+
+def selecting(name: str, *clusters: str, status: str, version: int = 1, **spec: Any) -> dict[str, Any]:
+    manifest = manifests.binding(name, version=version, **spec)
+    manifest["spec"].setdefault("placement", {})["clusterAffinity"] = {"clusterNames": list(clusters)}
+    manifest["status"] = {"conditions": [{"type": "Scheduled", "status": status}]}
+    return manifest
+
+
+def test_a_cluster_that_is_added_wakes_what_may_go_there(world: World) -> None:
+    world.intake.saw(RB, "ADDED", selecting("fits", "m1", status="False"))
+    world.intake.saw(RB, "ADDED", selecting("elsewhere", "m2", status="False", version=2))
+    world.intake.saw(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
+    world.woken()
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", version=4))
+    assert world.woken() == ["fits", "placed"]
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"affinityName": "b", "clusterNames": ["m1"]},
+        {
+            "affinityName": "b",
+            "clusterNames": ["x"],
+            "overflowAffinities": [{"affinityName": "o", "clusterNames": ["m1"]}],
+        },
+    ],
+)
+@pytest.mark.parametrize("event", ["added", "changed"])
+def test_any_affinity_of_what_has_no_place_counts(world: World, term: dict[str, Any], event: str) -> None:
+    if event == "changed":
+        world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    manifest = manifests.binding(
+        placement={"clusterAffinities": [{"affinityName": "a", "clusterNames": ["m2"]}, term]}
+    )
+    manifest["status"] = {
+        "schedulerObservedGeneration": 1,
+        "conditions": [{"type": "Scheduled", "status": "False"}],
+    }
+    world.intake.saw(RB, "ADDED", manifest)
+    world.woken()
+    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
+    assert world.woken() == ["web-deployment"]
+
+
+def serving(*kinds: str, version: int = 1) -> dict[str, Any]:
+    manifest = manifests.cluster("m1", version=version)
+    resources = [{"kind": kind, "name": kind.lower()} for kind in kinds]
+    manifest["status"] = {"apiEnablements": [{"groupVersion": "apps/v1", "resources": resources}]}
+    return manifest
+
+
+def test_an_api_that_a_cluster_begins_to_serve_wakes_what_waits_for_it(world: World) -> None:
+    world.intake.saw("Cluster", "ADDED", serving("StatefulSet"))
+    world.intake.saw(RB, "ADDED", selecting("waits", "m1", status="False"))
+    world.intake.saw(RB, "ADDED", selecting("placed", "m1", status="True", version=2))
+    other = {"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "demo", "name": "x"}
+    world.intake.saw(RB, "ADDED", selecting("other", "m1", status="False", version=3, resource=other))
+    world.woken()
+    world.intake.saw("Cluster", "MODIFIED", serving("StatefulSet", "Deployment", version=2))
+    assert world.woken() == ["waits"]
+    world.intake.saw("Cluster", "MODIFIED", serving("Deployment", version=3))
+    assert world.woken() == []
+
+
+def test_clusters_that_are_there_at_the_start_wake_nothing_by_themselves(world: World) -> None:
+    with world.intake.filling():
+        world.listed("Cluster", [manifests.cluster("m1")], "9")
+        world.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
+    assert world.woken() == ["new"]
+    assert world.sample("queue_incoming_bindings_total", event="ClusterChanged") == 0

@@ -11,7 +11,7 @@ import orjson
 
 from karmada_scheduler.api import meta, quantity
 from karmada_scheduler.api.matching import Taint
-from karmada_scheduler.api.meta import Condition, Manifest
+from karmada_scheduler.api.meta import Condition, Manifest, ManifestError
 from karmada_scheduler.api.quantity import Quantity
 
 API_VERSION: Final = "cluster.karmada.io/v1alpha1"
@@ -75,6 +75,8 @@ class Cluster:
         deleting: Whether it has a deletion timestamp.
         api_kinds: The kinds it is known to serve.
         resource_summary: None until its status collector has reported.
+        unreadable_fields: What is wrong with quantities of the summary. A resource that one of them is about counts as
+            one that the cluster does not have.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Cluster:
     api_kinds: ApiKinds = frozenset()
     conditions: tuple[Condition, ...] = ()
     resource_summary: ResourceSummary | None = None
+    unreadable_fields: tuple[str, ...] = ()
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> Cluster:
@@ -103,6 +106,7 @@ class Cluster:
         metadata = meta.mapping(manifest, "metadata", "")
         spec = meta.mapping(manifest, "spec", "")
         status = meta.mapping(manifest, "status", "")
+        resource_summary, unreadable_fields = _resource_summary(status)
         return cls(
             name=meta.required_text(metadata, "name", "metadata"),
             uid=meta.text(metadata, "uid", "metadata"),
@@ -118,7 +122,8 @@ class Cluster:
             resource_models=_resource_models(spec.get("resourceModels")),
             api_kinds=_api_kinds(status.get("apiEnablements")),
             conditions=_conditions(status),
-            resource_summary=_resource_summary(status),
+            resource_summary=resource_summary,
+            unreadable_fields=unreadable_fields,
         )
 
     def condition(self, type_: str) -> Condition | None:
@@ -192,15 +197,30 @@ def _conditions(status: Manifest) -> tuple[Condition, ...]:
     )
 
 
-def _resource_summary(status: Manifest) -> ResourceSummary | None:
+def _resource_summary(status: Manifest) -> tuple[ResourceSummary | None, tuple[str, ...]]:
+    """Read the summary, and say which quantities could not be read.
+
+    An allocatable amount that is too large for us, such as ``1e20000``, is as good as none in Go: what is left of it
+    is computed modulo 2**64, and comes to 0 or less.
+    """
     summary = meta.optional_mapping(status, "resourceSummary", "status")
     if summary is None:
-        return None
+        return None, ()
     path = "status.resourceSummary"
-    lists = {
-        name: quantity.read_list(meta.mapping(summary, name, path), f"{path}.{name}")
-        for name in ("allocatable", "allocated", "allocating")
-    }
+    found = {name: meta.mapping(summary, name, path) for name in ("allocatable", "allocated", "allocating")}
+    problems: dict[str, str] = {}
+    try:
+        lists = {name: quantity.read_list(amounts, f"{path}.{name}") for name, amounts in found.items()}
+    except ManifestError:
+        for name, amounts in found.items():
+            problems |= _unreadable_quantities(amounts, f"{path}.{name}")
+        lists = {
+            name: quantity.read_list(
+                {resource: amount for resource, amount in amounts.items() if resource not in problems},
+                f"{path}.{name}",
+            )
+            for name, amounts in found.items()
+        }
     modelings = tuple(
         GradeCount(
             meta.integer(each, "grade", f"{path}.allocatableModelings[{index}]"),
@@ -208,4 +228,15 @@ def _resource_summary(status: Manifest) -> ResourceSummary | None:
         )
         for index, each in enumerate(meta.mappings(summary, "allocatableModelings", path))
     )
-    return ResourceSummary(modelings=modelings, **lists)
+    return ResourceSummary(modelings=modelings, **lists), tuple(problems.values())
+
+
+def _unreadable_quantities(amounts: Manifest, path: str) -> dict[str, str]:
+    """Return what is wrong with each quantity that cannot be read, by the name of the resource."""
+    problems = {}
+    for resource, amount in amounts.items():
+        try:
+            quantity.read(amount, f"{path}.{resource}")
+        except ManifestError as problem:
+            problems[resource] = str(problem)
+    return problems

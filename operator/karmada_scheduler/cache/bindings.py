@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Final
 
@@ -21,6 +22,15 @@ class BindingCache(Store[BindingKey, Binding]):
         """Start empty."""
         super().__init__(lambda binding: binding.key)
         self._index: dict[tuple[str, str], set[BindingKey]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def count(self, kind: str) -> int:
+        """Return how many there are of a kind."""
+        return self._counts[kind]
+
+    def keys(self) -> list[BindingKey]:
+        """Return the keys of all bindings as they are now."""
+        return list(self._objects)
 
     def claimed_by(self, policy_id: str) -> Collection[BindingKey]:
         """Return the bindings that carry a policy's permanent id."""
@@ -42,6 +52,10 @@ class BindingCache(Store[BindingKey, Binding]):
         return [self._objects[key] for key in sorted(self._index.get((index, group), ()))]
 
     def _stored(self, old: Binding | None, new: Binding | None) -> None:
+        if old is None and new is not None:
+            self._counts[new.key.kind] += 1
+        elif old is not None and new is None:
+            self._counts[old.key.kind] -= 1
         before, after = _entries(old), _entries(new)
         for entry in before - after:
             keys = self._index[entry]

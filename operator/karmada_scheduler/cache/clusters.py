@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Container
+from dataclasses import replace
+
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.cache.store import Store
-from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+from karmada_scheduler.cache.store import Change, Store
+from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot, UnknownClusters
 
 
 class ClusterCache(Store[str, Cluster]):
-    """Clusters by name.
+    """Clusters by name, and the names of those that exist and cannot be read.
 
     Between two changes every caller gets the same snapshot.
     """
@@ -19,13 +22,23 @@ class ClusterCache(Store[str, Cluster]):
         self._log = ChangeLog()
         self._snapshot = Snapshot.of((), log=self._log)
         self._changed: set[str] = set()
-        self._terminating: frozenset[str] = frozenset()
+        self._deleting: set[str] = set()
+        self._terminating: frozenset[str] | None = frozenset()
+        self._unreadable: dict[str, str] = {}
+        self._incomplete = False
+        self._unknown = UnknownClusters()
+        self._unknown_changed = False
 
     def snapshot(self) -> Snapshot:
         """Return all clusters as they are now, sorted by name.
 
         Mostly a few have reported; who came or went changes the order of all.
         """
+        if self._unknown_changed:
+            self._unknown = UnknownClusters(dict(self._unreadable), self._incomplete)
+            self._unknown_changed = False
+            generation = self._snapshot.generation + 1
+            self._snapshot = replace(self._snapshot, generation=generation, unknown=self._unknown)
         if self._changed:
             before, names = self._snapshot, self._changed
             generation = before.generation + 1
@@ -33,19 +46,81 @@ class ClusterCache(Store[str, Cluster]):
             if len(changed) == len(names) and all(before.get(name) for name in names):
                 self._snapshot = before.with_reported(changed, generation=generation)
             else:
-                self._snapshot = Snapshot.of(self, generation=generation, log=self._log)
+                self._snapshot = Snapshot.of(
+                    self, generation=generation, log=self._log, unknown=self._unknown
+                )
             self._changed = set()
         return self._snapshot
 
     @property
     def terminating(self) -> frozenset[str]:
         """The names of the clusters that are being deleted."""
+        if self._terminating is None:
+            self._terminating = frozenset(self._deleting)
         return self._terminating
+
+    @property
+    def unreadable(self) -> Collection[str]:
+        """The names of the clusters of which no version could be read."""
+        return self._unreadable.keys()
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether clusters may exist that are not known; see ``UnknownClusters``."""
+        return self._incomplete
+
+    def set_incomplete(self, incomplete: bool) -> None:  # noqa: FBT001
+        """Say whether clusters may exist that are not known."""
+        self._unknown_changed |= incomplete != self._incomplete
+        self._incomplete = incomplete
+
+    def refuse(self, name: str, version: int, problem: str) -> bool:
+        """Note a version of a cluster that cannot be read.
+
+        A cluster that was understood before stays as it was then.
+
+        Returns:
+            Whether nothing is known of the cluster but its name.
+        """
+        if name in self._objects or self.knows(name, version):
+            return False
+        self._unreadable[name] = problem
+        self._unknown_changed = True
+        return True
+
+    def put_leaving(self, name: str, version: int) -> Change[Cluster] | None:
+        """Store that a cluster is being deleted in a version that cannot be read; return what changed, as ``put``."""
+        known = self._objects.get(name, Cluster(name))
+        return self.put(replace(known, resource_version=str(version), deleting=True))
+
+    def discard(self, key: str) -> Change[Cluster] | None:
+        """Forget a cluster, also one that could not be read."""
+        self._forget_unreadable(key)
+        return super().discard(key)
+
+    def missing_from(self, keys: Container[object], version: int) -> list[str]:
+        """Return the known clusters that a list of a version does not have, and those that cannot be read, of any version.
+
+        One that could not be read since it was created has no bindings that could lose their place.
+        """
+        unreadable = (name for name in self._unreadable if name not in keys)
+        return [*super().missing_from(keys, version), *unreadable]
+
+    def _forget_unreadable(self, name: str) -> None:
+        if self._unreadable.pop(name, None) is not None:
+            self._unknown_changed = True
 
     def _stored(self, old: Cluster | None, new: Cluster | None) -> None:
         changed = new or old
-        if changed is not None:
-            self._log.append(changed.name)
-            self._changed.add(changed.name)
-        if (old is not None and old.deleting) or (new is not None and new.deleting):
-            self._terminating = frozenset(cluster.name for cluster in self if cluster.deleting)
+        if changed is None:
+            return
+        self._log.append(changed.name)
+        self._changed.add(changed.name)
+        self._forget_unreadable(changed.name)
+        is_deleting = new is not None and new.deleting
+        if is_deleting != (changed.name in self._deleting):
+            self._terminating = None
+            if is_deleting:
+                self._deleting.add(changed.name)
+            else:
+                self._deleting.discard(changed.name)

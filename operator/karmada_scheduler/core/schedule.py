@@ -67,6 +67,11 @@ async def decide(
         stored: Returns one of these as it is stored, None if it is not known.
         settles: Whether upstream would decide again on top of its own result.
     """
+    if binding.spec.clusters and (not snapshot.clusters or snapshot.unknown):
+        what = _unknown_place(binding, snapshot)
+        if what is not None:
+            text = f"{what}; the placement stays as it is"
+            return Decision(binding.key, error=SchedulingError(text))
     planned = [InFlight(stored(each.key), each) for each in in_flight]
     recipe = Recipe(
         snapshot, framework, tuple(estimators), gates, empty_workload_propagation, assumed, peers, planned
@@ -91,6 +96,26 @@ async def decide(
             return second  # nothing is written of a decision that could not be taken to its end
         decisions.append(_one_after_the_other(decision, second))
     return decisions[-1]
+
+
+def _unknown_place(binding: Binding, snapshot: Snapshot) -> str | None:
+    """Return what is not known of the clusters that a binding is on, None if everything is.
+
+    A cluster that is not among the candidates is lost to a binding. That must come from a cluster which is gone or
+    does not fit, and not from one that could not be listed or read.
+    """
+    unknown = snapshot.unknown
+    for target in binding.spec.clusters:
+        problem = unknown.unreadable.get(target.name)
+        if problem is not None:
+            return f"cluster {target.name} cannot be read ({problem})"
+    if not snapshot.clusters:
+        return "no cluster is known"
+    if unknown.incomplete:
+        missing = next((each.name for each in binding.spec.clusters if snapshot.get(each.name) is None), None)
+        if missing is not None:
+            return f"cluster {missing} is not known again since all were missing from a list"
+    return None
 
 
 def _at_rest(circle: Sequence[Decision], before: tuple[TargetCluster, ...]) -> Decision:

@@ -43,6 +43,26 @@ class ChangeLog:
         return set(self._names[begin - self._forgotten : end - self._forgotten])
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownClusters:
+    """What is not known of the clusters, and must therefore cost no binding its place.
+
+    Attributes:
+        unreadable: The clusters that exist and of which no version could be read: name to what is wrong.
+        incomplete: Whether clusters may exist that were not listed: a list had none, and those that are known now
+            came one by one since.
+    """
+
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    incomplete: bool = False
+
+    def __bool__(self) -> bool:
+        return self.incomplete or bool(self.unreadable)
+
+
+_ALL_KNOWN: Final = UnknownClusters()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """Every known cluster, those being deleted included, in the order of names.
@@ -51,6 +71,7 @@ class Snapshot:
         generation: Grows with every change; equal generations of one cache are equal snapshots.
         living: Those that are not being deleted, in the same order.
         terminating: The names of the others.
+        unknown: What is not known; none of these is among the clusters.
     """
 
     clusters: tuple[Cluster, ...] = ()
@@ -60,15 +81,22 @@ class Snapshot:
     _places: Mapping[str, int] = field(default_factory=dict)
     _log: ChangeLog | None = None
     _logged: int = 0
+    unknown: UnknownClusters = _ALL_KNOWN
 
     @classmethod
     def of(
-        cls, clusters: Iterable[Cluster], *, generation: int = 0, log: ChangeLog | None = None
+        cls,
+        clusters: Iterable[Cluster],
+        *,
+        generation: int = 0,
+        log: ChangeLog | None = None,
+        unknown: UnknownClusters = _ALL_KNOWN,
     ) -> Snapshot:
         """Take a snapshot of clusters in any order; the last change in the ``log`` is the last that it shows."""
         ordered = tuple(sorted(clusters, key=attrgetter("name")))
         places = {cluster.name: place for place, cluster in enumerate(ordered)}
-        return cls(ordered, generation, *_by_life(ordered), places, log, len(log) if log is not None else 0)
+        logged = len(log) if log is not None else 0
+        return cls(ordered, generation, *_by_life(ordered), places, log, logged, unknown)
 
     def with_reported(self, changed: Sequence[Cluster], *, generation: int) -> Snapshot:
         """Return the snapshot in which some clusters, all of which are in this one, have changed."""
@@ -79,7 +107,7 @@ class Snapshot:
         some_go = self.terminating or any(cluster.deleting for cluster in changed)
         living, terminating = _by_life(now) if some_go else (now, self.terminating)
         logged = len(self._log) if self._log is not None else 0
-        return Snapshot(now, generation, living, terminating, self._places, self._log, logged)
+        return Snapshot(now, generation, living, terminating, self._places, self._log, logged, self.unknown)
 
     def get(self, name: str) -> Cluster | None:
         """Find a cluster by its name."""

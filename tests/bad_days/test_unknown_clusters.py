@@ -1,0 +1,160 @@
+"""Clusters that are missing or unreadable: no binding loses its place, and what waits is placed in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.fake_apiserver import (
+    Answer,
+    FakeApiServer,
+    binding,
+    cluster,
+    start_scheduler,
+    wait_for,
+)
+from tests.fake_apiserver.objects import DUPLICATED, settled
+
+SPREAD_OUT = {"replicaScheduling": DUPLICATED}
+ON_BOTH = {"m1": 2, "m2": 2}
+
+
+def _empty_list(server: FakeApiServer) -> Answer:
+    document = {
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "ClusterList",
+        "metadata": {"resourceVersion": str(server.version)},
+        "items": [],
+    }
+    return Answer(200, orjson.dumps(document))
+
+
+def _lose_clusters(server: FakeApiServer) -> None:
+    server.fault(method="LIST", path="/clusters$", answer=_empty_list(server))
+    server.end_watches("Cluster")
+
+
+def _scale(server: FakeApiServer, name: str, replicas: int) -> None:
+    def change(found: dict[str, Any]) -> None:
+        found["spec"]["replicas"] = replicas
+
+    server.change("ResourceBinding", name, change)
+
+
+def _touch(server: FakeApiServer, name: str) -> None:
+    server.change("Cluster", name, lambda found: found["metadata"]["labels"].update(touched="yes"))
+
+
+def _set_taints(server: FakeApiServer, name: str, taints: object) -> None:
+    def change(found: dict[str, Any]) -> None:
+        found["spec"]["taints"] = taints
+
+    server.change("Cluster", name, change)
+
+
+def test_a_list_without_clusters_is_not_believed_at_once(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        for name in ("m1", "m2"):
+            server.put(cluster(name))
+        server.put(settled("web", ON_BOTH, replicas=2, placement=SPREAD_OUT))
+        with start_scheduler(server, tmp_path, "--resync-period=0.5s") as scheduler:
+            wait_for(lambda: server.lease().get("holderIdentity"), "the Lease", scheduler)
+            before = server.count("LIST", "/clusters")
+            _lose_clusters(server)
+            wait_for(lambda: server.count("LIST", "/clusters") > before + 1, "two lists", scheduler)
+            _scale(server, "web", 3)
+            wait_for(lambda: server.targets("web") == {"m1": 3, "m2": 3}, "the binding to grow", scheduler)
+
+
+def test_a_start_during_an_outage_of_clusters_clears_nothing_and_places_all_when_it_ends(
+    tmp_path: Path,
+) -> None:
+    with FakeApiServer() as server:
+        for name in ("m1", "m2"):
+            server.put(cluster(name))
+        server.put(settled("web", ON_BOTH, replicas=2, placement=SPREAD_OUT))
+        server.put(binding("new", replicas=1))
+        _lose_clusters(server)
+        with start_scheduler(server, tmp_path, "--resync-period=0.5s") as scheduler:
+            wait_for(
+                lambda: "no cluster is known" in server.condition("web").get("message", ""),
+                "the condition to say so", scheduler,
+            )  # fmt: skip
+            wait_for(lambda: server.condition("new").get("reason") == "NoClusterFit", "the other", scheduler)
+            assert server.targets("web") == ON_BOTH
+            server.heal()
+            wait_for(lambda: server.targets("new"), "the new one to be placed", scheduler)
+            wait_for(lambda: server.condition("web").get("status") == "True", "success", scheduler)
+            assert server.targets("web") == ON_BOTH
+
+
+def test_a_cluster_that_comes_back_first_does_not_get_what_belongs_on_two(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        for name in ("m1", "m2"):
+            server.put(cluster(name))
+        server.put(settled("web", ON_BOTH, replicas=2, placement=SPREAD_OUT))
+        _lose_clusters(server)
+        with start_scheduler(server, tmp_path) as scheduler:
+            _touch(server, "m1")
+            wait_for(
+                lambda: "cluster m2 is not known again" in server.condition("web").get("message", ""),
+                "the condition to say so", scheduler,
+            )  # fmt: skip
+            assert server.targets("web") == ON_BOTH
+            _touch(server, "m2")
+            wait_for(lambda: server.condition("web").get("status") == "True", "success", scheduler)
+            assert server.targets("web") == ON_BOTH
+
+
+def test_a_binding_keeps_its_place_on_a_cluster_that_cannot_be_read(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        for name in ("m1", "m2"):
+            server.put(cluster(name))
+        _set_taints(server, "m2", "none")
+        server.put(settled("web", ON_BOTH, replicas=2, placement=SPREAD_OUT))
+        server.put(binding("new", replicas=1, placement=SPREAD_OUT))
+        with start_scheduler(server, tmp_path) as scheduler:
+            wait_for(lambda: server.targets("new") == {"m1": 1}, "the new one to be placed", scheduler)
+            wait_for(lambda: server.condition("web").get("status") == "False", "an error", scheduler)
+            message = server.condition("web")["message"]
+            assert "m2" in message
+            assert "spec.taints" in message
+            assert server.targets("web") == ON_BOTH
+            _set_taints(server, "m2", [])
+            wait_for(lambda: server.targets("new") == {"m1": 1, "m2": 1}, "it to go there, too", scheduler)
+            wait_for(lambda: server.condition("web").get("status") == "True", "success", scheduler)
+            assert server.targets("web") == ON_BOTH
+
+
+def test_a_quantity_beyond_all_measure_costs_a_cluster_nothing_but_this_resource(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        odd = cluster("m2")
+        odd["status"]["resourceSummary"]["allocatable"]["example.com/gpu"] = "1e20000"
+        server.put(odd)
+        server.put(settled("web", ON_BOTH, replicas=2, placement=SPREAD_OUT))
+        server.put(binding("wants", replicas=2, requests={"example.com/gpu": "1"}))
+        with start_scheduler(server, tmp_path) as scheduler:
+            server.put(binding("even", replicas=2))
+            wait_for(lambda: server.targets("even") == {"m1": 1, "m2": 1}, "both to be used", scheduler)
+            assert server.targets("web") == ON_BOTH
+            assert server.targets("wants") is None
+            assert "allocatable.example.com/gpu" in scheduler.log
+
+
+def test_a_cluster_that_is_added_gets_the_bindings_that_fitted_nowhere(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        server.put(cluster("m1", taints=[{"key": "k", "effect": "NoSchedule"}]))
+        server.put(binding("web", replicas=1))
+        with start_scheduler(server, tmp_path) as scheduler:
+            wait_for(lambda: server.condition("web").get("reason") == "NoClusterFit", "no fit", scheduler)
+            server.put(cluster("m2", apis=[]))
+            server.put(binding("new", replicas=1))
+            wait_for(lambda: server.condition("new").get("reason") == "NoClusterFit", "no fit", scheduler)
+            assert server.targets("web") is None
+            apis = cluster("m2")["status"]["apiEnablements"]
+            server.change("Cluster", "m2", lambda found: found["status"].update(apiEnablements=apis))
+            wait_for(lambda: server.targets("web") == {"m2": 1}, "the binding to be placed", scheduler)
+            wait_for(lambda: server.targets("new") == {"m2": 1}, "the other to be placed", scheduler)
