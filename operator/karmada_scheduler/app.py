@@ -290,7 +290,12 @@ class _App:
             after_start=self._process.take_signals,
             is_known=self._intake.is_known,
             begin=resync.begin,
+            is_ahead=resync.is_ahead,
+            clock=self._clock,
         )
+        resync.on_replaced = self._watch.restart
+        for resource in WATCHED:
+            self._metrics.watch_age(resource.kind, partial(self._watch.age, resource.kind))
         elections = self._options.leader_election
         elector: Elector | None = None
         if elections.enabled:
@@ -324,7 +329,10 @@ class _App:
                 ),
                 name="plugin files",
             )
-            tasks.create_task(self._lead(client, elector, recorder, may_write), name="lead")
+            tasks.create_task(
+                self._lead(client, elector, recorder, may_write, resync.doubt),
+                name="lead",
+            )
 
     async def _say_what_is_forbidden(self, connection: Connection) -> None:
         """Name all missing permissions at once; the requests that need them will be repeated until they are granted."""
@@ -345,6 +353,7 @@ class _App:
         elector: Elector | None,
         recorder: EventRecorder,
         may_write: Callable[[], bool],
+        went_back: Callable[[], None],
     ) -> None:
         """Schedule while this process may, and give back what it holds when it stops."""
         cycle = BindingCycle(
@@ -353,6 +362,7 @@ class _App:
             self._bindings,
             echoes=self._echoes,
             seen=self._intake.saw,
+            went_back=went_back,
             may_write=may_write,
             pace=self._pace(),
             now=_now,

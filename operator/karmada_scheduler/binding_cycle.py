@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final
 
 from karmada_scheduler import logs
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_report import (
     Report,
@@ -66,6 +66,7 @@ class BindingCycle:
         pace: WritePace,
         now: Callable[[], datetime],
         metrics: Metrics,
+        went_back: Callable[[], None] = lambda: None,
     ) -> None:
         """Take what writing needs.
 
@@ -79,13 +80,22 @@ class BindingCycle:
             pace: Lets writes begin.
             now: The time of day.
             metrics: Counts writes.
+            went_back: Called when a binding that is read again is older than it was known.
         """
         self._recorder = recorder
         self._may_write = may_write
         self._bindings = bindings
+        self._stored: set[BindingKey] = set()
+        """Bindings of which the cycle under way has stored a result."""
         self._echoes = echoes
         self._writes = BindingWrites(
-            client, bindings, seen=seen, may_write=may_write, pace=pace, metrics=metrics
+            client,
+            bindings,
+            seen=seen,
+            may_write=may_write,
+            pace=pace,
+            metrics=metrics,
+            went_back=went_back,
         )
         self._statuses = StatusWriter(self._writes, echoes=echoes, now=now)
 
@@ -163,16 +173,18 @@ class BindingCycle:
                 patch_error, written = error, binding
             except SchedulingError as refusal:
                 decision, written = refused(decision, refusal), binding
-            if written is not binding:
+            if binding.key in self._stored:
                 stored()
             return await self._report(binding, written, decision, patch_error)
         except AbandonedError as stale:
             log.log(logs.V3, "%s is not bound: %s", binding.key.display, stale)
             return Outcome(again=stale.again)
         except NotLeadingError as error:
-            return Outcome(error)
+            # Where this process leads after all, nobody else would write it.
+            return Outcome(error, retry=True)
         finally:
             self._echoes.forget(binding.key)
+            self._stored.discard(binding.key)
 
     async def _written_by_others(self, binding: Binding, decision: Decision, passage: Passage) -> Binding:
         """Read what a plugin has written in a way of its own; PluginError if that is not what was decided."""
@@ -180,6 +192,7 @@ class BindingCycle:
         if set(fresh.spec.clusters) == set(decision.targets or ()) and (
             fresh.applied_placement_json == decision.applied_placement
         ):
+            self._stored.add(binding.key)
             return fresh
         passage.give_back()
         raise PluginError(
@@ -193,6 +206,10 @@ class BindingCycle:
     async def observe(self, binding: Binding) -> Outcome:
         """Note that a binding needs nothing. Never raises."""
         return await self._statuses.observe(binding)
+
+    def forget(self, key: BindingKey) -> None:
+        """Remember nothing of a binding that is gone."""
+        self._statuses.forget(key)
 
     def warn_deleting(self, binding: Binding) -> None:
         """Record that a binding is being deleted and is therefore left alone."""
@@ -220,6 +237,7 @@ class BindingCycle:
             return binding
         self._echoes.expect(binding.key)
         answer = await self._writes.result(binding, annotations, clusters)
+        self._stored.add(binding.key)
         log.log(logs.V4, "Patch schedule to %s succeed", binding.key.display)
         return answer
 
@@ -237,9 +255,9 @@ class BindingCycle:
         """Say what follows from a refused result patch, None if the binding's status should tell of it."""
         if error.is_conflict:
             return await self._reread(binding)
-        if error.is_not_found or "NamespaceTerminating" in error.causes:
+        if error.says_gone(binding.key.name):
             return DONE
-        if error.may_pass:
+        if error.may_pass or error.is_not_found or "NamespaceTerminating" in error.causes:
             log.warning("Failed to patch schedule to %s: %s", binding.key.display, error)
             return Outcome(error, retry=True, pause=error.retry_after or 0.0)
         log.error("Failed to patch schedule to %s: %s", binding.key.display, error)
@@ -249,24 +267,26 @@ class BindingCycle:
         try:
             await self._writes.read(binding.key)
         except ApiError as error:
-            return DONE if error.is_not_found else Outcome(error, retry=True)
+            return DONE if error.says_gone(binding.key.name) else Outcome(error, retry=True)
         return Outcome(again=True)
 
     async def _report(
         self, binding: Binding, written: Binding, decision: Decision, patch_error: ApiError | None
     ) -> Outcome:
         """Tell people and controllers how it went: Events, then the status. NotLeadingError if another may by now."""
-        self._ensure_leading()
         error, condition = ending(decision.error, patch_error)
+        placed = patch_error is None and (error is None or decision.was_placed)
+        name = decision.affinity_name if placed else None
+        report = Report(condition, written.generation, self._statuses.time(), name, placed=placed)
+        if not self._may_write():
+            self._statuses.owe(written, report)
+        self._ensure_leading()
         if error is None:
             self._recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))
             log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, targets_text(decision))
         elif not decision.failed_terms or isinstance(decision.error, FitError) or decision.error is None:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
             self._recorder.record(binding, WARNING, FAILED, str(error))
-        placed = patch_error is None and (error is None or decision.was_placed)
-        name = decision.affinity_name if placed else None
-        report = Report(condition, written.generation, self._statuses.time(), name, placed=placed)
         result = await self._statuses.tell(written, report)
         if result.error is not None:
             return replace(result, error=error or result.error)

@@ -31,7 +31,8 @@ class Outcome:
     Attributes:
         error: What went wrong, None when nothing did.
         retry: Whether to try again after a pause.
-        again: Whether to decide again at once, because the binding changed under the decision.
+        again: Whether to decide again, because the binding changed under the decision: at once, but from the second
+            time in a row on after a pause.
         pause: The seconds to wait before a retry, when the API server or a plugin asked for it.
         later: After how many seconds to ask again whether the binding may be decided; 0 for not at all.
     """
@@ -58,6 +59,7 @@ class BindingWrites:
         may_write: Callable[[], bool],
         pace: WritePace,
         metrics: Metrics,
+        went_back: Callable[[], None],
     ) -> None:
         """Take what writing needs; ``BindingCycle`` says what is what."""
         self._client = client
@@ -66,6 +68,7 @@ class BindingWrites:
         self._may_write = may_write
         self._pace = pace
         self._metrics = metrics
+        self._went_back = went_back
 
     async def result(
         self, binding: Binding, annotations: Mapping[str, str], clusters: list[dict[str, Any]] | None
@@ -114,9 +117,12 @@ class BindingWrites:
         return Binding.from_manifest(await self.read(key))
 
     async def read(self, key: BindingKey) -> Manifest:
-        """Read a manifest as ``fresh`` does."""
+        """Read a manifest as ``fresh`` does; tell if it is older than what was known before it was asked for."""
+        known = self._bindings.version_of(key)
         manifest = await self._client.get_binding(key)
         self._seen(key.kind, "MODIFIED", manifest)
+        if int(manifest["metadata"]["resourceVersion"]) < known:
+            self._went_back()
         return manifest
 
     def _newest(self, binding: Binding) -> Binding:

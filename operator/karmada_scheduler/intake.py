@@ -102,6 +102,9 @@ class Intake:
             self._kinds[kind] = _Kind(policies, Policy.from_manifest, _policy_key, self._policy_changed)
         for kind in self._kinds:
             metrics.watch_cache(kind, partial(self._cached, kind))
+            # An alert on their increase misses counters that begin with something else than 0.
+            metrics.malformed.labels(kind)
+            metrics.repaired.labels(kind, "older")
         self._malformed: dict[tuple[str, object], str] = {}
         self._placed_later: list[BindingKey] | None = None
 
@@ -109,7 +112,7 @@ class Intake:
     def filling(self) -> Iterator[None]:
         """Take in what is there at the start; bindings that have no place yet are woken before those that have.
 
-        A scheduler that starts looks at every binding again. Most need nothing, and those that wait for their
+        A scheduler that starts, or whose caches are replaced, looks at every binding again. Most need nothing, and those that wait for their
         first place need not wait for these.
         """
         later = self._placed_later = []
@@ -157,10 +160,38 @@ class Intake:
             partial(self._remove_all_but, kind),
         )
 
+    def newest_version(self, kind: str) -> int:
+        """Return the highest version of objects of a kind that was seen, 0 if none was."""
+        return self._kinds[kind].store.newest_version(lambda key: key_kind(key) == kind)
+
+    def forget_versions(self, kind: str) -> None:
+        """Take whatever the next list of a kind has for news: the API server went back to older versions."""
+        self._kinds[kind].store.forget_versions(lambda key: key_kind(key) == kind)
+
+    def versions_went_back(self, kind: str, count: int) -> None:
+        """Look again at every binding that may be concerned: the same generation may mean something else now.
+
+        Args:
+            kind: The kind that a list has shown to be older than it was known.
+            count: How many of its objects were.
+        """
+        log.warning(
+            "Objects went back to older versions, as after a restore of etcd",
+            extra={"kind": kind, "count": count},
+        )
+        self._metrics.repaired.labels(kind, "older").inc(count)
+        with self.filling():
+            for binding in self._bindings:
+                concerned = kind in (CLUSTER, binding.key.kind)
+                if concerned and triggers.is_responsible(binding, self._scheduler_names):
+                    self._wake(binding, triggers.WENT_BACK)
+
     def _remove_all_but(self, kind: str, keys: Collection[object], version: int) -> int:
         entry, removed = self._kinds[kind], 0
         if kind == CLUSTER and not self._cluster_lists.removes_others(keys):
             return removed
+        for known in [each for each in self._malformed if each[0] == kind and each[1] not in keys]:
+            del self._malformed[known]
         for key in entry.store.missing_from(keys, version):
             if key_kind(key) != kind:
                 continue
@@ -168,7 +199,7 @@ class Intake:
             if change is not None:
                 self._metrics.repaired.labels(kind, "gone").inc()
                 removed += 1
-                entry.on_change(change)
+                self._tell(entry, change)
         if kind == CLUSTER and self._cluster_lists.ended(keys):
             self._reconciler.recheck_unplaced()
         return removed
@@ -189,19 +220,19 @@ class Intake:
         store = self._kinds[kind].store
         return len(store) if kind == CLUSTER else sum(found.key.kind == kind for found in list(store))
 
-    def _put(self, kind: str, manifest: Manifest) -> bool:
+    def _put(self, kind: str, manifest: Manifest, as_of: int | None = None) -> Change[Any] | None:
         entry = self._kinds[kind]
         key = entry.key_of(kind, manifest)
-        if self._keep is None and entry.store.knows(key, _version(manifest)):
-            return False
+        if self._keep is None and entry.store.knows(key, _version(manifest), as_of=as_of):
+            return None
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}
         try:
             parsed = entry.parse(manifest)
-            change = entry.store.put(parsed)
-        except ValueError as problem:
+            change = entry.store.put(parsed, as_of=as_of)
+        except Exception as problem:  # noqa: BLE001 (one object must not keep the others out)
             self._refused(kind, manifest, problem)
-            return False
+            return None
         unreadable = parsed.unreadable_fields if isinstance(parsed, Cluster) else ()
         if unreadable:
             self._note_malformed(
@@ -212,10 +243,18 @@ class Intake:
         if self._keep is not None and entry.store.is_newest(parsed):
             # Also what is no change: the answer to a write of ours is in the cache before its event comes.
             self._keep.stored(parsed, manifest)
-        if change is None:
-            return False
-        entry.on_change(change)
-        return True
+        if change is not None:
+            self._tell(entry, change)
+        return change
+
+    def _tell(self, entry: _Kind[Any, Any], change: Change[Any]) -> None:
+        """Let a change have its consequences; what fails of them must end neither a list nor a watch."""
+        try:
+            entry.on_change(change)
+        except Exception:
+            log.exception("Cannot follow a change", extra={"object": _key_of(change)})
+            if isinstance(change.new, Binding):
+                self._queue.add(change.new.key, change.new.spec.priority)
 
     def _deleted(self, kind: str, manifest: Manifest) -> None:
         entry = self._kinds[kind]
@@ -224,13 +263,13 @@ class Intake:
         self._malformed.pop((kind, key), None)
         change = self._remove(kind, key, int(metadata.get("resourceVersion") or 0))
         if change is not None:
-            entry.on_change(change)
+            self._tell(entry, change)
 
     def _forget(self, key: object) -> None:
         if self._keep is not None:
             self._keep.forgotten(key)
 
-    def _refused(self, kind: str, manifest: Manifest, problem: ValueError) -> None:
+    def _refused(self, kind: str, manifest: Manifest, problem: Exception) -> None:
         """Say once what is wrong with an object, and leave it and what it concerns alone.
 
         A binding that cannot be read is not scheduled. A cluster that cannot be read stays as it was last
@@ -250,13 +289,20 @@ class Intake:
                 self._cluster_changed(change)
         elif kind == CLUSTER and self._clusters.refuse(key, version, str(problem)):
             message = "Cannot read a Cluster, the bindings on it stay as they are"
-        self._note_malformed(kind, key, str(problem), message)
+        if isinstance(problem, ValueError):
+            self._note_malformed(kind, key, str(problem), message)
+        else:
+            text = f"{type(problem).__name__}: {problem}"
+            self._note_malformed(kind, key, text, message, defect=problem)
 
-    def _note_malformed(self, kind: str, key: object, problem: str, message: str) -> None:
+    def _note_malformed(
+        self, kind: str, key: object, problem: str, message: str, defect: Exception | None = None
+    ) -> None:
         self._metrics.malformed.labels(kind).inc()
         if self._malformed.get((kind, key)) != problem:
             self._malformed[kind, key] = problem
-            log.warning("%s", message, extra={"kind": kind, "object": key, "error": problem})
+            extra = {"kind": kind, "object": key, "error": problem}
+            log.warning("%s", message, extra=extra, exc_info=defect)
 
     def _binding_changed(self, change: Change[Binding]) -> None:
         if self._waiting:
@@ -329,7 +375,7 @@ class Listing:
     def __init__(
         self,
         key_of: Callable[[Manifest], object],
-        put: Callable[[Manifest], bool],
+        put: Callable[[Manifest, int | None], Change[Any] | None],
         count_missed: Callable[[int], None],
         remove_all_but: Callable[[Collection[object], int], int],
     ) -> None:
@@ -340,13 +386,25 @@ class Listing:
         self._remove_all_but = remove_all_but
         self._keys: set[object] = set()
         self._missed = 0
+        self._older = 0
 
-    def take(self, manifests: Iterable[Manifest]) -> None:
-        """Take in a page."""
+    @property
+    def older(self) -> int:
+        """How many objects are older in this list than they were known."""
+        return self._older
+
+    def take(self, manifests: Iterable[Manifest], *, as_of: int | None = None) -> None:
+        """Take in a page of a list ``as_of`` a version."""
         before = self._missed
         for manifest in manifests:
             self._keys.add(self._key_of(manifest))
-            self._missed += self._put(manifest)
+            change = self._put(manifest, as_of)
+            if change is None or change.is_same_version:
+                continue
+            if change.went_back:
+                self._older += 1
+            else:
+                self._missed += 1
         self._count_missed(self._missed - before)
 
     def end(self, resource_version: str) -> int:
@@ -354,7 +412,7 @@ class Listing:
 
         Objects that are in the cache and not in the list, and not newer than the list, are gone.
         """
-        return self._missed + self._remove_all_but(self._keys, int(resource_version))
+        return self._missed + self._older + self._remove_all_but(self._keys, int(resource_version))
 
 
 class _Kind(Generic[Key, Object]):
@@ -371,6 +429,11 @@ class _Kind(Generic[Key, Object]):
         self.parse = parse
         self.key_of = key_of
         self.on_change = on_change
+
+
+def _key_of(change: Change[Any]) -> object:
+    found = change.new or change.old
+    return getattr(found, "key", None) or getattr(found, "name", None)
 
 
 def key_kind(key: str | BindingKey | PolicyKey) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Final
@@ -89,12 +90,17 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry)
 
 
-def _first_tries_only(record: logging.LogRecord) -> bool:
-    """Drop kopf's line for every further attempt of a request that it goes on trying."""
+_ATTEMPT: Final = re.compile(r"attempt #(\d+).* will retry")
+_REMIND_EVERY: Final = 16
+"""Of the attempts of one request of kopf's each so-manieth is shown after the first: every three minutes or so."""
+
+
+def _few_tries_only(record: logging.LogRecord) -> bool:
+    """Drop kopf's line for most further attempts of a request that it goes on trying."""
     if not record.name.startswith("kopf"):
         return True
-    text = record.getMessage()
-    return "will retry" not in text or "attempt #1 " in text
+    attempt = _ATTEMPT.search(record.getMessage())
+    return attempt is None or attempt[1] == "1" or int(attempt[1]) % _REMIND_EVERY == 0
 
 
 def configure(*, verbosity_level: int, json_format: bool) -> None:
@@ -114,7 +120,7 @@ def configure(*, verbosity_level: int, json_format: bool) -> None:
     kopf.handlers[:] = []
     kopf.propagate = True
     if verbosity_level < _KOPF_VERBOSITY:
-        handler.addFilter(_first_tries_only)
+        handler.addFilter(_few_tries_only)
     kopf.setLevel(logging.DEBUG if verbosity_level >= _KOPF_VERBOSITY else logging.ERROR)
     logging.captureWarnings(capture=True)
 

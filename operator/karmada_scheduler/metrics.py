@@ -145,6 +145,11 @@ class Metrics:
             "malformed_objects", "Objects that could not be parsed and were left alone", "kind"
         )
         self._cached = gauge("cached_objects", "Objects in the cache", "kind")
+        self._watch_age = gauge(
+            "watch_age_seconds",
+            "Time since the watch of a kind brought an event or a bookmark, or was accepted by the API server",
+            "kind",
+        )
         self.estimating_requests = counter(
             "estimator_estimating_request", "Number of scheduler estimator requests", "result", "type"
         )
@@ -217,6 +222,10 @@ class Metrics:
     def watch_cache(self, kind: str, count: Callable[[], int]) -> None:
         """Report how many objects of a kind are cached by asking for it."""
         self._cached.labels(kind).set_function(count)
+
+    def watch_age(self, kind: str, age: Callable[[], float]) -> None:
+        """Report how long the watch of a kind has been silent by asking for it; in seconds, from any thread."""
+        self._watch_age.labels(kind).set_function(age)
 
     def watch_estimators(self, standings: Callable[[], dict[str, int]]) -> None:
         """Report how many clusters' estimators are connected, lost and so on."""

@@ -47,6 +47,9 @@ PARKED_SECONDS: Final = 300.0
 _SLICE_SECONDS: Final = 0.005
 """How long the loop thinks before it lets watches, answers and the lease have a turn."""
 
+_CONFLICTS_TOLD: Final = 3
+"""From which conflict in a row on the log tells of a binding's conflicts."""
+
 _STANDSTILL_SECONDS: Final = 0.25
 """A decision that holds the loop for longer, as one with a plugin that is cut off does, earns the others a rest."""
 
@@ -118,7 +121,8 @@ class Scheduler:
         self._idle = asyncio.Event()
         self._idle.set()
         self._peers_count = options.feature_gates.enabled("WorkloadAffinity")
-        self._complained: set[BindingKey] = set()
+        self._complained: dict[BindingKey, str] = {}
+        self._conflicts: dict[BindingKey, int] = {}
 
     async def run(self, cycle: BindingCycle) -> None:
         """Schedule until cancelled; cycles that are under way then go on (see ``drain``)."""
@@ -216,7 +220,11 @@ class Scheduler:
         binding = self._bindings.get(key)
         activated = key in self._activated
         self._activated.discard(key)
-        if binding is None or not triggers.is_ours(binding, self._profiles.names):
+        if binding is None:
+            cycle.forget(key)
+            self._complained.pop(key, None)
+            return DONE
+        if not triggers.is_ours(binding, self._profiles.names):
             return DONE
         framework = self._profiles.of(binding)
         assert framework is not None  # is_ours has looked at the same names
@@ -224,7 +232,7 @@ class Scheduler:
             cycle.warn_deleting(binding)
             return DONE
         if binding.spec.placement is None:
-            self._complain(key)
+            self._complain(binding)
             return DONE
         verdict = classify(binding, terminating=self._clusters.terminating, gates=self._options.feature_gates)
         self._metrics.classified.labels(verdict.type.value).inc()
@@ -388,7 +396,8 @@ class Scheduler:
                 outcome, pause=0.0
             )  # another version of the plugin need not wait for what that one did
         if isinstance(outcome.error, FitError) and not outcome.retry:
-            await self._look_back(attempt)
+            observed = await self._look_back(attempt)
+            return observed if observed.retry else outcome
         return outcome
 
     def _end(self, attempt: _Attempt, decision: Decision) -> None:
@@ -407,7 +416,7 @@ class Scheduler:
         else:
             self._assumed.not_written(key)
 
-    async def _look_back(self, attempt: _Attempt) -> None:
+    async def _look_back(self, attempt: _Attempt) -> Outcome:
         """Note that a binding which fits nowhere needs nothing, if that is so now that it has lost its clusters.
 
         A success is noted as it is written. Upstream sees its own write come back as a change; on a binding
@@ -422,10 +431,11 @@ class Scheduler:
             or after.spec.placement is None
             or not triggers.is_responsible(after, self._profiles.names)
         ):
-            return
+            return DONE
         verdict = classify(after, terminating=self._clusters.terminating, gates=self._options.feature_gates)
         if verdict.type is ScheduleType.AVOID and not cycle.is_observed(after):
-            await cycle.observe(after)
+            return await cycle.observe(after)
+        return DONE
 
     def _count(self, attempt: _Attempt, error: Exception | None) -> None:
         """Count an attempt as upstream does, where finding no cluster is not an error."""
@@ -449,10 +459,19 @@ class Scheduler:
     def _finish(self, key: BindingKey, outcome: Outcome) -> None:
         """Give a key back: for good, for another turn at once, or for one after a pause."""
         self._leave(key)
+        conflicts = self._conflicts.pop(key, 0)
         if outcome.again:
+            conflicts = self._conflicts[key] = conflicts + 1
+        if outcome.again and conflicts == 1:
             binding = self._bindings.get(key)
             self._queue.add(key, binding.spec.priority if binding is not None else 0)
-        elif outcome.retry:
+        elif outcome.again or outcome.retry:
+            if outcome.again and conflicts >= _CONFLICTS_TOLD:
+                log.info(
+                    "The decision about %s conflicts again, another one follows after a pause",
+                    key.display,
+                    extra={"count": conflicts},
+                )
             self._metrics.queue_incoming.labels(triggers.ATTEMPT_FAILED).inc()
             if outcome.pause:
                 self._queue.add_after(key, outcome.pause)
@@ -464,8 +483,13 @@ class Scheduler:
                 self._queue.add_after(key, outcome.later)
         self._queue.done(key)
 
-    def _complain(self, key: BindingKey) -> None:
+    def _complain(self, binding: Binding) -> None:
         """Say once that a claimed binding has no placement; an update of it brings it back."""
-        if key not in self._complained:
-            self._complained.add(key)
-            log.warning("failed to get placement from %s%s(%s)", key.kind[0].lower(), key.kind[1:], key)
+        key = binding.key
+        if self._complained.get(key) == binding.uid:
+            return
+        if len(self._complained) > len(self._bindings):  # some are gone
+            kept = ((each, self._bindings.get(each), uid) for each, uid in self._complained.items())
+            self._complained = {each: uid for each, found, uid in kept if found and found.uid == uid}
+        self._complained[key] = binding.uid
+        log.warning("failed to get placement from %s%s(%s)", key.kind[0].lower(), key.kind[1:], key)

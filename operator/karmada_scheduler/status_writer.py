@@ -36,31 +36,45 @@ class StatusWriter:
         self._writes = writes
         self._echoes = echoes
         self._now = now
-        self._owed: dict[BindingKey, Report] = {}
-        """What statuses should say of results that were written, where the status could not be."""
+        self._owed: dict[BindingKey, tuple[str, Report]] = {}
+        """What statuses should say of results that were written, where the status could not be, with the uid."""
 
     def time(self) -> str:
         """Return the time of day as the API has it."""
         return meta.format_time(self._now())
 
     async def tell(self, stored: Binding, report: Report) -> Outcome:
-        """Write a report on a binding as it is stored. NotLeadingError if this process may not."""
+        """Write a report on a binding as it is stored. Never raises."""
 
         def fields(base: Binding) -> dict[str, Any]:
             return status_fields(base, report, keep_time_if_settled=False)
 
         result = await self._write(stored, fields, patient=may_be_late(stored, report))
         if result.error is None:
-            self._owed.pop(stored.key, None)
-        elif report.is_success:
-            self._owed[stored.key] = report
+            self.forget(stored.key)
+        else:
+            self.owe(stored, report)
         return result
+
+    def owe(self, stored: Binding, report: Report) -> None:
+        """Remember a report that could not be written, if it is of a success: any other is made again."""
+        if report.is_success:
+            self._owed[stored.key] = stored.uid, report
+
+    def forget(self, key: BindingKey) -> None:
+        """Owe nothing to a binding any more: it is told, or gone."""
+        self._owed.pop(key, None)
+
+    def _owed_to(self, binding: Binding) -> Report | None:
+        """Return what is still to be told of a binding; nothing that was of another one by its name."""
+        uid, report = self._owed.get(binding.key, ("", None))
+        return report if uid == binding.uid else None
 
     def is_observed(self, binding: Binding) -> bool:
         """Tell whether a binding that needs nothing has even been told so."""
         return (
             binding.generation == binding.status.scheduler_observed_generation
-            and binding.key not in self._owed
+            and self._owed_to(binding) is None
             and not _is_untold(binding)
         )
 
@@ -68,7 +82,7 @@ class StatusWriter:
         """Note that a binding needs nothing: bring its observed generation up to date. Never raises."""
 
         def fields(base: Binding) -> dict[str, Any]:
-            owed = success(binding, None, self.time()) if _is_untold(base) else self._owed.get(base.key)
+            owed = success(binding, None, self.time()) if _is_untold(base) else self._owed_to(base)
             if owed is not None:
                 owed = replace(owed, generation=binding.generation)
                 return status_fields(base, owed, keep_time_if_settled=False)
@@ -76,18 +90,15 @@ class StatusWriter:
                 return {}
             return {"schedulerObservedGeneration": binding.generation}
 
-        try:
-            result = await self._write(binding, fields, patient=True)
-        except NotLeadingError as error:
-            return Outcome(error)
+        result = await self._write(binding, fields, patient=True)
         if result.error is None:
-            self._owed.pop(binding.key, None)
+            self.forget(binding.key)
         return result
 
     async def _write(
         self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, patient: bool
     ) -> Outcome:
-        """Patch the status; retry what may pass."""
+        """Patch the status; retry what may pass. Never raises."""
         base = binding
         failure: ApiError | None = None
         await self._echoes.arrival(base.key, int(base.resource_version))
@@ -99,11 +110,13 @@ class StatusWriter:
                 if base.uid != binding.uid:
                     return DONE
                 await self._writes.status(base, fields_for, patient=patient)
+            except NotLeadingError as error:
+                return Outcome(error, retry=True)
             except ApiError as error:
-                if error.is_not_found:
+                if error.says_gone(base.key.name):
                     return DONE
                 failure = error
-                if not error.may_pass and error.code != 409:
+                if not error.may_pass and error.code not in (404, 409):
                     break
             else:
                 log.log(logs.V4, "Patch schedule status to %s succeed", binding.key.display)

@@ -31,6 +31,7 @@ BINDING_UPDATE: Final = "BindingUpdate"
 CLUSTER_CHANGED: Final = "ClusterChanged"
 POLICY_CHANGED: Final = "PolicyChanged"
 PLUGINS_CHANGED: Final = "PluginsChanged"
+WENT_BACK: Final = "VersionsWentBack"
 ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
 
 _CLAIMS: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)

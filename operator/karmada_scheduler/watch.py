@@ -7,6 +7,8 @@ to Karmada's objects: no finalizer, no annotation, no status. What kopf does not
   up later;
 - kopf lists nothing: what there is has been listed, and its watch begins where that list ended (``_begun``);
 - events that are no news end before kopf's machinery (``_news``), which costs far more than reading them;
+- each of its connections goes through ``watch_streams``, which notes that it works and may begin it anew;
+- its memory of objects stays empty (``_NoMemories``);
 - its back-off never runs out, because it would otherwise end after a minute of errors;
 - when it ends all the same, ``run`` starts it again.
 
@@ -19,19 +21,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
 import kopf
+from kopf._cogs.clients import api as kopf_api
 from kopf._cogs.clients import fetching as kopf_fetching
 from kopf._cogs.clients import watching as kopf_watching
+from kopf._core.reactor import inventory as kopf_inventory
 
 from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import Resource
+from karmada_scheduler.watch_streams import SILENT_SECONDS, WatchStreams
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +57,7 @@ _BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _IDLE_SECONDS: Final = 0.1
 _TOKEN_LIFE: Final = timedelta(minutes=5)
+_REMINDER_SECONDS: Final = 120.0
 
 
 class _Endless:
@@ -85,6 +101,13 @@ class _NoDiff(kopf.DiffBaseStorage):
         return None
 
 
+class _NoMemories(kopf_inventory.ResourceMemories):
+    """Remembers no object: no handler here asks, and a kilobyte each would stay for what is deleted unseen."""
+
+    async def recall(self, *args: Any, **rest: Any) -> kopf_inventory.ResourceMemory:
+        return await super().recall(*args, **{**rest, "ephemeral": True})
+
+
 @dataclass
 class _Settings(kopf.OperatorSettings):
     """kopf's settings, where a kind's watch begins, and what of its events is news.
@@ -92,22 +115,30 @@ class _Settings(kopf.OperatorSettings):
     kopf hands them to whatever it starts.
     """
 
-    begin: Callable[[str], Awaitable[str]] | None = None
-    is_news: Callable[[str, kopf.RawEvent], bool] = lambda *_: True
+    begin: Callable[[str], Awaitable[str]] = field(kw_only=True)
+    is_news: Callable[[str, kopf.RawEvent], bool] = field(kw_only=True)
+    streams: WatchStreams = field(kw_only=True)
+    accepted: Callable[[], None] = lambda: None
 
 
-async def _begun(*, settings: Any, resource: Any, **_: Any) -> AsyncIterator[tuple[Sequence[Any], str]]:
+_all_objects = kopf_fetching.fetch_objs
+_all_events = kopf_watching.infinite_watch
+_any_connection = kopf_watching.watch_objs
+_any_request = kopf_api.request
+
+
+async def _begun(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[tuple[Collection[Any], str]]:
     """Be a list of a kind, of no objects, at the version from which kopf is to watch it.
 
     kopf lists before each watch that does not go on where another one ended. docs/decisions/0012-echoes.md has
     why it need not.
     """
+    if not isinstance(settings, _Settings):  # another operator in this process
+        async for page in _all_objects(settings=settings, resource=resource, **rest):
+            yield page
+        return
+    settings.streams.begins(resource.kind)
     yield (), await settings.begin(resource.kind)
-
-
-kopf_fetching.fetch_objs = _begun
-
-_all_events = kopf_watching.infinite_watch
 
 
 async def _news(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[Any]:
@@ -116,16 +147,38 @@ async def _news(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[A
     kopf asks handlers' filters only when each event has a queue, a task and three loggers.
     docs/decisions/0012-echoes.md has the measurement, and why this is where it is done.
     """
+    is_ours = isinstance(settings, _Settings)
     stream = cast("AsyncGenerator[Any, None]", _all_events(settings=settings, resource=resource, **rest))
     async with aclosing(stream) as events:
         async for event in events:
-            is_object = isinstance(event, dict) and event.get("type") != "BOOKMARK"
+            is_object = is_ours and isinstance(event, dict) and event.get("type") != "BOOKMARK"
             if is_object and not settings.is_news(resource.kind, event):
                 continue
             yield event
 
 
+def _connection(*, settings: Any, resource: Any, since: str | None = None, **rest: Any) -> AsyncIterator[Any]:
+    """Return what one connection of a watch brings; docs/decisions/0019-versions-that-go-back.md has why."""
+    if not isinstance(settings, _Settings):
+        return _any_connection(settings=settings, resource=resource, since=since, **rest)
+    kind, streams = resource.kind, settings.streams
+    told = replace(settings, accepted=partial(streams.accepted, kind))
+    connect = partial(_any_connection, settings=told, resource=resource, since=since, **rest)
+    return streams.connection(kind, since, connect)
+
+
+async def _request(*args: Any, settings: Any, **rest: Any) -> Any:
+    """Send a request as kopf does, and tell the watch that sent it when it is accepted."""
+    answer = await _any_request(*args, settings=settings, **rest)
+    if isinstance(settings, _Settings):
+        settings.accepted()
+    return answer
+
+
+kopf_fetching.fetch_objs = _begun
 kopf_watching.infinite_watch = _news
+kopf_watching.watch_objs = _connection
+kopf_api.request = _request
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +209,10 @@ class KopfWatch:
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
         begin: Callable[[str], Awaitable[str]],
+        is_ahead: Callable[[str, str], Awaitable[bool]],
+        clock: Callable[[], float],
         is_known: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False,
+        silent_after: float = SILENT_SECONDS,
     ) -> None:
         """Take what is watched and who is told.
 
@@ -169,9 +225,19 @@ class KopfWatch:
             after_start: Called after every start; kopf has then taken over the process's signal handlers.
             begin: Returns the version from which a kind is to be watched, before each watch that does not go on where
                 another one ended. What there was up to it is its business.
+            is_ahead: Tells whether a version of a kind is ahead of the API server's; asked before each watch that goes
+                on where another one ended. True begins it anew.
+            clock: In seconds, never running backwards.
             is_known: Tells whether an object that changed, by kind and manifest, is no news; it is not handed on
-                then. Must be quick and must not raise.
+                then. Must be quick.
+            silent_after: Seconds after which a watch that brings nothing and is not accepted is a ``problem``.
         """
+        self._streams = WatchStreams(
+            [resource.kind for resource in resources],
+            clock=clock,
+            is_ahead=is_ahead,
+            silent_after=silent_after,
+        )
         self._resources = resources
         self._sink = sink
         self._identity = identity
@@ -184,11 +250,40 @@ class KopfWatch:
 
     @property
     def problem(self) -> str | None:
-        """What keeps events from arriving, None if nothing that is known of."""
-        return None if self._running else "kopf is not running"
+        """What keeps events from arriving, None if nothing that is known of. May be asked from any thread."""
+        if not self._running:
+            return "kopf is not running"
+        silent = self._streams.silent()
+        if not silent:
+            return None
+        kinds = ", ".join(f"{kind} ({age:.0f}s)" for kind, age in sorted(silent.items()))
+        return f"no event, bookmark or accepted watch of {kinds}"
+
+    def age(self, kind: str) -> float:
+        """Return how many seconds ago the watch of a kind brought an event or a bookmark, or was accepted."""
+        return self._streams.ages()[kind]
+
+    def restart(self, kind: str) -> None:
+        """Begin the watch of a kind anew, as after a gap."""
+        self._streams.restart(kind)
 
     async def run(self) -> None:
         """Watch until cancelled; whatever ends kopf is logged and kopf is started again."""
+        self._streams.start()
+        reminding = asyncio.create_task(self._remind(), name="watch reminder")
+        try:
+            await self._run_for_ever()
+        finally:
+            reminding.cancel()
+
+    async def _remind(self) -> None:
+        """Say every now and then what keeps events from arriving."""
+        while True:
+            await asyncio.sleep(_REMINDER_SECONDS)
+            if (problem := self.problem) is not None:
+                log.warning("Changes may go unnoticed", extra={"reason": problem})
+
+    async def _run_for_ever(self) -> None:
         restarts = 0
         loop = asyncio.get_running_loop()
         while True:
@@ -205,7 +300,8 @@ class KopfWatch:
     async def _run_once(self) -> None:
         tasks = await kopf.spawn_tasks(
             registry=self._registry(),
-            settings=_settings(self._begin, self._is_news),
+            settings=_settings(self._begin, self._is_news, self._streams),
+            memories=_NoMemories(),
             clusterwide=True,
             standalone=True,
             identity=self._identity,  # type: ignore[arg-type]  # its own name for str, which it keeps to itself
@@ -221,7 +317,9 @@ class KopfWatch:
             await asyncio.gather(*tasks, return_exceptions=True)
             _cancel_what_kopf_left()
         for task in done:
-            await task
+            if task.cancelled():  # by kopf itself, and not because this is to end
+                raise RuntimeError(f"kopf cancelled its task {task.get_name()!r}")
+            task.result()
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -248,7 +346,12 @@ class KopfWatch:
 
     def _is_news(self, kind: str, event: kopf.RawEvent) -> bool:
         # Two of a binding's three events are echoes of our own writes.
-        return event["type"] != "MODIFIED" or not self._is_known(kind, event["object"])
+        try:
+            return event["type"] != "MODIFIED" or not self._is_known(kind, event["object"])
+        except Exception:
+            # An exception here would end the watch of the kind; whatever takes the object in says what is wrong.
+            log.exception("Cannot tell whether a change is known", extra={"kind": kind})
+            return True
 
     def _handler(self, kind: str) -> Callable[..., Awaitable[None]]:
         sink = self._sink
@@ -269,11 +372,11 @@ def _cancel_what_kopf_left() -> None:
 
 
 def _settings(
-    begin: Callable[[str], Awaitable[str]], is_news: Callable[[str, kopf.RawEvent], bool]
+    begin: Callable[[str], Awaitable[str]],
+    is_news: Callable[[str, kopf.RawEvent], bool],
+    streams: WatchStreams,
 ) -> kopf.OperatorSettings:
-    settings = _Settings()
-    settings.begin = begin
-    settings.is_news = is_news
+    settings = _Settings(begin=begin, is_news=is_news, streams=streams)
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = _NoDiff()

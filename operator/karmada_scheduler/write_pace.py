@@ -35,7 +35,6 @@ _ROUND: Final = 8
 _GROWTH: Final = 1.25
 _BACK_OFF: Final = 0.75
 _CUT: Final = 0.5
-_LONGEST_HOLD_SECONDS: Final = 30.0
 _RISE: Final = 1 / 16
 
 
@@ -86,7 +85,7 @@ class WritePace:
     async def turn(self, *, patient: bool = False) -> AsyncIterator[None]:
         """Wait for a turn; the block is to be one write, and what it raises tells how the server is.
 
-        ApiErrors with a ``retry_after`` hold up every write for that long, half a minute at most.
+        ApiErrors with a ``retry_after`` hold up every write for that long.
 
         Args:
             patient: Whether to let writes go first that are not, for ``PATIENCE_SECONDS`` at most.
@@ -161,7 +160,7 @@ class WritePace:
 
     def _refused(self, began: float, hold: float) -> None:
         """Halve the window, but once for all that was under way when it was halved."""
-        self._held_until = max(self._held_until, self._clock() + min(hold, _LONGEST_HOLD_SECONDS))
+        self._held_until = max(self._held_until, self._clock() + hold)
         if began > self._cut_at:
             self._cut_at = self._clock()
             self._round.clear()

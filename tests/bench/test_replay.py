@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -116,6 +117,9 @@ async def test_kopf_lists_nothing_and_watches_from_where_it_is_told(tmp_path: Pa
     async with _connected(replay, tmp_path) as connection:
         client = KarmadaClient(connection)
 
+        async def never(*_: str) -> bool:
+            return False
+
         async def listed(kind: str) -> str:
             resource = next(each for each in WATCHED if each.kind == kind)
             versions[kind] = [version async for _, version in client.list(resource)][-1]
@@ -129,6 +133,8 @@ async def test_kopf_lists_nothing_and_watches_from_where_it_is_told(tmp_path: Pa
             before_start=at_once,
             after_start=lambda: None,
             begin=listed,
+            is_ahead=never,
+            clock=time.monotonic,
         )
         running = asyncio.create_task(watch.run())
         async with asyncio.timeout(60):

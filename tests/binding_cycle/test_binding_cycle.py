@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -94,6 +95,8 @@ class World:
         self.cache.put(self.binding)
         self.seen: list[dict[str, Any]] = []
         self.leads = True
+        self.went_back = 0
+        self.seen_first: dict[str, Any] | None = None
         self.now = NOW
         self.metrics = Metrics()
         self.echoes = Echoes(seconds=echo_seconds)
@@ -103,12 +106,21 @@ class World:
             self.recorder,  # type: ignore[arg-type]
             self.cache,
             echoes=self.echoes,
-            seen=lambda kind, event, manifest: self.seen.append(dict(manifest)),
+            seen=self._seen,
+            went_back=self._note_went_back,
             may_write=lambda: self.leads,
             pace=self.pace,
             now=lambda: self.now,
             metrics=self.metrics,
         )
+
+    def _seen(self, kind: str, event: str, manifest: Mapping[str, Any]) -> None:
+        if self.seen_first is not None:
+            self.cache.put(Binding.from_manifest(self.seen_first))
+        self.seen.append(dict(manifest))
+
+    def _note_went_back(self) -> None:
+        self.went_back += 1
 
     @property
     def wrote(self) -> list[str]:
@@ -602,27 +614,89 @@ async def test_a_write_that_may_work_later_is_retried_and_nothing_is_said(
     assert world.recorder.events == []
 
 
+@pytest.mark.parametrize("at", ["spec", "get", "status"])
 @pytest.mark.parametrize(
-    "failure",
+    ("failure", "given_up"),
     [
-        pytest.param(ApiError("not found", code=404, reason="NotFound"), id="deleted"),
         pytest.param(
-            ApiError("terminating", code=403, reason="Forbidden", causes=("NamespaceTerminating",)),
-            id="namespace-terminating",
+            ApiError("not found", code=404, reason="NotFound", name="web-deployment"), True, id="gone"
         ),
+        pytest.param(ApiError("not found", code=404, reason="NotFound", name="demo"), False, id="namespace"),
+        pytest.param(ApiError("not found", code=404, reason="NotFound"), False, id="kind-not-served"),
+        pytest.param(ApiError("404 page not found", code=404), False, id="proxy"),
     ],
 )
-async def test_what_is_gone_is_dropped(world: World, failure: ApiError) -> None:
-    world.server.failures["spec"] = [failure]
-    assert await world.cycle.bind(world.binding, world.decision(("m1", 2))) == DONE
-
-
-async def test_nothing_is_written_by_a_process_that_may_not_lead_any_more(world: World) -> None:
-    world.leads = False
+async def test_a_binding_is_given_up_only_when_it_is_known_to_be_gone(
+    world: World, at: str, failure: ApiError, given_up: bool
+) -> None:
+    world.server.failures[at] = [failure] * 8
+    if at == "get":
+        world.server.failures["spec"] = [CONFLICT]
     outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
-    assert isinstance(outcome.error, NotLeadingError)
-    assert not outcome.retry
+    assert outcome == DONE if given_up else outcome.retry
+
+
+async def test_a_namespace_that_is_said_to_go_gives_up_no_binding(world: World) -> None:
+    world.server.failures["spec"] = [
+        ApiError("terminating", code=403, reason="Forbidden", causes=("NamespaceTerminating",))
+    ]
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert outcome.retry
+    assert world.recorder.events == []
+
+
+async def test_nothing_is_written_by_a_process_that_may_not_lead_any_more_and_nothing_is_given_up(
+    world: World,
+) -> None:
+    world.leads = False
+    for outcome in (
+        await world.cycle.bind(world.binding, world.decision(("m1", 2))),
+        await world.cycle.observe(world.binding),
+    ):
+        assert isinstance(outcome.error, NotLeadingError)
+        assert outcome.retry
     assert world.wrote == []
+
+
+async def test_a_binding_that_is_read_again_and_is_older_than_it_was_known_is_told_of() -> None:
+    world = World(manifests.binding(version=990))
+    world.server.stored = manifests.binding(version=750)
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert outcome.again
+    assert world.went_back == 1
+
+
+async def test_a_binding_that_the_watch_brings_while_it_is_read_is_not_older_than_it_was_known() -> None:
+    world = World(manifests.binding(version=7))
+    world.server.stored = manifests.binding(version=8, generation=2)
+    world.seen_first = manifests.binding(version=9, generation=3)
+    await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert world.went_back == 0
+
+
+async def test_the_server_is_asked_again_after_half_a_minute_at_most(world: World) -> None:
+    world.server.failures["spec"] = [ApiError("later", code=503, retry_after=1e9)]
+    outcome = await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert outcome.pause == 30.0
+
+
+async def test_a_result_that_others_have_written_already_is_not_told_of_as_stored(world: World) -> None:
+    """Only what this cycle wrote lets others go on before the status."""
+    settled = settled_manifest()
+    settled["status"] = {}
+    before = settled["metadata"]
+    decided = copy.deepcopy(settled)
+    decided["spec"]["clusters"] = []
+    world = World(decided)
+    newest = copy.deepcopy(settled)
+    newest["metadata"] = {**before, "resourceVersion": "8"}
+    world.server.stored = newest
+    world.cache.put(Binding.from_manifest(newest))
+    wrote: list[list[str]] = []
+    decision = world.decision(("m1", 2), ("m2", 2))
+    await world.cycle.bind(world.binding, decision, stored=lambda: wrote.append(world.wrote))
+    assert world.wrote == ["status"]
+    assert wrote == []
 
 
 async def test_a_status_that_could_not_be_written_is_owed_and_written_later(world: World) -> None:
@@ -637,6 +711,31 @@ async def test_a_status_that_could_not_be_written_is_owed_and_written_later(worl
     assert world.condition["status"] == "True"
     assert world.server.stored["status"]["lastScheduledTime"] == "2026-01-02T03:04:05Z"
     assert world.cycle.is_observed(Binding.from_manifest(world.server.stored))
+
+
+async def test_a_success_that_is_owed_to_a_binding_is_not_told_of_another_one_by_its_name(
+    world: World,
+) -> None:
+    world.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
+    await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    again = settled_manifest()
+    again["metadata"]["uid"] = "another"
+    again["metadata"]["resourceVersion"] = "99"
+    again["status"]["conditions"] = [FAILED]
+    world.server.stored = again
+    created = Binding.from_manifest(again)
+    assert world.cycle.is_observed(created)
+    again["metadata"]["generation"] = 4
+    await world.cycle.observe(Binding.from_manifest(again))
+    assert world.server.requests[-1] == ("status", {"schedulerObservedGeneration": 4})
+
+
+async def test_nothing_is_owed_to_a_binding_that_is_gone(world: World) -> None:
+    world.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
+    await world.cycle.bind(world.binding, world.decision(("m1", 2)))
+    assert len(world.cycle._statuses._owed) == 1
+    world.cycle.forget(world.binding.key)
+    assert world.cycle._statuses._owed == {}
 
 
 async def test_a_place_of_which_the_status_was_never_told_is_told_although_nothing_is_to_be_done() -> None:

@@ -92,3 +92,57 @@ def test_a_discarded_object_counts_as_new_when_it_is_seen_again(store: Store[str
     store.put(thing)
     assert store.discard("a") == Change(thing, None)
     assert store.put(thing) == Change(None, thing)
+
+
+def test_a_list_has_the_last_word_about_what_is_not_newer_than_itself(store: Store[str, Thing]) -> None:
+    """etcd was restored: the object had a later version once, which the list would have if it still were."""
+    before, restored = Thing("a", "990"), Thing("a", "750")
+    store.put(before)
+    assert store.put(restored) is None
+    change = store.put(restored, as_of=1000)
+    assert change == Change(before, restored)
+    assert change.went_back
+    assert store.get("a") is restored
+
+
+def test_a_list_does_not_replace_what_is_newer_than_itself(store: Store[str, Thing]) -> None:
+    newer = Thing("a", "1001")
+    store.put(newer)
+    assert store.put(Thing("a", "750"), as_of=1000) is None
+    assert store.get("a") is newer
+
+
+def test_a_list_that_has_what_is_known_is_no_news(store: Store[str, Thing]) -> None:
+    store.put(Thing("a", "750"))
+    assert store.put(Thing("a", "750"), as_of=1000) is None
+
+
+def test_a_list_brings_back_what_was_deleted_before_it(store: Store[str, Thing]) -> None:
+    store.put(Thing("a", "750"))
+    store.remove("a", 900)
+    assert store.put(Thing("a", "750"), as_of=899) is None
+    assert store.put(Thing("a", "750"), as_of=1000) == Change(None, Thing("a", "750"))
+
+
+def test_every_version_is_news_when_the_known_ones_are_forgotten(store: Store[str, Thing]) -> None:
+    for name, version in (("a", "990"), ("same", "700"), ("other kind", "990")):
+        store.put(Thing(name, version))
+    store.put(Thing("gone", "980"))
+    store.remove("gone", 985)
+    assert store.newest_version(lambda key: key != "other kind") == 990
+    store.forget_versions(lambda key: key != "other kind")
+    assert store.newest_version(lambda key: key != "other kind") == -1
+    assert store.get("a") == Thing("a", "990")
+    assert store.put(Thing("a", "800")) == Change(Thing("a", "990"), Thing("a", "800"))
+    assert store.put(Thing("gone", "600")) == Change(None, Thing("gone", "600"))
+    same = store.put(Thing("same", "700"))
+    assert same is not None
+    assert same.is_same_version
+    assert store.put(Thing("other kind", "800")) is None
+    assert store.missing_from(["a", "gone", "same", "other kind"], 801) == []
+
+
+def test_what_a_list_lacks_is_missing_when_the_known_versions_are_forgotten(store: Store[str, Thing]) -> None:
+    store.put(Thing("a", "990"))
+    store.forget_versions(lambda _: True)
+    assert store.missing_from([], 800) == ["a"]

@@ -146,6 +146,26 @@ async def test_a_process_that_may_not_lead_any_more_posts_nothing(binding: Bindi
     assert world.results == ["dropped", "dropped"]
 
 
+async def test_a_process_that_may_not_lead_any_more_does_not_try_again(
+    binding: Binding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
+    world = World()
+
+    world.failures = [ApiError("cannot reach it")]
+    world.recorder.record(binding, NORMAL, "Reason", "message")
+    post = world.request
+
+    async def request(*args: Any, **rest: Any) -> None:
+        world.leads = False
+        await post(*args, **rest)
+
+    monkeypatch.setattr(world, "request", request)
+    await world.post_all()
+    assert world.requests == []
+    assert world.results == ["dropped", "dropped"]
+
+
 async def test_what_a_full_queue_has_to_drop_is_counted(
     binding: Binding, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -497,3 +497,86 @@ def test_clusters_that_are_there_at_the_start_wake_nothing_by_themselves(world: 
         world.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
     assert world.woken() == ["new"]
     assert world.sample("queue_incoming_bindings_total", event="ClusterChanged") == 0
+
+
+def test_what_went_back_in_a_list_is_taken_and_all_bindings_are_looked_at_again(world: World) -> None:
+    world.intake.saw(RB, "ADDED", manifests.binding(version=990, generation=3, replicas=5))
+    world.intake.saw(RB, "ADDED", manifests.binding("other", version=10))
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", version=5))
+    world.woken()
+    listing = world.intake.listing(RB)
+    # The same generation, and another change than the one that is lost.
+    listing.take([manifests.binding(version=750, generation=3, replicas=7)], as_of=1000)
+    listing.take([manifests.binding("other", version=10)], as_of=1000)
+    assert listing.end("1000") == 1
+    assert listing.older == 1
+    assert world.woken() == []
+    world.intake.versions_went_back(RB, listing.older)
+    assert sorted(world.woken()) == ["other", "web-deployment"]
+    found = world.bindings.get(WEB)
+    assert found is not None
+    assert found.spec.replicas == 7
+    assert world.sample("cache_repairs_total", kind=RB, repair="older") == 1
+    world.intake.versions_went_back("PropagationPolicy", 1)
+    assert world.woken() == []
+    world.intake.versions_went_back("Cluster", 0)
+    assert len(world.woken()) == 2
+
+
+def test_the_versions_of_one_kind_are_forgotten_without_those_of_another_one(world: World) -> None:
+    cluster_wide = {**manifests.binding("wide", version=990), "kind": "ClusterResourceBinding"}
+    world.intake.saw(RB, "ADDED", manifests.binding(version=980))
+    world.intake.saw("ClusterResourceBinding", "ADDED", cluster_wide)
+    assert world.intake.newest_version(RB) == 980
+    world.intake.forget_versions(RB)
+    assert not world.intake.is_known(RB, manifests.binding(version=700))
+    assert world.intake.is_known(
+        "ClusterResourceBinding",
+        {**cluster_wide, "metadata": {**cluster_wide["metadata"], "resourceVersion": "700"}},
+    )
+    assert world.intake.newest_version("ClusterResourceBinding") == 990
+
+
+def test_what_was_malformed_and_is_not_listed_any_more_is_forgotten(world: World) -> None:
+    world.intake.saw(RB, "ADDED", manifests.binding(replicas="many"))
+    world.intake.saw("Cluster", "ADDED", {"metadata": {"name": "m1", "resourceVersion": "x"}})
+    assert len(world.intake._malformed) == 2
+    world.listed(RB, [manifests.binding(replicas="many")], "9")
+    assert len(world.intake._malformed) == 2
+    world.listed(RB, [], "9")
+    assert [kind for kind, _ in world.intake._malformed] == ["Cluster"]
+
+
+def test_a_consequence_that_fails_ends_no_list_and_loses_no_binding(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(world.intake, "_on_binding", fails)
+    assert world.listed(RB, [manifests.binding(), manifests.binding("other")], "9") == 2
+    world.intake.saw(RB, "MODIFIED", manifests.binding(version=10, generation=2))
+    world.intake.saw(RB, "DELETED", manifests.binding("other", version=11))
+    assert world.woken() == ["web-deployment", "other"]
+    assert all(record.exc_info for record in caplog.records)
+    assert len(caplog.records) == 4
+
+
+def test_an_object_that_breaks_its_reader_is_named_and_the_others_of_its_page_are_taken(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parse = world.intake._kinds[RB].parse
+
+    def breaks(manifest: dict[str, Any]) -> Any:
+        if manifest["metadata"]["name"] == "deep":
+            raise RecursionError("too deep")
+        return parse(manifest)
+
+    monkeypatch.setattr(world.intake._kinds[RB], "parse", breaks)
+    world.listed(RB, [manifests.binding("deep"), manifests.binding()], "9")
+    world.intake.saw(RB, "MODIFIED", manifests.binding("deep", version=2))
+    assert world.woken() == ["web-deployment"]
+    [record] = caplog.records
+    assert record.__dict__["object"] == BindingKey(RB, "demo", "deep")
+    assert record.__dict__["error"] == "RecursionError: too deep"
+    assert record.exc_info

@@ -61,16 +61,19 @@ def test_what_is_shown_depends_on_the_verbosity(verbosity: int, shown: bool) -> 
     [
         ("kopf._cogs.clients.watching", "Request attempt #1 failed; will retry: GET /x -> gone", True),
         ("kopf._cogs.clients.watching", "Request attempt #2 failed; will retry: GET /x -> gone", False),
+        ("kopf._cogs.clients.watching", "Request attempt #15/20 failed; will retry: GET /x -> gone", False),
+        ("kopf._cogs.clients.watching", "Request attempt #16 failed; will retry: GET /x -> gone", True),
+        ("kopf._cogs.clients.watching", "Request attempt #3200 failed; will retry: GET /x -> gone", True),
         ("kopf._cogs.clients.watching", "Request attempt #2 failed; escalating: GET /x -> gone", True),
         ("karmada_scheduler.x", "attempt #2 failed; will retry", True),
     ],
 )
-def test_of_the_attempts_of_one_request_of_kopf_s_only_the_first_is_told(
+def test_of_the_attempts_of_one_request_of_kopf_s_the_first_and_every_sixteenth_are_told(
     name: str, text: str, shown: bool
 ) -> None:
     made = record(text)
     made.name = name
-    assert logs._first_tries_only(made) is shown
+    assert logs._few_tries_only(made) is shown
 
 
 def test_packages_of_plugins_log_as_verbosely_as_we_do_unless_they_have_said_otherwise() -> None:

@@ -32,6 +32,8 @@ class Cycle:
         self.bound: list[Decision] = []
         self.observed: list[str] = []
         self.deleting: list[str] = []
+        self.forgotten: list[str] = []
+        self.observations: list[Outcome] = []
         self.outcomes: list[Outcome | Exception] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -73,7 +75,10 @@ class Cycle:
 
     async def observe(self, binding: Binding) -> Outcome:
         self.observed.append(binding.key.name)
-        return DONE
+        return self.observations.pop(0) if self.observations else DONE
+
+    def forget(self, key: BindingKey) -> None:
+        self.forgotten.append(key.name)
 
     def warn_deleting(self, binding: Binding) -> None:
         self.deleting.append(binding.key.name)
@@ -202,6 +207,39 @@ async def test_a_claimed_binding_without_placement_is_left_alone_until_it_has_on
     assert len(world.cycle.bound) == 1
 
 
+async def test_each_binding_without_placement_is_told_of_once_also_one_that_takes_the_name_of_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    for version in (1, 2):
+        world.put(placement=None, version=version)
+        await world.run()
+    assert len(caplog.records) == 1
+    manifest = manifests.binding("web", placement=None, version=3)
+    manifest["metadata"]["uid"] = "another"
+    world.bindings.put(Binding.from_manifest(manifest))
+    world.queue.add(BindingKey("ResourceBinding", "demo", "web"))
+    await world.run()
+    assert len(caplog.records) == 2
+
+
+async def test_what_was_told_of_bindings_that_are_gone_is_forgotten() -> None:
+    world = World()
+    for number in range(20):
+        key = world.put(f"web-{number}", placement=None)
+        await world.run()
+        world.bindings.discard(key)
+    assert len(world.scheduler._complained) <= 2
+
+
+async def test_a_binding_that_is_gone_is_forgotten_by_the_cycle() -> None:
+    world = World()
+    key = world.put()
+    world.bindings.discard(key)
+    await world.run()
+    assert world.cycle.forgotten == ["web"]
+
+
 async def test_a_failed_binding_is_retried_after_its_delay() -> None:
     world = World()
     world.cycle.outcomes = [Outcome(SchedulingError("no"), retry=True)]
@@ -270,8 +308,10 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_needs_nothing_
 
     world.cycle.on_bind = written
     world.cycle.outcomes.append(Outcome(FitError(2, Diagnosis())))
+    world.cycle.observations.append(Outcome(SchedulingError("not answered"), retry=True))
     await world.run()
     assert world.cycle.observed == observed
+    assert world.queue.delayed == len(observed), "what could not be noted is tried again"
 
 
 async def test_a_pause_that_the_server_asked_for_is_kept() -> None:
@@ -289,6 +329,23 @@ async def test_a_decision_on_an_outdated_binding_is_taken_again_at_once() -> Non
     await world.run()
     assert len(world.cycle.bound) == 2
     assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+
+
+async def test_only_the_first_conflict_in_a_row_is_followed_by_another_decision_at_once() -> None:
+    world = World()
+    world.cycle.outcomes = [Outcome(again=True)] * 3
+    key = world.put()
+    await world.run()
+    assert (len(world.cycle.bound), world.queue.delayed) == (2, 1)
+    for bound in (3, 4):
+        world.now += 1
+        await world.run()
+        assert len(world.cycle.bound) == bound
+    assert world.queue.failures(key) == 0
+    world.cycle.outcomes = [Outcome(again=True)]
+    world.put(version=2)
+    await world.run()
+    assert len(world.cycle.bound) == 6
 
 
 @pytest.mark.parametrize("limit", [1, 3])

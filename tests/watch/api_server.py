@@ -25,6 +25,9 @@ class ApiServer:
         self.token: str | None = None
         self.refused: list[str] = []
         self.asked: Counter[str] = Counter()
+        self.watches: Counter[str] = Counter()
+        self.status: dict[str, int] = {}
+        """What watches are refused with, by plural."""
         self.certificates: list[dict[str, Any] | None] = []
         self.changes: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._tls = tls
@@ -86,6 +89,10 @@ class ApiServer:
         if request.query.get("watch") != "true":
             items = [{"metadata": _METADATA}] if is_clusters else []
             return web.json_response({"metadata": {"resourceVersion": "7"}, "items": items})
+        plural = request.match_info["plural"]
+        self.watches[plural] += 1
+        if plural in self.status:
+            return web.json_response({"code": self.status[plural]}, status=self.status[plural])
         stream = web.StreamResponse()
         await stream.prepare(request)
         if is_clusters and request.query["resourceVersion"] == BEFORE:

@@ -73,7 +73,7 @@ async def test_a_login_is_the_same_as_long_as_its_token_is() -> None:
     """kopf ends, and is started again with a pause, only if it knows a refused login when it sees it."""
     async with ApiServer() as api:
         tokens = iter(("first", "first", "second"))
-        registry = Watching(lambda: to(api, next(tokens)))._watch._registry()
+        registry = Watching(lambda: to(api, next(tokens))).watch._registry()
         [handler] = registry._activities.get_all_handlers()
         login: Any = handler.fn
         first, again, second = [await login() for _ in range(3)]

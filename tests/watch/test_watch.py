@@ -20,6 +20,7 @@ class World:
     def __init__(self) -> None:
         self.known: set[tuple[str, str]] = set()
         self.events: list[tuple[str, str, str]] = []
+        self.now = 0.0
         self.prepared = 0
         self.started = 0
         self.watch = KopfWatch(
@@ -30,6 +31,8 @@ class World:
             before_start=self._prepare,
             after_start=self._start,
             begin=self._begin,
+            is_ahead=self._is_ahead,
+            clock=lambda: self.now,
             is_known=lambda kind, manifest: (kind, manifest["metadata"]["resourceVersion"]) in self.known,
         )
 
@@ -47,8 +50,11 @@ class World:
     async def _begin(self, _: str) -> str:
         return "7"
 
+    async def _is_ahead(self, *_: str) -> bool:
+        return False
+
     def settings(self) -> kopf.OperatorSettings:
-        return module._settings(self._begin, self.watch._is_news)
+        return module._settings(self._begin, self.watch._is_news, self.watch._streams)
 
     def _start(self) -> None:
         self.started += 1
@@ -117,9 +123,13 @@ def test_the_back_off_never_runs_out() -> None:
         assert values[-1] == 10
 
 
-@pytest.mark.parametrize("failure", [None, OSError("gone")], ids=["it-ended", "it-failed"])
+@pytest.mark.parametrize(
+    "failure",
+    [None, OSError("gone"), asyncio.CancelledError()],
+    ids=["it-ended", "it-failed", "it-cancelled-a-task"],
+)
 async def test_kopf_is_started_again_when_it_ends_and_nobody_else_s_tasks_are_touched(
-    monkeypatch: pytest.MonkeyPatch, failure: Exception | None
+    monkeypatch: pytest.MonkeyPatch, failure: BaseException | None
 ) -> None:
     monkeypatch.setattr(module, "_RESTART_SECONDS", (0.0,))
     forever: list[asyncio.Task[Any]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,14 +24,18 @@ class Watching:
         login: Callable[[], Credentials],
         *,
         is_known: Callable[[str, Manifest], bool] = lambda *_: False,
+        silent_after: float = 300.0,
     ) -> None:
         self.events: list[tuple[str, str, str]] = []
         self.versions: list[str] = []
+        self.raising: set[str] = set()
         self.logins = 0
         self.starts = 0
         self.begun: Counter[str] = Counter()
+        self.version = 10**9
+        """The API server's, as far as anybody knows."""
         self._login = login
-        self._watch = KopfWatch(
+        self.watch = KopfWatch(
             WATCHED,
             self._saw,
             identity="somebody",
@@ -38,16 +43,24 @@ class Watching:
             before_start=self._started,
             after_start=lambda: None,
             begin=self._begin,
+            is_ahead=self._is_ahead,
+            clock=time.monotonic,
+            silent_after=silent_after,
             is_known=is_known,
         )
 
     def _saw(self, kind: str, event: str, manifest: Manifest) -> None:
+        if manifest["metadata"]["resourceVersion"] in self.raising:
+            raise RuntimeError("a defect")
         self.events.append((kind, event, manifest["metadata"]["name"]))
         self.versions.append(manifest["metadata"]["resourceVersion"])
 
     async def _begin(self, kind: str) -> str:
         self.begun[kind] += 1
         return BEFORE
+
+    async def _is_ahead(self, _: str, version: str) -> bool:
+        return int(version) > self.version
 
     async def _counted(self) -> Credentials:
         self.logins += 1
@@ -58,7 +71,7 @@ class Watching:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._watch.run())
+        task = asyncio.create_task(self.watch.run())
         try:
             yield
         finally:

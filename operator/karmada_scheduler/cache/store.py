@@ -4,6 +4,10 @@ Three writers feed a store without knowing of each other: the watch, the list th
 missed, and the answers to our own writes. Versions decide: an object replaces what is stored only if it is
 newer, and a deletion is remembered for a while, so that an older list cannot bring its object back.
 
+Versions decide as long as they grow. After a restore of etcd they go back; then a complete list is the truth for
+all that is not newer than it (``as_of``), and where even the list is older than what was seen before, the known
+versions are forgotten (``forget_versions``). docs/decisions/0019-versions-that-go-back.md has the cases.
+
 resourceVersions are compared as numbers, which the API server's storage guarantees to work within one
 resource (KEP-5504, in force since Kubernetes 1.35 and true of etcd before).
 """
@@ -15,6 +19,7 @@ from collections.abc import Callable, Container, Hashable, Iterator
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 _TOMBSTONES: Final = 10_000
+_UNKNOWN: Final = -1
 
 
 class Versioned(Protocol):
@@ -41,6 +46,18 @@ class Change(NamedTuple, Generic[Object]):
     old: Object | None
     new: Object | None
 
+    @property
+    def is_same_version(self) -> bool:
+        """Whether the object was known in this version."""
+        old, new = self
+        return old is not None and new is not None and old.resource_version == new.resource_version
+
+    @property
+    def went_back(self) -> bool:
+        """Whether the version after is older than the one before."""
+        old, new = self
+        return old is not None and new is not None and int(new.resource_version) < int(old.resource_version)
+
 
 class Store(Generic[Key, Object]):
     """Objects of one kind by key."""
@@ -62,11 +79,16 @@ class Store(Generic[Key, Object]):
         """Return the newest known version of an object."""
         return self._objects.get(key)
 
-    def put(self, new: Object) -> Change[Object] | None:
-        """Store an object if it is news; return what changed, None if it was known or is outdated."""
+    def put(self, new: Object, *, as_of: int | None = None) -> Change[Object] | None:
+        """Store an object if it is news; return what changed, None if it was known or is outdated.
+
+        Args:
+            new: The object.
+            as_of: The version of the complete list that it comes from, if it does.
+        """
         key = self._key_of(new)
         version = int(new.resource_version)
-        if self.knows(key, version):
+        if self.knows(key, version, as_of=as_of):
             return None
         old = self._objects.get(key)
         self._objects[key] = new
@@ -75,9 +97,31 @@ class Store(Generic[Key, Object]):
         self._stored(old, new)
         return Change(old, new)
 
-    def knows(self, key: Key, version: int) -> bool:
-        """Tell whether a version of an object is no news: it, or a newer one, is stored or was deleted."""
-        return version <= self._versions.get(key, self._tombstones.get(key, -1))
+    def knows(self, key: Key, version: int, *, as_of: int | None = None) -> bool:
+        """Tell whether a version of an object is no news: it, or a newer one, is stored or was deleted.
+
+        A complete list ``as_of`` a version has the last word about what is not newer than the list itself.
+        """
+        newest = self._versions.get(key, self._tombstones.get(key, _UNKNOWN))
+        if as_of is not None and newest <= as_of:
+            return version == self._versions.get(key)
+        return version <= newest
+
+    def version_of(self, key: Key) -> int:
+        """Return the version of an object that is stored, -1 if there is none."""
+        return self._versions.get(key, _UNKNOWN)
+
+    def newest_version(self, concerns: Callable[[Key], bool]) -> int:
+        """Return the highest version that is known of some objects, deletions included; 0 for none."""
+        known = (self._versions, self._tombstones)
+        return max((version for each in known for key, version in each.items() if concerns(key)), default=0)
+
+    def forget_versions(self, concerns: Callable[[Key], bool]) -> None:
+        """Take every version of some objects for news from now on, since they went back; the objects stay."""
+        for key in filter(concerns, self._versions):
+            self._versions[key] = _UNKNOWN
+        for key in [*filter(concerns, self._tombstones)]:
+            del self._tombstones[key]
 
     def is_newest(self, found: Object) -> bool:
         """Tell whether this very version of an object is the one that is stored."""
@@ -91,9 +135,9 @@ class Store(Generic[Key, Object]):
 
     def remove(self, key: Key, version: int) -> Change[Object] | None:
         """Forget an object that was deleted at a version; return what changed, None if a newer one is known."""
-        if version < self._versions.get(key, -1):
+        if version < self._versions.get(key, _UNKNOWN):
             return None
-        self._tombstones[key] = max(version, self._tombstones.pop(key, -1))
+        self._tombstones[key] = max(version, self._tombstones.pop(key, _UNKNOWN))
         if len(self._tombstones) > _TOMBSTONES:
             self._tombstones.popitem(last=False)
         return self.discard(key)

@@ -28,6 +28,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 JSON: Final = "application/json"
 LIST_PAGE: Final = 500
+LONGEST_RETRY_AFTER_SECONDS: Final = 30.0
+"""A server that asks to wait longer is asked again after this time all the same."""
 
 
 class ConnectionConfigError(Exception):
@@ -41,7 +43,8 @@ class ApiError(Exception):
         code: The HTTP status, or 0 when there was no answer.
         reason: The machine-readable reason of the API's ``Status`` object, such as ``Conflict``.
         causes: The reasons of its ``details.causes``.
-        retry_after: Seconds that the server asked to wait, if it did.
+        name: Its ``details.name``: which object it is about.
+        retry_after: Seconds that the server asked to wait, if it did; at most ``LONGEST_RETRY_AFTER_SECONDS``.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class ApiError(Exception):
         code: int = 0,
         reason: str = "",
         causes: tuple[str, ...] = (),
+        name: str = "",
         retry_after: float | None = None,
     ) -> None:
         """``message`` is what a person should read; upstream's own where the server wrote it."""
@@ -58,7 +62,8 @@ class ApiError(Exception):
         self.code = code
         self.reason = reason
         self.causes = causes
-        self.retry_after = retry_after
+        self.name = name
+        self.retry_after = None if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER_SECONDS)
 
     @property
     def is_conflict(self) -> bool:
@@ -67,8 +72,15 @@ class ApiError(Exception):
 
     @property
     def is_not_found(self) -> bool:
-        """Whether the object is gone."""
+        """Whether nothing was found under the path: no such object, no such kind, or no API server there."""
         return self.code == 404
+
+    def says_gone(self, name: str) -> bool:
+        """Tell whether the API server says that the object of this name does not exist.
+
+        A 404 alone may come from a proxy, or from an API server that does not serve the kind yet.
+        """
+        return self.code == 404 and self.reason == "NotFound" and self.name == name
 
     @property
     def may_pass(self) -> bool:
@@ -221,15 +233,15 @@ class Connection:
 
 
 def _refusal(answer: Answer, what: str) -> ApiError:
-    message, reason = "", ""
+    message, reason, name = "", "", ""
     causes: tuple[str, ...] = ()
     try:
         status = orjson.loads(answer.body)
         message = status.get("message") or ""
         reason = status.get("reason") or ""
-        causes = tuple(
-            cause.get("reason") or "" for cause in (status.get("details") or {}).get("causes") or ()
-        )
+        details = status.get("details") or {}
+        name = details.get("name") or ""
+        causes = tuple(cause.get("reason") or "" for cause in details.get("causes") or ())
     except (orjson.JSONDecodeError, AttributeError):
         message = answer.body[:200].decode(errors="replace").strip()
     retry_after = answer.headers.get("retry-after")
@@ -238,6 +250,7 @@ def _refusal(answer: Answer, what: str) -> ApiError:
         code=answer.status,
         reason=reason,
         causes=causes,
+        name=name,
         retry_after=float(retry_after) if retry_after and retry_after.isdigit() else None,
     )
 

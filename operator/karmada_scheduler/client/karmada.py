@@ -71,6 +71,14 @@ class KarmadaClient:
         async for page in self._connection.list_pages(resource.path):
             yield page
 
+    async def newest_version(self, resource: Resource) -> str:
+        """Return the resourceVersion that a list of a kind has now."""
+        answer = await self._connection.request("GET", resource.path, query={"limit": "1"}, timeout=10.0)
+        try:
+            return str(answer["metadata"]["resourceVersion"])
+        except (KeyError, TypeError) as error:
+            raise ApiError(f"the answer to GET {resource.path} is no list: {error!r}") from error
+
     async def is_served(self, resource: Resource) -> bool:
         """Tell whether the API server serves a kind now; ApiError when it cannot be asked."""
         try:

@@ -75,7 +75,7 @@ class EventRecorder:
             now: The time of day.
             clock: Seconds that never run backwards.
             idle: Returns when placements can spare the API server for one event.
-            may_post: Asked before every event; False once the lease may have run out, which drops it.
+            may_post: Asked before every try; False once the lease may have run out, which drops it.
             on_result: Told ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
         """
         self._connection = connection
@@ -143,14 +143,14 @@ class EventRecorder:
                 self._queue.task_done()
 
     async def _post(self, recorded: Event) -> None:
-        if not self._may_post():
-            self._on_result("dropped")
-            return
         verdict = self._correlator.correlate(recorded)
         if verdict is None:
             self._on_result("filtered")
             return
         for attempt in range(1, _TRIES + 1):
+            if not self._may_post():
+                self._on_result("dropped")
+                return
             try:
                 await self._create_or_count(*verdict)
             except ApiError as error:
