@@ -39,6 +39,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.echoes import Echoes
 from karmada_scheduler.framework.binding_runtime import BindingPoints, WaitFor
 from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError
+from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.waiting import AbandonedError
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.passage import Passage
@@ -49,6 +50,8 @@ log = logging.getLogger(__name__)
 
 SUCCEEDED: Final = "ScheduleBindingSucceed"
 FAILED: Final = "ScheduleBindingFailed"
+WAITING: Final = "ScheduleBindingWaiting"
+"""Ours: upstream has no Permit."""
 
 
 class BindingCycle:
@@ -210,6 +213,16 @@ class BindingCycle:
     def forget(self, key: BindingKey) -> None:
         """Remember nothing of a binding that is gone."""
         self._statuses.forget(key)
+
+    def tell_waiting(self, binding: Binding, waits: Mapping[str, Result]) -> None:
+        """Record that a binding waits at Permit: for which plugins, how long at most, and why."""
+        plugins = [
+            f"{plugin} (at most {result.timeout:g}s)" + (f": {result.message}" if result.message else "")
+            for plugin, result in waits.items()
+        ]
+        text = f"waits at Permit for {'; '.join(plugins)}"
+        log.info("%s %s", binding.key.display, text, extra={"binding": str(binding.key)})
+        self._recorder.record(binding, NORMAL, WAITING, text)
 
     def warn_deleting(self, binding: Binding) -> None:
         """Record that a binding is being deleted and is therefore left alone."""

@@ -201,6 +201,11 @@ class Metrics:
             "Profiles in which a plugin is not called because it took too long",
             "plugin",
         )
+        self.permit_waiting = gauge(
+            "permit_waiting_bindings",
+            "Bindings that wait at Permit, by the plugin that made them wait",
+            "plugin",
+        )
         self.permit_wait = histogram(
             "permit_wait_duration_seconds", "Time that bindings wait at Permit", seconds, "result"
         )

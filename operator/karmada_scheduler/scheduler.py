@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -328,7 +328,7 @@ class Scheduler:
                 extra={"binding": str(binding.key), "count": len(decision.fallbacks)},
             )
         framework = attempt.framework
-        wait = partial(self._wait_for_permit, binding, decision)
+        wait = partial(self._wait_for_permit, attempt, decision)
         passage = cycle.passage(binding, decision, framework.binding, wait)
         if passage is not None:
             try:
@@ -347,20 +347,25 @@ class Scheduler:
         return self._bind(attempt, decision, passage)
 
     async def _wait_for_permit(
-        self, binding: Binding, decision: Decision, timeouts: dict[str, float]
+        self, attempt: _Attempt, decision: Decision, waits: Mapping[str, Result]
     ) -> Result:
         """Let a binding wait at Permit; it holds up neither writes nor its peers meanwhile."""
+        binding = attempt.binding
         targets = frozenset(target.name for target in decision.targets or ())
-        log.info(
-            "%s waits for %s", binding.key.display, ", ".join(timeouts), extra={"binding": str(binding.key)}
-        )
+        attempt.cycle.tell_waiting(binding, waits)
         self._leave(binding.key)
         began, result = self._clock(), "abandoned"
+        gauges = [self._metrics.permit_waiting.labels(plugin) for plugin in waits]
+        for gauge in gauges:
+            gauge.inc()
         try:
             look = partial(self._look_at_waiting, binding.key, targets)
+            timeouts = {plugin: each.timeout for plugin, each in waits.items()}
             answer = await self._waiting.wait(binding, targets, timeouts, look=look)
             result = "allowed" if answer.is_success else "rejected"
         finally:
+            for gauge in gauges:
+                gauge.dec()
             self._metrics.permit_wait.labels(result).observe(self._clock() - began)
             await self._enter(binding.key)
         return answer

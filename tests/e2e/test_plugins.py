@@ -176,7 +176,10 @@ def test_a_binding_waits_at_permit_until_it_is_allowed_or_its_time_is_up(
     (tmp_path / "gates.py").write_text(GATES)
     scheduler = start_scheduler(f"--plugin-dir={tmp_path}")
     waiting = Workload(controlplane, namespace, "waiting").create(BOTH, replicas=1)
-    wait_for(lambda: "waiting-deployment" in scheduler.log and "waits for Gate" in scheduler.log, "the wait")
+    wait_for(
+        lambda: "waiting-deployment" in scheduler.log and "waits at Permit for Gate" in scheduler.log,
+        "the wait",
+    )
     assert waiting.placed() == {}
     web = Workload(controlplane, namespace).create(BOTH, replicas=2)
     web.wait_placed({"sim-a1": 2, "sim-a2": 2})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from karmada_scheduler.api.binding import Binding
@@ -30,8 +31,8 @@ from karmada_scheduler.framework.result import SUCCESS, Code, Result
 
 log = logging.getLogger(__name__)
 
-WaitFor = Callable[[dict[str, float]], Awaitable[Result]]
-"""Lets the binding wait; takes seconds by plugin name and returns how the wait ended."""
+WaitFor = Callable[[Mapping[str, Result]], Awaitable[Result]]
+"""Lets the binding wait; takes what each plugin said, its time limited, by name, and returns how the wait ended."""
 
 
 class RefusedError(UnschedulableError):
@@ -103,17 +104,18 @@ class BindingPoints:
         """
         if not self._permits:
             return
-        timeouts: dict[str, float] = {}
+        waits: dict[str, Result] = {}
         with self._timed(Point.PERMIT):
             for plugin in self._permits:
                 answer = await self._guard.ask(plugin, Point.PERMIT, plugin.permit, context)
                 result = checked(plugin, Point.PERMIT, answer)
                 if result.code is Code.WAIT:
-                    timeouts[plugin.name] = min(max(result.timeout, 0.0), MAX_PERMIT_SECONDS)
+                    seconds = min(max(result.timeout, 0.0), MAX_PERMIT_SECONDS)
+                    waits[plugin.name] = replace(result, timeout=seconds)
                 else:
                     _must(plugin, Point.PERMIT, result)
-        if timeouts:
-            result = await wait(timeouts)
+        if waits:
+            result = await wait(waits)
             if not result.is_success:
                 raise RefusedError(result.message, retry_after=result.retry_after)
 

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
@@ -221,7 +221,9 @@ async def _run(
         decision.targets,
         decision.cycle,
         write=write,
-        wait=lambda timeouts: handle.wait(binding, timeouts, lambda waiting: then(waiting, timeouts)),
+        wait=lambda waits: handle.wait(
+            binding, _timeouts(waits), lambda waiting: then(waiting, _timeouts(waits))
+        ),
     )
     try:
         passage.reserve()
@@ -280,3 +282,7 @@ def _shown(answer: object) -> str:
     if isinstance(answer, Result):
         return f"{answer.code.value} {answer.message}".strip()
     return f"{answer!s:.200}"
+
+
+def _timeouts(waits: Mapping[str, Result]) -> dict[str, float]:
+    return {plugin: result.timeout for plugin, result in waits.items()}
