@@ -31,7 +31,7 @@ from karmada_scheduler.core.ranking import Ranking, Standings
 from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
-from karmada_scheduler.framework.memo import Verdicts, most_keys
+from karmada_scheduler.framework.memo import Verdicts
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -177,10 +177,10 @@ def _ranking(cycle: Cycle, verdicts: Verdicts, score_key: Hashable, recipe: Reci
     key = (verdicts.key, score_key, tiers, counts(spec), request, recipe.estimators)
     estimators = cast("Sequence[LocalEstimator]", recipe.estimators)
 
-    most = most_keys(len(cycle.snapshot))
-    standings = cast("Standings", framework.rankings.get(key[:3], Standings, most=most))
+    rankings, snapshot = framework.rankings, cycle.snapshot
+    standings = cast("Standings", rankings.get_for(key[:3], Standings, snapshot))
     standings.refresh(verdicts, partial(_merits, cycle, framework))
-    ranking = cast("Ranking", framework.rankings.get(key, Ranking, most=most))
+    ranking = cast("Ranking", rankings.get_for(key, Ranking, snapshot))
     ranking.refresh(verdicts, lambda rows: least_by_row(spec, verdicts, rows, estimators))
     # The binding's replicas stand for room that nobody knows.
     return ranking.ranked(standings.field, spec.replicas if counts(spec) else MAX_INT32)
