@@ -192,14 +192,25 @@ def written(amount: Quantity) -> str:
         whole, rest = divmod(mantissa * 10 ** max(exponent, 0), 10 ** max(-exponent, 0))
         if rest == 0 and abs(whole) >= 1024:
             return _with_binary_suffix(whole)
-    while mantissa % 10 == 0:
-        mantissa, exponent = mantissa // 10, exponent + 1
+    mantissa, exponent = _without_zeros(mantissa, exponent)
     largest = exponent if amount.format == DECIMAL_EXPONENT else 18
     reached = min(exponent - exponent % 3, largest)
     mantissa *= 10 ** (exponent - reached)
     if amount.format == DECIMAL_EXPONENT:
         return f"{mantissa}e{reached}" if reached else str(mantissa)
     return f"{mantissa}{_DECIMAL[reached]}"
+
+
+def _without_zeros(mantissa: int, exponent: int) -> tuple[int, int]:
+    """Divide by ten as long as nothing is left over; of very long numbers thousands of digits at once."""
+    if mantissa.bit_length() > 256:
+        for step in (8192, 4096, 2048, 1024, 512, 256, 128, 64, 32):
+            shorter, rest = divmod(mantissa, 10**step)
+            if rest == 0:
+                mantissa, exponent = shorter, exponent + step
+    while mantissa % 10 == 0:
+        mantissa, exponent = mantissa // 10, exponent + 1
+    return mantissa, exponent
 
 
 def _with_binary_suffix(whole: int) -> str:

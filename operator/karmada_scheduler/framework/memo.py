@@ -107,7 +107,7 @@ class Verdicts:
         refused: Why the others do not, in the order of names.
     """
 
-    __slots__ = ("__weakref__", "_snapshot", "feasible", "key", "refused", "rows", "version")
+    __slots__ = ("__weakref__", "_latest", "_snapshot", "feasible", "key", "refused", "rows", "version")
 
     def __init__(self, key: Hashable) -> None:
         """Start with no clusters."""
@@ -117,6 +117,8 @@ class Verdicts:
         self.rows: Mapping[str, int] = {}
         self.refused: Mapping[str, Result] = {}
         self._snapshot = Snapshot()
+        # What changed when a snapshot without a log came, and after which version.
+        self._latest: tuple[Version, AbstractSet[str] | None] = (0, 0), None
 
     def __len__(self) -> int:
         """How many clusters were judged."""
@@ -137,6 +139,7 @@ class Verdicts:
             names = self._differing(snapshot)
             # Without a log, equal positions of equal snapshots mean the same.
             era += bool(names or snapshot.position)
+            self._latest = self.version, names if not snapshot.position else None
         if names:
             self._judge_anew(names, snapshot, judge)
         self.version = era, snapshot.position
@@ -178,6 +181,8 @@ class Verdicts:
         """Return the names of the clusters that changed after a version, None if that is not known any more."""
         if version == self.version:
             return frozenset()
+        if version == self._latest[0]:
+            return self._latest[1]
         era, position = version
         return self._snapshot.changed_after(position) if era == self.version[0] else None
 
