@@ -48,13 +48,17 @@ def most_keys(size: int) -> int:
 class _Remembered(Generic[T]):
     value: T
     used: int
+    size: int
 
 
 class Memo(Generic[T]):
     """Values by key; of too many the longest unused is forgotten, and what is unused for too long."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, size_of: Callable[[T], int] = lambda _: 1) -> None:
+        """Start empty; ``size_of`` tells how much a value counts that has just been made."""
         self._values: OrderedDict[Hashable, _Remembered[T]] = OrderedDict()
+        self._size_of = size_of
+        self._size = 0
 
     def __len__(self) -> int:
         """How many values are kept."""
@@ -66,19 +70,25 @@ class Memo(Generic[T]):
         Args:
             key: Whose value.
             make: Makes the value.
-            most: How many values are kept.
+            most: How many values are kept, or the size of all of them; a value that is larger is not kept.
             now: When this is, on any scale that does not run backwards.
             since: Values that were last used before this are forgotten.
         """
         values = self._values
         found = values.get(key)
         if found is None:
-            found = values[key] = _Remembered(make(), now)
+            value = make()
+            size = self._size_of(value)
+            if size > most:
+                return value
+            found = values[key] = _Remembered(value, now, size)
+            self._size += size
         else:
             found.used = now
             values.move_to_end(key)
-        while len(values) > most or next(iter(values.values())).used < since:
-            values.popitem(last=False)
+        while values and (self._size > most or next(iter(values.values())).used < since):
+            _, forgotten = values.popitem(last=False)
+            self._size -= forgotten.size
         return found.value
 
     def get_for(self, key: Hashable, make: Callable[[], T], snapshot: Snapshot) -> T:
