@@ -25,8 +25,9 @@ from karmada_scheduler.api.quantity import (
 from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.estimator.capacity import Capacity, CapacityColumns
-from karmada_scheduler.estimator.nodes import Run, fit_alone, place_sets
+from karmada_scheduler.estimator.nodes import Run, count_sets, fit_alone, place_set
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
+from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.memo import Verdicts
 
 Demands = Sequence[tuple[str, int, int]]
@@ -146,7 +147,10 @@ class GeneralEstimator:
         most = _sets_by_summary(available, _per_set(components), wrap32(pods // pods_per_set))
         if capacity.runs is not None and most > 0:
             runs = _taken(capacity.runs, assumed)
-            most = min(most, place_sets(runs, components, most=most))
+            try:
+                most = min(most, count_sets(runs, components, most=most))
+            except SchedulingError as problem:
+                raise problem.within(f"cluster {cluster.name}") from None
         return most
 
 
@@ -204,7 +208,7 @@ def _taken(runs: Sequence[Run], assumed: Sequence[AssumedWorkload]) -> list[Run]
     """Return virtual nodes on which assumed workloads have been placed."""
     left = list(runs)
     for workload in assumed:
-        place_sets(left, workload.components, most=1)
+        place_set(left, workload.components)
     return left
 
 
