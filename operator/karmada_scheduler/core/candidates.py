@@ -24,6 +24,7 @@ from karmada_scheduler.core.available_replicas import (
     counts_component_sets,
     least_by_row,
 )
+from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.ranked import Ranked
 from karmada_scheduler.core.ranked_rows import Merit, RankedField
@@ -48,6 +49,12 @@ class Recipe:
     assumed: Assumed
     peers: Peers | None
     in_flight: Sequence[InFlight]
+    budget: Budget | None = None
+
+    async def turn(self) -> None:
+        """Let others have a turn where that is due; OverBudgetError ends the decision."""
+        if self.budget is not None:
+            await self.budget.turn()
 
     def remembers_room(self, spec: BindingSpec) -> bool:
         """Tell whether the room of a cluster depends on nothing but that cluster and the request."""
@@ -165,6 +172,7 @@ async def _room(cycle: Cycle, clusters: Sequence[Cluster], recipe: Recipe) -> Se
         estimators=recipe.estimators,
         gates=recipe.gates,
         assumed=recipe.assumed,
+        turn=recipe.turn,
     )
 
 
