@@ -59,6 +59,11 @@ class ClusterAffinity:
             return False
         return not self.cluster_names or cluster.name in self._named
 
+    @property
+    def only_names(self) -> bool:
+        """Whether it means the clusters that it names, and looks at nothing else of them."""
+        return bool(self.cluster_names) and not (self.exclude or self.label_selector or self.field_selector)
+
     @cached_property
     def _named(self) -> frozenset[str]:
         return frozenset(self.cluster_names)
