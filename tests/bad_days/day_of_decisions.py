@@ -13,6 +13,7 @@ import random
 import resource
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import Quantity
@@ -27,8 +28,8 @@ from karmada_scheduler_plugins.registry import in_tree
 
 def resident() -> float:
     """Return the resident memory of this process in MiB."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
 
 
 def reported(known: Cluster, version: int, dice: random.Random) -> Cluster:

@@ -11,7 +11,7 @@ from typing import Final
 
 from karmada_scheduler.framework.diagnosis import OverBudgetError
 
-SECONDS: Final = 5.0
+SECONDS: Final = 10.0
 SLICE_SECONDS: Final = 0.02
 
 
