@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from karmada_scheduler.core.region_paths import Group, Limits, select_groups
-from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 
 def groups(text: str) -> list[Group]:
@@ -141,6 +141,6 @@ def test_a_large_minimum_of_clusters_takes_a_moment(regions: int, limits: Limits
 def test_what_would_take_seconds_is_refused() -> None:
     given = [Group(f"R{i:04}", 10, i) for i in range(500)]
     with pytest.raises(
-        SchedulingError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* are supported$"
+        OverBudgetError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* are supported$"
     ):
         select_groups(given, Limits(1, 400, 4500))

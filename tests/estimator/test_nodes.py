@@ -11,6 +11,7 @@ from karmada_scheduler.api.binding import Component, ReplicaRequirements
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.estimator.nodes import Run, count_sets, fit_alone, place_set
 from karmada_scheduler.estimator.resources import is_counted
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 
 def one_by_one(runs: list[Run], components: list[Component], most: int) -> int:
@@ -150,3 +151,11 @@ def test_a_million_nodes_are_counted_in_no_time(memory: int, wanted: tuple[tuple
 )
 def test_nodes_are_tested_for_known_names_only(name: str, counted: bool) -> None:
     assert is_counted(name) is counted
+
+
+def test_nodes_that_differ_too_much_end_the_decision_and_are_named() -> None:
+    random_ = random.Random(2)
+    runs = [Run({"memory": random_.randint(1000, 99_999)}, 110, 1) for _ in range(3000)]
+    components = [_component(f"c{index}", 3, memory=random_.randint(1, 5000)) for index in range(3)]
+    with pytest.raises(OverBudgetError, match="the nodes of its resource models differ too much"):
+        count_sets(runs, components, most=2**31)

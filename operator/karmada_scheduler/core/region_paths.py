@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from karmada_scheduler import columns
-from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 from karmada_scheduler.framework.memo import Memo
 
 _MOST_CELLS: Final = 60_000_000
@@ -65,7 +65,7 @@ def select_groups(groups: Sequence[Group], limits: Limits) -> list[Group]:
     that is such a set itself is taken.
 
     Raises:
-        SchedulingError: There are too many sets to tell.
+        OverBudgetError: There are too many sets to tell.
     """
     return list(_REMEMBERED.get((tuple(groups), limits), lambda: _selected(groups, limits), most=_ANSWERS))
 
@@ -96,7 +96,7 @@ def _winner(ordered: Sequence[Group], limits: Limits) -> list[tuple[int, Group]]
         return []
     cells = len(ordered) * (most + 1) * (enough + 1)
     if cells > _MOST_CELLS:
-        raise SchedulingError(
+        raise OverBudgetError(
             f"spec.placement.spreadConstraints: {len(ordered)} regions, {most} groups and {enough} clusters "
             f"to choose by make {cells} cases, at most {_MOST_CELLS} are supported"
         )

@@ -16,7 +16,7 @@ from karmada_scheduler.api.binding import Component
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import wrap64
 from karmada_scheduler.estimator.resources import PLAIN, Amounts, amounts, how_often
-from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 PODS_PER_NODE: Final = 110
 
@@ -95,7 +95,7 @@ def count_sets(runs: Sequence[Run], components: Sequence[Component], *, most: in
     as the rest lasts, so it is counted and not done.
 
     Raises:
-        SchedulingError: It would take seconds.
+        OverBudgetError: It would take seconds.
     """
     wanted = [(request, replicas) for request, replicas in _wanted(components) if replicas > 0]
     # Then a node that is full may have room again, so nothing can be said of the sets to come.
@@ -115,7 +115,7 @@ def count_sets(runs: Sequence[Run], components: Sequence[Component], *, most: in
             sets += 1
         visited += (1 + len(left)) * len(wanted)
         if visited > _MOST_VISITED:
-            raise SchedulingError(
+            raise OverBudgetError(
                 f"the nodes of its resource models differ too much to count more than {sets} sets"
             )
     return sets
