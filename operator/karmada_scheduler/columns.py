@@ -192,18 +192,19 @@ def best_choices(
     best: NDArray[Any] = np.full((most + 1, enough + 1), -2 * bound, dtype=kind)
     first_end = max(0, ends_from)
     best[first_end:, enough] = 0
+    places = np.arange(enough + 1)
+    taken = np.full_like(best, -2 * bound)
     takes = []
     for size, gain in zip(reversed(sizes), reversed(gains), strict=True):
-        taken = np.full_like(best, -2 * bound)
-        begin = max(0, enough - size)  # from this size on, the item makes it enough
-        for rows, after in ((np.s_[:most], np.s_[1:]), (np.s_[most:], np.s_[most:])):
-            if rows == np.s_[most:] and not stays_at_most:
-                continue
-            taken[rows, :begin] = best[after, size : size + begin]
-            taken[rows, begin:] = best[after, enough:]
-        taken += gain
-        takes.append(np.packbits((taken >= best).astype(np.bool_)))
-        best = np.maximum(taken, best)
+        after = np.minimum(places + size, enough)
+        np.take(best[1:], after, axis=1, out=taken[:most], mode="clip")
+        if stays_at_most:
+            np.take(best[most], after, out=taken[most], mode="clip")
+            taken += gain
+        else:
+            taken[:most] += gain
+        takes.append(np.packbits((taken >= best).astype(np.bool_, copy=False)))
+        np.maximum(taken, best, out=best)
         best[first_end:, enough] = 0
     takes.reverse()
     return Choices(bool(best[0, 0] > -bound), takes, enough + 1)

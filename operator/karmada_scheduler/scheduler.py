@@ -69,6 +69,10 @@ _EVENT_PATIENCE_SECONDS: Final = 5.0
 """How long one Event waits for the queue to run dry."""
 
 
+def _new_budget() -> Budget:
+    return Budget(time.perf_counter, time.thread_time)
+
+
 @dataclass(slots=True)
 class _Attempt:
     """What belongs together while one binding is decided and written.
@@ -103,9 +107,9 @@ class Scheduler:
         clock: Callable[[], float],
         accurate: AccurateEstimator | None = None,
         assumed: AssumedPlacements | None = None,
-        cpu_clock: Callable[[], float] = time.thread_time,
+        new_budget: Callable[[], Budget] = _new_budget,
     ) -> None:
-        """Take what deciding needs; ``clock`` is in seconds, ``cpu_clock`` in seconds that this thread has worked.
+        """Take what deciding needs; ``clock`` is in seconds, ``new_budget`` makes the budget of one decision.
 
         Estimators in the member clusters (``accurate``) and assumed placements (``assumed``) are None where they
         are not asked for.
@@ -119,7 +123,7 @@ class Scheduler:
         self._estimators = tuple(estimators)
         self._accurate = accurate
         self._assumed = assumed
-        self._cpu_clock = cpu_clock
+        self._new_budget = new_budget
         self._turn = asyncio.Lock()
         self._long = asyncio.Lock()
         self._pauses: dict[BindingKey, float] = {}
@@ -258,7 +262,7 @@ class Scheduler:
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
         if not framework.talks and not self._asks_estimators(binding) and not self._turn.locked():
-            budget = Budget(self._cpu_clock)
+            budget = self._new_budget()
             try:
                 decided = begin(self._decide(attempt, self._estimators, budget), budget)
             except WaitsError:
@@ -323,7 +327,7 @@ class Scheduler:
 
     async def _decided(self, attempt: _Attempt) -> Outcome | Work:
         """Decide, asking estimators, and return what follows."""
-        budget = Budget(self._cpu_clock)
+        budget = self._new_budget()
         if self._accurate is None:
             decide_ = self._decide(attempt, self._estimators, budget)
             return self._follow(attempt, await Paced(decide_, budget))

@@ -35,7 +35,7 @@ class Clock:
 
 
 def _budget(clock: Clock) -> Budget:
-    return Budget(clock, seconds=5, slice_seconds=0.02)
+    return Budget(clock, clock, seconds=5, slice_seconds=0.02)
 
 
 async def _work(clock: Clock, budget: Budget, *steps: float) -> str:
@@ -269,3 +269,18 @@ def _decided(bound: Binding) -> Decision:
 def test_components_without_requirements_name_no_resources() -> None:
     spec = replace(binding("w").build().spec, components=tuple(Component(f"c{n}") for n in range(3)))
     limits.check(spec, Placement())
+
+
+async def test_the_time_of_a_process_that_is_held_up_counts_for_turns_and_not_for_the_budget() -> None:
+    clock, cpu = Clock(), Clock()
+    budget = Budget(clock, cpu, seconds=5, slice_seconds=0.02)
+
+    async def held_up() -> str:
+        for _ in range(10):
+            clock.now += 2
+            cpu.now += 0.3
+            await budget.turn()
+        return "done"
+
+    assert await Paced(held_up(), budget) == "done"
+    assert budget.used == pytest.approx(3)

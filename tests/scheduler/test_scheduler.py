@@ -13,6 +13,7 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import SUCCESS, FilterContext, Plugin, PluginError, Result
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, OverBudgetError, SchedulingError
@@ -89,7 +90,7 @@ class World:
     def __init__(
         self,
         *plugins: Plugin,
-        cpu_clock: Callable[[], float] = lambda: 0.0,
+        clock: Callable[[], float] = lambda: 0.0,
         assumed: AssumedPlacements | None = None,
         **options: Any,
     ) -> None:
@@ -116,7 +117,7 @@ class World:
             estimators=[],
             metrics=self.metrics,
             clock=lambda: self.now,
-            cpu_clock=cpu_clock,
+            new_budget=lambda: Budget(clock, clock),
             assumed=assumed,
         )
 
@@ -501,7 +502,7 @@ _TERMS = {"clusterAffinities": [{"affinityName": f"t{number}"} for number in ran
 
 async def test_while_a_decision_takes_long_others_are_taken() -> None:
     thinks = _Thinks(0.03)
-    world = World(thinks, cpu_clock=thinks.clock)
+    world = World(thinks, clock=thinks.clock)
     world.put("long", placement=_TERMS)
     world.put("short")
     await world.run()
@@ -513,7 +514,7 @@ async def test_while_a_decision_takes_long_others_are_taken() -> None:
 
 async def test_a_decision_that_takes_too_long_is_tried_again_after_pauses_that_grow() -> None:
     thinks = _Thinks(0.5)
-    world = World(thinks, cpu_clock=thinks.clock)
+    world = World(thinks, clock=thinks.clock)
     late = OverBudgetError("the decision took longer")
     world.cycle.outcomes = [Outcome(late, retry=True), Outcome(late, retry=True), DONE]
     world.put("long", placement=_TERMS)
@@ -534,9 +535,7 @@ async def test_a_decision_that_takes_too_long_is_tried_again_after_pauses_that_g
 async def test_where_placements_are_assumed_a_long_decision_is_the_only_one_meanwhile() -> None:
     on = gates(SchedulingOvercommitProtection=True)
     thinks = _Thinks(0.03)
-    world = World(
-        thinks, cpu_clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0)
-    )
+    world = World(thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0))
     world.put("long", placement=_TERMS)
     await world.run()
     world.put("short")

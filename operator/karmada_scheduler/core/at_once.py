@@ -40,7 +40,7 @@ def begin(coroutine: Coroutine[Any, Any, T], budget: Budget) -> T | Paced[T]:
     Raises:
         WaitsError: It waits for something else than its turn.
     """
-    budget.begins()
+    budget.starts()
     try:
         waits_for = coroutine.send(None)
     except StopIteration as end:

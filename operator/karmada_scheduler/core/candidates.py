@@ -51,6 +51,10 @@ class Recipe:
     in_flight: Sequence[InFlight]
     budget: Budget | None = None
 
+    def is_due(self) -> bool:
+        """Tell whether it is time for a ``turn`` of others."""
+        return self.budget is not None and self.budget.is_due()
+
     async def turn(self) -> None:
         """Let others have a turn where that is due; OverBudgetError ends the decision."""
         if self.budget is not None:

@@ -199,7 +199,8 @@ async def _decide_once(binding: Binding, recipe: Recipe) -> Decision:
     try:
         placement = placement_of(binding)
         limits.check(binding.spec, placement)
-        await recipe.turn()
+        if recipe.is_due():
+            await recipe.turn()
     except SchedulingError as error:
         return Decision(binding.key, error=error)
     # An explicit empty list of affinity terms is none: upstream would schedule nothing and report success.
@@ -222,7 +223,8 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: Recipe) -> 
     attempts: list[Attempt] = []
     for index in range(_term_in_force(binding, placement), len(placement.cluster_affinities)):
         name = placement.cluster_affinities[index].affinity_name
-        attempt = await _try_term(_cycle(binding, placement, recipe, name), recipe)
+        cycle = _cycle(binding, placement, recipe, name)
+        attempt = await (_in_turn(cycle, recipe) if recipe.is_due() else run(cycle, recipe))
         attempts.append(attempt)
         if attempt.error is None:
             decision = _concluded(binding, placement, None, attempt.targets, attempts)
@@ -235,7 +237,8 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: Recipe) -> 
     return replace(_concluded(binding, placement, error, None, attempts), failed_terms=tuple(failures))
 
 
-async def _try_term(cycle: Cycle, recipe: Recipe) -> Attempt:
+async def _in_turn(cycle: Cycle, recipe: Recipe) -> Attempt:
+    """Let others have a turn, then try a term."""
     try:
         await recipe.turn()
     except OverBudgetError as late:

@@ -86,14 +86,21 @@ class Memo(Generic[T]):
         else:
             found.used = now
             values.move_to_end(key)
-        while values and (self._size > most or next(iter(values.values())).used < since):
+        while self._size > most or (since > 0 and next(iter(values.values())).used < since):
             _, forgotten = values.popitem(last=False)
             self._size -= forgotten.size
         return found.value
 
     def get_for(self, key: Hashable, make: Callable[[], T], snapshot: Snapshot) -> T:
         """Return the value of a key that refers to the clusters of a snapshot, made if there is none."""
-        now, size = snapshot.position, len(snapshot)
+        now = snapshot.position
+        found = self._values.get(key)
+        if (
+            found is not None and found.used == now
+        ):  # nothing has changed since, and it is one of the last used
+            self._values.move_to_end(key)
+            return found.value
+        size = len(snapshot.clusters)
         return self.get(key, make, most=most_keys(size), now=now, since=now - _FLEETS * size)
 
 
