@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 # Else it starts a thread per core for linear algebra, of which there is none here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -80,7 +80,9 @@ def how_often(limits: Column, amounts: Iterable[tuple[Column, int]], rows: Colum
         rows: Those that are asked about.
     """
     most = limits[rows]
-    for have, wanted in amounts:
+    for number, (have, wanted) in enumerate(amounts):
+        if number % 8 == 7 and not most.any():
+            break
         np.minimum(most, have[rows] // wanted, out=most)
     return most.astype(np.int32).astype(np.int64)
 
@@ -151,3 +153,58 @@ def carried_over(values: Column, source: Sequence[int]) -> Column:
     """Return the numbers that some rows had; 0 for the row -1."""
     rows = column(source)
     return np.where(rows < 0, 0, values[rows]) if len(values) else np.zeros(len(rows), dtype=np.int64)
+
+
+class Choices:
+    """Which of some items to take, one after the other, for the greatest gain; see ``best_choices``.
+
+    Attributes:
+        exist: Whether there is a way to have enough, from the first item on.
+    """
+
+    def __init__(self, exist: bool, takes: Sequence[NDArray[np.uint8]], width: int) -> None:  # noqa: FBT001
+        self.exist = exist
+        self._takes = takes
+        self._width = width
+
+    def takes(self, item: int, taken: int, size: int) -> bool:
+        """Tell whether the best way on takes an item, with so many taken before, of such a size together."""
+        place, bit = divmod(taken * self._width + size, 8)
+        return bool(self._takes[item][place] >> (7 - bit) & 1)
+
+
+def best_choices(
+    sizes: Sequence[int], gains: Sequence[int], *, most: int, enough: int, ends_from: int, stays_at_most: bool
+) -> Choices:
+    """Return the best ways to take items until they are enough together; of equal ways the one that takes earlier.
+
+    Args:
+        sizes: Of the items; >= 0.
+        gains: Of the items, of any size and sign; beyond 62 bits together it is slow.
+        most: Up to how many items are counted.
+        enough: Up to which size is counted; a way ends as soon as it has this size and ``ends_from`` items.
+        ends_from: See there.
+        stays_at_most: Whether items beyond ``most`` may be taken without being counted.
+    """
+    bound = 2 * sum(abs(gain) for gain in gains) + 1
+    kind: type[Any] = np.int64 if bound < 2**61 else np.object_
+    # No way: no gains of all items together make it better than a way.
+    best: NDArray[Any] = np.full((most + 1, enough + 1), -2 * bound, dtype=kind)
+    first_end = max(0, ends_from)
+    best[first_end:, enough] = 0
+    places = np.arange(enough + 1)
+    taken = np.full_like(best, -2 * bound)
+    takes = []
+    for size, gain in zip(reversed(sizes), reversed(gains), strict=True):
+        after = np.minimum(places + size, enough)
+        np.take(best[1:], after, axis=1, out=taken[:most], mode="clip")
+        if stays_at_most:
+            np.take(best[most], after, out=taken[most], mode="clip")
+            taken += gain
+        else:
+            taken[:most] += gain
+        takes.append(np.packbits((taken >= best).astype(np.bool_, copy=False)))
+        np.maximum(taken, best, out=best)
+        best[first_end:, enough] = 0
+    takes.reverse()
+    return Choices(bool(best[0, 0] > -bound), takes, enough + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,13 +23,20 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.core.at_once import WaitsError, at_once
+from karmada_scheduler.core.at_once import Paced, WaitsError, begin
 from karmada_scheduler.core.available_replicas import ReplicaEstimator
+from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import (
+    FitError,
+    OverBudgetError,
+    PluginError,
+    SchedulingError,
+    UnschedulableError,
+)
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.waiting import WaitingBindings
@@ -56,8 +64,16 @@ _STANDSTILL_SECONDS: Final = 0.25
 _REST_SECONDS: Final = 1.0
 """The longest rest."""
 
+_FIRST_PAUSE: Final = 10.0
+_LONGEST_PAUSE: Final = 640.0
+"""How long a binding waits whose decision took too long, at first and at most: it costs seconds each time."""
+
 _EVENT_PATIENCE_SECONDS: Final = 5.0
 """How long one Event waits for the queue to run dry."""
+
+
+def _new_budget() -> Budget:
+    return Budget(time.perf_counter, time.thread_time)
 
 
 @dataclass(slots=True)
@@ -94,8 +110,9 @@ class Scheduler:
         clock: Callable[[], float],
         accurate: AccurateEstimator | None = None,
         assumed: AssumedPlacements | None = None,
+        new_budget: Callable[[], Budget] = _new_budget,
     ) -> None:
-        """Take what deciding needs; ``clock`` is in seconds.
+        """Take what deciding needs; ``clock`` is in seconds, ``new_budget`` makes the budget of one decision.
 
         Estimators in the member clusters (``accurate``) and assumed placements (``assumed``) are None where they
         are not asked for.
@@ -109,7 +126,10 @@ class Scheduler:
         self._estimators = tuple(estimators)
         self._accurate = accurate
         self._assumed = assumed
+        self._new_budget = new_budget
         self._turn = asyncio.Lock()
+        self._long = asyncio.Lock()
+        self._pauses: dict[BindingKey, float] = {}
         self._metrics = metrics
         self._clock = clock
         self._slots = asyncio.Semaphore(options.max_in_flight)
@@ -249,12 +269,25 @@ class Scheduler:
         # Upstream tells of what is always recomputed at V(3) only, and so do we.
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
-        if not framework.talks and not self._asks_estimators(binding):
+        if not framework.talks and not self._asks_estimators(binding) and not self._turn.locked():
+            budget = self._new_budget()
             try:
-                return self._follow(attempt, at_once(self._decide(attempt, self._estimators)))
+                decided = begin(self._decide(attempt, self._estimators, budget), budget)
             except WaitsError:
                 framework.turns_out_to_talk()
+            else:
+                if not isinstance(decided, Paced):
+                    return self._follow(attempt, decided)
+                if self._assumed is None:
+                    return self._go_on(attempt, decided)
+                decided.close()  # others may assume something while it goes on, so it begins anew in its turn
         return self._decide_and_follow(attempt)
+
+    async def _go_on(self, attempt: _Attempt, unfinished: Paced[Decision]) -> Outcome:
+        """Finish a decision that takes long; one at a time, so that everybody else has every other turn."""
+        async with self._long:
+            work = self._follow(attempt, await unfinished)
+        return work if isinstance(work, Outcome) else await work
 
     def _asks_estimators(self, binding: Binding) -> bool:
         return self._accurate is not None and binding.spec.is_workload
@@ -274,7 +307,7 @@ class Scheduler:
         return result.retry_after or PARKED_SECONDS
 
     def _decide(
-        self, attempt: _Attempt, estimators: Sequence[ReplicaEstimator]
+        self, attempt: _Attempt, estimators: Sequence[ReplicaEstimator], budget: Budget
     ) -> Coroutine[Any, Any, Decision]:
         return decide(
             attempt.binding,
@@ -288,6 +321,7 @@ class Scheduler:
             in_flight=tuple(self._in_flight.values()),
             stored=self._bindings.get,
             settles=triggers.is_responsible(attempt.binding, self._profiles.names),
+            budget=budget,
         )
 
     async def _decide_and_follow(self, attempt: _Attempt) -> Outcome:
@@ -301,10 +335,12 @@ class Scheduler:
 
     async def _decided(self, attempt: _Attempt) -> Outcome | Work:
         """Decide, asking estimators, and return what follows."""
+        budget = self._new_budget()
         if self._accurate is None:
-            return self._follow(attempt, await self._decide(attempt, self._estimators))
+            decide_ = self._decide(attempt, self._estimators, budget)
+            return self._follow(attempt, await Paced(decide_, budget))
         inquiry = self._accurate.inquiry(attempt.binding)
-        decision = await self._decide(attempt, (*self._estimators, inquiry))
+        decision = await Paced(self._decide(attempt, (*self._estimators, inquiry), budget), budget)
         if inquiry.fallbacks:
             extent = "all" if inquiry.fallbacks.keys() >= inquiry.concerned else "some"
             self._metrics.estimate_fallbacks.labels(extent).inc()
@@ -465,6 +501,7 @@ class Scheduler:
         """Give a key back: for good, for another turn at once, or for one after a pause."""
         self._leave(key)
         conflicts = self._conflicts.pop(key, 0)
+        pause = outcome.pause or self._pause_after(key, outcome)
         if outcome.again:
             conflicts = self._conflicts[key] = conflicts + 1
         if outcome.again and conflicts == 1:
@@ -478,8 +515,8 @@ class Scheduler:
                     extra={"count": conflicts},
                 )
             self._metrics.queue_incoming.labels(triggers.ATTEMPT_FAILED).inc()
-            if outcome.pause:
-                self._queue.add_after(key, outcome.pause)
+            if pause:
+                self._queue.add_after(key, pause)
             else:
                 self._queue.retry(key, unschedulable=isinstance(outcome.error, UnschedulableError))
         else:
@@ -487,6 +524,15 @@ class Scheduler:
             if outcome.later:
                 self._queue.add_after(key, outcome.later)
         self._queue.done(key)
+
+    def _pause_after(self, key: BindingKey, outcome: Outcome) -> float:
+        """Return for how many seconds a binding waits whose decision took too long: longer every time."""
+        if not isinstance(outcome.error, OverBudgetError):
+            self._pauses.pop(key, None)
+            return 0.0
+        pause = min(2 * self._pauses.get(key, _FIRST_PAUSE / 2), _LONGEST_PAUSE)
+        self._pauses[key] = pause
+        return pause
 
     def _complain(self, binding: Binding) -> None:
         """Say once that a claimed binding has no placement; an update of it brings it back."""

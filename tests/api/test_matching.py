@@ -156,6 +156,12 @@ def test_zones_are_matched_as_a_list(  # 57
         pytest.param(Requirement("k", "Lt", ("7",)), {"k": "7"}, False, id="less-is-strict"),
         pytest.param(Requirement("k", "Gt", ("1",)), {"k": "many"}, False, id="greater-of-no-number"),
         pytest.param(Requirement("k", "Gt", ("1",)), {}, False, id="greater-absent"),
+        pytest.param(
+            Requirement("k", "Gt", ("1",)), {"k": "0" * 5000 + "2"}, True, id="greater-of-many-zeros"
+        ),
+        pytest.param(Requirement("k", "Gt", ("1",)), {"k": "9" * 5000}, False, id="greater-of-many-digits"),
+        pytest.param(Requirement("k", "Lt", ("1",)), {"k": "-02"}, True, id="less-below-zero"),
+        pytest.param(Requirement("k", "Lt", ("1",)), {"k": "+000"}, True, id="less-of-nothing"),
     ],
 )
 def test_requirements_hold_by_operator(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from karmada_scheduler.api import quantity
@@ -131,3 +133,35 @@ def test_manifests_may_hold_numbers_and_null(value: object, expected: Quantity) 
 def test_a_wrong_quantity_names_its_field(value: object) -> None:
     with pytest.raises(ManifestError, match=r"^spec\.resourceRequest\.cpu: expected a quantity"):
         quantity.read_list({"cpu": value}, "spec.resourceRequest")
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["0" * 390 + "e1.5", "9" * 399 + "x", "0" * 100_000 + "e1.5", "1" * 401, "." + "0" * 390 + "e+"],
+    ids=["zeros", "nines", "endless", "long", "fraction"],
+)
+def test_what_is_absurdly_written_is_refused_at_once(written: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(ValueError, match="expected a quantity"):
+        parse(written)
+    assert time.process_time() - begin < 0.05
+
+
+def test_a_quantity_that_is_too_long_is_told_by_its_field_and_length() -> None:
+    with pytest.raises(ManifestError, match=r"^spec\.x\.cpu: .* 5000 characters; at most 400 are supported$"):
+        quantity.read_list({"cpu": "0" * 5000}, "spec.x")
+    with pytest.raises(ManifestError, match=r"^x: expected a quantity .* bits"):
+        quantity.read(10**5000, "x")
+
+
+def test_leading_zeros_do_not_count() -> None:
+    assert parse("0" * 380 + "15e2") == parse("15e2")
+    assert parse("00") == parse("0")
+    assert parse("000.5") == parse("0.5")
+
+
+def test_numbers_of_thousands_of_digits_are_computed_with_as_in_go() -> None:
+    huge, power = parse("1234567890123456789e5000"), parse("1e10000")
+    assert (huge.value, huge.milli_value, huge.slow) == (0, 0, True)  # the low 64 bits
+    assert (power.value, power.milli_value, power.slow) == (0, 0, False)
+    assert (power - huge).slow

@@ -236,3 +236,16 @@ async def test_an_answer_that_makes_no_sense_costs_one_event_and_no_other(
     await world.post_all()
     assert world.results == ["failed", "posted"]
     assert "what is this?" in caplog.text
+
+
+async def test_of_a_message_that_names_all_clusters_nothing_keeps_more_than_is_posted(
+    binding: Binding, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    world = World()
+    message = ", ".join(f"member-{number}:1" for number in range(5000))
+    world.recorder.record(binding, NORMAL, "Reason", message)
+    assert {len(event.message) for event in world.recorder._queue._queue} == {1024}  # type: ignore[attr-defined]
+    assert {len(record.note) for record in caplog.records} == {1024}  # type: ignore[attr-defined]
+    await world.post_all()
+    assert [body["message"] for _, _, body in world.requests] == [message[:1024]] * 2

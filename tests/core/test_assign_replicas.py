@@ -377,3 +377,26 @@ def test_more_than_twelve_equal_clusters_are_cut_where_go_cuts_them() -> None:
     candidates = [candidate(name, room=amount) for name, amount in zip("abcdefghijklmn", room, strict=True)]
     targets = assigned(binding("w").replicas(30).aggregated(), candidates)
     assert targets == [("c", 10), ("g", 10), ("k", 10)]
+
+
+def test_weights_by_name_are_those_of_the_rules_that_name_a_cluster() -> None:
+    rules = [
+        {"targetCluster": {"clusterNames": ["a", "b"]}, "weight": 1},
+        {"targetCluster": {"clusterNames": ["b"]}, "weight": 3},
+        {"targetCluster": {"clusterNames": ["a"], "exclude": ["a"]}, "weight": 9},
+        {"targetCluster": {"clusterNames": ["c"], "labelSelector": {}}, "weight": 2},
+        {"targetCluster": {"clusterNames": ["c"]}, "weight": -5},
+    ]
+    placement = {
+        "replicaScheduling": {
+            "replicaSchedulingType": "Divided",
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": {"staticWeightList": rules},
+        }
+    }
+    made = cycle(binding("w").replicas(12).placement(placement))
+    assert dict(shown(assign_replicas(made, [candidate(name) for name in "abcd"]))) == {
+        "a": 2,
+        "b": 6,
+        "c": 4,
+    }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
 
 from karmada_scheduler.core.region_paths import Group, Limits, select_groups
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 
 def groups(text: str) -> list[Group]:
@@ -106,3 +108,39 @@ def test_many_regions_take_no_time() -> None:
     chosen = select_groups(given, Limits(3, 12, 40))
     assert 3 <= len(chosen) <= 12
     assert sum(group.clusters for group in chosen) >= 40
+
+
+@pytest.mark.parametrize("weight", [1, 10**17, 2**62])
+def test_the_search_agrees_with_the_enumeration_whatever_the_weights(weight: int) -> None:
+    random_ = random.Random(4)
+    for _ in range(300):
+        given = [
+            Group(f"R{i}", random_.randint(1, 9), weight * random_.randint(-3, 6))
+            for i in range(random_.randint(0, 9))
+        ]
+        limits = Limits(random_.randint(0, 4), random_.choice([2, 4, 50]), random_.randint(0, 25))
+        assert [group.name for group in select_groups(given, limits)] == by_enumeration(given, limits)
+
+
+@pytest.mark.parametrize(
+    ("regions", "limits"),
+    [
+        pytest.param(100, Limits(1, 100, 3000), id="no-maximum"),
+        pytest.param(100, Limits(50, 100, 5000), id="large-minimum"),
+        pytest.param(100, Limits(1, 60, 2500), id="maximum"),
+    ],
+)
+def test_a_large_minimum_of_clusters_takes_a_moment(regions: int, limits: Limits) -> None:
+    given = [Group(f"R{i:03}", 50 + i % 9, 1000 + i * 37 % 101) for i in range(regions)]
+    begin = time.process_time()
+    chosen = select_groups(given, limits)
+    assert time.process_time() - begin < 1.5
+    assert limits.suffice(len(chosen), sum(group.clusters for group in chosen))
+
+
+def test_what_would_take_seconds_is_refused() -> None:
+    given = [Group(f"R{i:04}", 10, i) for i in range(500)]
+    with pytest.raises(
+        OverBudgetError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* are supported$"
+    ):
+        select_groups(given, Limits(1, 400, 4500))

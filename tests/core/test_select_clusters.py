@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -315,3 +316,26 @@ def test_regions_are_chosen_once_for_an_order_and_anew_for_what_asks_for_somethi
         chosen(few, replicas)
     assert chosen(few, 5) is not first
     assert chosen(few, 5) == first
+
+
+def test_replacing_clusters_for_room_is_what_looking_at_all_others_each_time_is() -> None:
+    random_ = random.Random(6)
+    for _ in range(500):
+        ordered = [candidate(f"m{n}", room=random_.randint(0, 6)) for n in range(random_.randint(1, 12))]
+        most, needed = random_.randint(1, 12), random_.randint(0, 40)
+        try:
+            found = select_by_cluster(ordered, SpreadConstraint(max_groups=most), needed)
+        except SchedulingError:
+            found = []
+        assert found == _with_room_one_by_one(ordered, min(most, len(ordered)), needed)
+
+
+def _with_room_one_by_one(ordered: list[Candidate], count: int, needed: int) -> list[Candidate]:
+    chosen, rest = ordered[:count], ordered[count:]
+    for slot in range(count - 1, -1, -1):
+        if sum(each.available for each in chosen) >= needed:
+            break
+        best = max(range(len(rest)), key=lambda index: rest[index].available, default=-1)
+        if best >= 0 and rest[best].available > chosen[slot].available:
+            chosen[slot], rest[best] = rest[best], chosen[slot]
+    return chosen if sum(each.available for each in chosen) >= needed else []

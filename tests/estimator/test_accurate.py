@@ -407,3 +407,17 @@ async def test_what_cannot_be_encoded_voids_the_answers(world: MakeWorld, policy
     made = world(Line(m1=9), policy)
     with pytest.raises(EstimationError, match="cannot be encoded"):
         await made.rooms(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
+
+
+@pytest.mark.parametrize(("policy", "rooms"), [(PARTIAL, [NO_OPINION, 4]), (UPSTREAM, None)])
+async def test_an_answer_below_minus_one_counts_as_none(
+    world: MakeWorld, policy: FailurePolicy, rooms: list[int] | None
+) -> None:
+    made = world(Line(m1=-(2**31), m2=4), policy)
+    inquiry = made.inquiry()
+    if rooms is None:
+        with pytest.raises(EstimationError):
+            await inquiry.max_available_replicas(made.clusters, SMALL, {})
+    else:
+        assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == rooms
+    assert "no number of replicas" in inquiry.fallbacks["m1"]

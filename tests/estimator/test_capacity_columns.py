@@ -183,3 +183,26 @@ def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
     )
     assert known == [3]
     assert least_by_row(spec, verdicts, columns.rows_of(1), [estimator]).tolist() == [MAX_INT32]
+
+
+def test_of_thousands_of_resources_in_one_request_few_stay_in_memory() -> None:
+    names = [f"example.com/r{number}" for number in range(2000)]
+    plenty = cluster("m1").allocatable({**dict.fromkeys(names, 3), "pods": 5, "cpu": 8}).build()
+    estimator, verdicts = GeneralEstimator(FeatureGates()), Verdicts("key")
+    verdicts.refresh(Snapshot.of([plenty, cluster("m2").room(cpu=8).build()]), lambda _: {})
+    wanted = asking(dict.fromkeys(names, "1"))
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), wanted).tolist() == [3, 0]
+    unknown = asking({f"nobody.has/r{number}": "1" for number in range(2000)})
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), unknown).tolist() == [0, 0]
+    assert len(estimator._columns[verdicts]._units) <= 32
+    assert all(len(capacity._left) <= 32 for capacity in estimator._capacities.values())
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), asking({"cpu": "4"})).tolist() == [2, 2]
+
+
+def test_clusters_that_are_gone_are_forgotten() -> None:
+    estimator, verdicts = GeneralEstimator(FeatureGates()), Verdicts("key")
+    for number in range(1000):
+        clusters = [cluster(f"m{number}-{each}").room(pods=3).build() for each in range(5)]
+        verdicts.refresh(Snapshot.of(clusters), lambda _: {})
+        assert estimator.replicas_by_row(verdicts, columns.rows_of(5), None).tolist() == [3] * 5
+    assert len(estimator._capacities) < 150

@@ -1,5 +1,6 @@
 """The wire format: field numbers, both forms of every Kubernetes object, quantities as text."""
 
+import time
 from typing import Any
 
 import pytest
@@ -144,3 +145,18 @@ def test_a_node_claim_of_the_wrong_shape_is_named() -> None:
         replicas_question(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
     with pytest.raises(ValueError, match="nodeClaim"):
         replicas_question(ReplicaRequirements(node_claim={"hardNodeAffinity": "x"}))
+
+
+@pytest.mark.parametrize("answer", [-2, -(2**31)])
+def test_less_than_no_opinion_is_no_answer(answer: int) -> None:
+    replicas = pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
+    sets = pb.MaxAvailableComponentSetsResponse(max_sets=answer).SerializeToString()
+    for question, payload in ((replicas_question(None), replicas), (sets_question((), ""), sets)):
+        with pytest.raises(ValueError, match=f"it answered {answer}, which is no number of replicas"):
+            question.answer(payload)
+
+
+def test_a_number_of_thousands_of_digits_is_written_at_once() -> None:
+    begin = time.process_time()
+    assert written(quantity.parse("1234567890123456789e5000")) == "123456789012345678900e4998"
+    assert time.process_time() - begin < 0.05

@@ -389,3 +389,70 @@ def test_filters_are_remembered_where_scores_cannot_be() -> None:
     second = world.decide(spread())
     assert world.plugin.taken() == ([], NAMES)
     assert second.attempts == first.attempts
+
+
+def test_verdicts_keep_nothing_per_change() -> None:
+    world, verdicts = MovingWorld(), Verdicts("key")
+    standings = Standings()
+    for number in range(50):
+        world.report(world.names[number], 50)
+        verdicts.refresh(world.cache.snapshot(), lambda _: {})
+        expected = 200 if number == 0 else 1
+        rated: list[str] = []
+        standings.refresh(verdicts, partial(_rated, rated))
+        assert len(rated) == expected
+    before = verdicts.version
+    for number in range(2000):
+        world.report(world.names[number % 200], 50)
+        verdicts.refresh(world.cache.snapshot(), lambda _: {})
+    # Two numbers tell what has changed since; there is nothing that grows with the number of changes.
+    assert verdicts.changed_since(before) == set(world.names)
+    own = {
+        name: getattr(verdicts, name)
+        for name in Verdicts.__slots__
+        if name not in {"__weakref__", "_snapshot"}
+    }
+    assert max(len(each) for each in own.values() if hasattr(each, "__len__")) <= 200
+
+
+def _rated(rated: list[str], clusters: Sequence[Cluster]) -> list[tuple[int, int]]:
+    rated.extend(each.name for each in clusters)
+    return [(0, 0)] * len(clusters)
+
+
+def test_a_log_that_does_not_go_back_far_enough_makes_everything_new() -> None:
+    world, verdicts = MovingWorld(), Verdicts("key")
+    verdicts.refresh(world.cache.snapshot(), lambda _: {})
+    before = verdicts.version
+    for number in range(50_000):
+        world.report(world.names[number % 200], 50)
+    judged: list[str] = []
+
+    def judge(clusters: Sequence[Cluster]) -> dict[str, Result]:
+        judged.extend(each.name for each in clusters)
+        return {}
+
+    verdicts.refresh(world.cache.snapshot(), judge)
+    assert judged == sorted(world.names)
+    assert verdicts.changed_since(before) is None
+
+
+def test_what_refers_to_clusters_that_have_all_been_replaced_is_forgotten() -> None:
+    world = MovingWorld()
+    for number in range(100):
+        world.decide(spread().names(f"nobody-{number}", *world.names), world.cache.snapshot())
+    assert len(world.framework._verdicts) == 100
+    for round_ in range(3):
+        for name in world.names:
+            world.report(name, 50 + round_)
+    world.decide(spread(), world.cache.snapshot())
+    assert len(world.framework._verdicts) == 1
+    assert len(world.framework.rankings) == 2
+
+
+def test_a_value_that_is_larger_than_the_memo_is_not_kept() -> None:
+    remembered: memo.Memo[str] = memo.Memo(size_of=len)
+    for key, made in (("a", "four"), ("b", "four"), ("c", "more than nine"), ("b", "other"), ("a", "other")):
+        found = remembered.get(key, lambda made=made: made, most=9)  # type: ignore[misc]
+        assert found == (made if key != "b" and made != "other" else "four")
+    assert len(remembered) == 2

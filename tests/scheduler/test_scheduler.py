@@ -9,12 +9,14 @@ import pytest
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_writes import DONE, Outcome
+from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import SUCCESS, FilterContext, Plugin, PluginError, Result
-from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError
+from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, OverBudgetError, SchedulingError
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.passage import Passage
@@ -45,6 +47,9 @@ class Cycle:
 
     def has_work(self, binding: Binding, decision: Decision) -> bool:
         return decision.targets != binding.spec.clusters or decision.error is not None
+
+    def changes_result(self, binding: Binding, decision: Decision) -> bool:
+        return decision.targets is not None
 
     def is_observed(self, binding: Binding) -> bool:
         return False
@@ -87,7 +92,13 @@ class Cycle:
 class World:
     """A running loop over caches that a test fills."""
 
-    def __init__(self, *plugins: Plugin, **options: Any) -> None:
+    def __init__(
+        self,
+        *plugins: Plugin,
+        clock: Callable[[], float] = lambda: 0.0,
+        assumed: AssumedPlacements | None = None,
+        **options: Any,
+    ) -> None:
         self.now = 0.0
         self.waiting = WaitingBindings()
         self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(
@@ -111,6 +122,8 @@ class World:
             estimators=[],
             metrics=self.metrics,
             clock=lambda: self.now,
+            new_budget=lambda: Budget(clock, clock),
+            assumed=assumed,
         )
 
     def put(self, name: str = "web", **fields: Any) -> BindingKey:
@@ -520,3 +533,70 @@ async def test_events_wait_until_no_binding_does() -> None:
     assert len(world.cycle.bound) == 3
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+class _Thinks:
+    """A filter that takes CPU time for some bindings, in each affinity term."""
+
+    name = "Thinks"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def filter(self, context: FilterContext, /) -> Result:
+        if context.cycle.affinity_name:
+            self.now += self.seconds
+            return Result.unschedulable("thinks")
+        return SUCCESS
+
+
+_TERMS = {"clusterAffinities": [{"affinityName": f"t{number}"} for number in range(150)]}
+
+
+async def test_while_a_decision_takes_long_others_are_taken() -> None:
+    thinks = _Thinks(0.03)
+    world = World(thinks, clock=thinks.clock)
+    world.put("long", placement=_TERMS)
+    world.put("short")
+    await world.run()
+    assert [decision.key.name for decision in world.cycle.bound] == ["short"]
+    await world.scheduler.drain(timeout=5)
+    assert [decision.key.name for decision in world.cycle.bound] == ["short", "long"]
+    assert isinstance(world.cycle.bound[1].error, FitError)
+
+
+async def test_a_decision_that_takes_too_long_is_tried_again_after_pauses_that_grow() -> None:
+    thinks = _Thinks(0.5)
+    world = World(thinks, clock=thinks.clock)
+    late = OverBudgetError("the decision took longer")
+    world.cycle.outcomes = [Outcome(late, retry=True), Outcome(late, retry=True), DONE]
+    world.put("long", placement=_TERMS)
+    pauses = []
+    for _ in range(2):
+        await world.run()
+        await world.scheduler.drain(timeout=5)
+        pauses.append(world.queue.seconds_to_next())
+        world.now += pauses[-1] or 0.0
+    assert pauses == [10.0, 20.0]
+    assert all(isinstance(decision.error, OverBudgetError) for decision in world.cycle.bound)
+    assert all(decision.targets is None for decision in world.cycle.bound)
+    await world.run()
+    await world.scheduler.drain(timeout=5)
+    assert world.scheduler._pauses == {}
+
+
+async def test_where_placements_are_assumed_a_long_decision_is_the_only_one_meanwhile() -> None:
+    on = gates(SchedulingOvercommitProtection=True)
+    thinks = _Thinks(0.03)
+    world = World(thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0))
+    world.put("long", placement=_TERMS)
+    await world.run()
+    world.put("short")
+    await world.run()
+    assert world.cycle.bound == []
+    await world.scheduler.drain(timeout=5)
+    assert [decision.key.name for decision in world.cycle.bound] == ["long", "short"]

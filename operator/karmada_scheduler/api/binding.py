@@ -6,6 +6,7 @@ key tells them apart.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,6 +19,7 @@ from karmada_scheduler.api import meta, quantity
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, Manifest, ManifestError
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.api.remembered import MEBI, remembered
 
 API_VERSION: Final = "work.karmada.io/v1alpha2"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -36,6 +38,8 @@ _TARGET_FIELDS: Final = frozenset({"name", "replicas"})
 
 _REMEMBERED: Final = 8192
 _SHARED: Final = 1 << 15
+_SHORT_NAME: Final = 253
+"""No object of Kubernetes has a longer name."""
 
 
 class BindingKey(NamedTuple):
@@ -103,8 +107,13 @@ class ReplicaRequirements:
 
     @cached_property
     def key(self) -> bytes:
-        """A hashable value that is equal for equal requests (the rest does not change a capacity here)."""
-        return repr(sorted(self.resource_request.items())).encode()
+        """A short value that is equal for equal requests (the rest does not change a capacity here)."""
+        # In base 16, as Python refuses to write very long numbers in base 10.
+        parts = [
+            f"{name!r}:{amount.unscaled:x}:{amount.exponent}:{amount.format}:{amount.slow}"
+            for name, amount in sorted(self.resource_request.items())
+        ]
+        return hashlib.blake2b(",".join(parts).encode(), digest_size=32).digest()
 
 
 class Component(NamedTuple):
@@ -264,7 +273,7 @@ class Binding:
             resource_version=meta.text(metadata, "resourceVersion", "metadata"),
             generation=meta.integer(metadata, "generation", "metadata"),
             labels=_read_labels(metadata),
-            annotations=meta.shared_map(tuple(meta.text_map(metadata, "annotations", "metadata").items())),
+            annotations=meta.shared_map(meta.text_map(metadata, "annotations", "metadata")),
             deleting=metadata.get("deletionTimestamp") is not None,
             spec=_read_spec(meta.mapping(manifest, "spec", "")),
             status=_read_status(meta.mapping(manifest, "status", "")),
@@ -392,8 +401,12 @@ def _can_be_written(fields: Manifest) -> bool:
     return True
 
 
-@lru_cache(maxsize=_SHARED)
 def _target(name: str, replicas: int) -> TargetCluster:
+    return _shared_target(name, replicas) if len(name) <= _SHORT_NAME else TargetCluster(name, replicas)
+
+
+@lru_cache(maxsize=_SHARED)
+def _shared_target(name: str, replicas: int) -> TargetCluster:
     return TargetCluster(meta.shared(name), replicas)
 
 
@@ -443,7 +456,7 @@ def _read_requirements(parent: Manifest, path: str) -> ReplicaRequirements | Non
         raise problem.below(f"{path}.replicaRequirements") from None
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered(entries=_REMEMBERED, short=1024, long_bytes=2 * MEBI)
 def _remembered_requirements(content: bytes) -> ReplicaRequirements:
     return _parse_requirements(orjson.loads(content))
 
@@ -479,8 +492,14 @@ def _read_condition(condition: Manifest) -> Mapping[str, Any]:
     }
 
 
-@lru_cache(maxsize=_SHARED)
 def _health(cluster_name: str, health: str) -> ClusterHealth:
+    if len(cluster_name) + len(health) > _SHORT_NAME:
+        return ClusterHealth(cluster_name, health)
+    return _shared_health(cluster_name, health)
+
+
+@lru_cache(maxsize=_SHARED)
+def _shared_health(cluster_name: str, health: str) -> ClusterHealth:
     return ClusterHealth(meta.shared(cluster_name), meta.shared(health))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 import orjson
@@ -13,6 +12,7 @@ from karmada_scheduler.api import meta, quantity
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.api.meta import Condition, Manifest, ManifestError
 from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.api.remembered import MEBI, remembered
 
 API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 KIND: Final = "Cluster"
@@ -145,7 +145,7 @@ def _taints(spec: Manifest) -> tuple[Taint, ...]:
 def _once_per_content(read: Callable[[object], Read]) -> Callable[[object], Read]:
     """Have a reader read once what many clusters have alike, and what no report of theirs changes."""
 
-    @lru_cache(maxsize=_REMEMBERED)
+    @remembered(entries=_REMEMBERED, short=4096, long_bytes=8 * MEBI)
     def read_json(content: bytes) -> Read:
         return read(orjson.loads(content))
 

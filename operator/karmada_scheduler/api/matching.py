@@ -41,9 +41,11 @@ def is_label_value(value: str) -> bool:
 
 
 def _int64(text: str) -> int | None:
-    if _INT64.fullmatch(text) is None:
+    digits = text.lstrip("+-").lstrip("0")
+    # Python refuses to read thousands of digits, and no int64 has twenty.
+    if _INT64.fullmatch(text) is None or len(digits) > 19:
         return None
-    value = int(text)
+    value = -int(digits or "0") if text.startswith("-") else int(digits or "0")
     return value if -(2**63) <= value < 2**63 else None
 
 

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
+from karmada_scheduler.api.remembered import MEBI, remembered
+
 Manifest = Mapping[str, Any]
 
 APPLIED_PLACEMENT_ANNOTATION: Final = "policy.karmada.io/applied-placement"
@@ -24,7 +26,11 @@ SCHEDULED_CONDITION: Final = "Scheduled"
 FULLY_APPLIED_CONDITION: Final = "FullyApplied"
 
 _SHARED_TEXTS: Final = 1 << 16
+_SHORT_TEXT: Final = 256
+"""Names and label values are no longer."""
 _SHARED_MAPS: Final = 1 << 13
+_SHORT_VALUE: Final = 4096
+"""A value that is longer is shared by itself, not as a part of its map."""
 _EMPTY: Final[Manifest] = {}
 _RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*")
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -61,7 +67,10 @@ class Condition:
 
 def wrong_type(value: object, path: str, expected: str) -> ManifestError:
     """Build the error for a value of another type than the field has."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):  # nested too deep, or a number of too many digits
+        shown = "of absurd size"
     if len(shown) > 60:
         shown = shown[:57] + "..."
     return ManifestError(path, f"expected {expected}, got {type(value).__name__} {shown}")
@@ -108,15 +117,21 @@ def mappings(parent: Manifest, key: str, path: str) -> list[Manifest]:
     return found
 
 
-@lru_cache(maxsize=_SHARED_TEXTS)
+@remembered(entries=_SHARED_TEXTS, short=_SHORT_TEXT, long_bytes=4 * MEBI)
 def shared(value: str) -> str:
     """Return the same object for equal strings that many objects hold, such as names of namespaces and clusters."""
     return value
 
 
-@lru_cache(maxsize=_SHARED_MAPS)
-def shared_map(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+def shared_map(found: Mapping[str, str]) -> Mapping[str, str]:
     """Return the same mapping for equal items in the same order; it is not to be changed."""
+    if sum(map(len, found.values())) > _SHORT_VALUE:
+        return {shared(name): shared(value) for name, value in found.items()}
+    return _shared_map(tuple(found.items()))
+
+
+@lru_cache(maxsize=_SHARED_MAPS)
+def _shared_map(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     return {shared(name): shared(value) for name, value in items}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -18,6 +18,7 @@ from karmada_scheduler.api import meta
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import FieldSelector, LabelSelector, Requirement, Toleration
 from karmada_scheduler.api.meta import Manifest, ManifestError
+from karmada_scheduler.api.remembered import MEBI, remembered
 
 DUPLICATED: Final = "Duplicated"
 DIVIDED: Final = "Divided"
@@ -30,6 +31,8 @@ SPREAD_BY_ZONE: Final = "zone"
 SPREAD_BY_PROVIDER: Final = "provider"
 
 _REMEMBERED: Final = 8192
+_SHORT: Final = 1024
+"""Bytes of a placement of which so many are remembered; parsed it takes up to ten times as many."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ class ClusterAffinity:
         ):
             return False
         return not self.cluster_names or cluster.name in self._named
+
+    @property
+    def only_names(self) -> bool:
+        """Whether it means the clusters that it names, and looks at nothing else of them."""
+        return bool(self.cluster_names) and not (self.exclude or self.label_selector or self.field_selector)
 
     @cached_property
     def _named(self) -> frozenset[str]:
@@ -198,12 +206,12 @@ class Placement:
         return self._hash
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered(entries=_REMEMBERED, short=_SHORT, long_bytes=4 * MEBI)
 def _remembered(content: bytes) -> Placement:
     return _parse(orjson.loads(content))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@remembered(entries=_REMEMBERED, short=_SHORT, long_bytes=4 * MEBI)
 def _remembered_text(document: str) -> Placement:
     try:
         decoded: Any = orjson.loads(document)

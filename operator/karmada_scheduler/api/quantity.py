@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.remembered import remembered
 
 DECIMAL_SI: Final = "DecimalSI"
 BINARY_SI: Final = "BinarySI"
@@ -29,8 +29,14 @@ _FAST_DIGITS: Final = 18
 _LARGEST_EXPONENT: Final = 10_000
 """An exponent beyond it would cost seconds to write out, here as in Go; no resource has one."""
 
+_LONGEST: Final = 400
+"""Characters of a quantity; the API server writes all that Kubernetes computes with in less than 40."""
+_REMEMBERED_LENGTH: Final = 20
+"""Characters of what is remembered: its numbers are short, too."""
+
+# Possessive, so that what does not match is given up at once: no digit can belong to another part.
 _SYNTAX: Final = re.compile(
-    r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)"
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*+)(?:\.(?P<fraction>[0-9]*+))?+(?P<suffix>[eEinumkKMGTP]*+[+-]?+[0-9]*+)"
 )
 _DECIMAL_SUFFIXES: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
@@ -126,6 +132,8 @@ def _scaled_fast(amount: Quantity, unit: int) -> int:
         whole, rest = divmod(abs(amount.unscaled), _ten_to(-shift))
         magnitude = whole + bool(rest)
         return magnitude if amount.unscaled > 0 else -magnitude
+    if shift > _FAST_DIGITS and amount.unscaled:
+        return 0  # beyond int64, whatever the digits
     product = amount.unscaled * _ten_to(shift)
     if _fits(product):
         return product
@@ -162,16 +170,20 @@ def _fast_sum(one: Quantity, other: Quantity) -> tuple[int, int] | None:
     return None
 
 
-@lru_cache(maxsize=65536)
+@remembered(entries=65536, short=_REMEMBERED_LENGTH, long_bytes=0)
 def parse(written: str) -> Quantity:
-    """Read a quantity; ValueError for what Kubernetes refuses."""
+    """Read a quantity; ValueError for what Kubernetes refuses, and for what is absurdly long."""
     if written == "0":
         return ZERO
+    if len(written) > _LONGEST:
+        raise ValueError(
+            f"expected a quantity like 500m or 2Gi, got one of {len(written)} characters; at most {_LONGEST} are supported"
+        )
     found = _SYNTAX.fullmatch(written) if written else None
     if found is None:
         raise ValueError(f"expected a quantity like 500m or 2Gi, got {written!r}")
     sign = -1 if found["sign"] == "-" else 1
-    whole, fraction, suffix = found["whole"] or "0", found["fraction"] or "", found["suffix"]
+    whole, fraction, suffix = found["whole"].lstrip("0") or "0", found["fraction"] or "", found["suffix"]
     digits = int(whole + fraction)
     if suffix in _BINARY_SUFFIXES:
         return _binary(sign, whole, fraction, _BINARY_SUFFIXES[suffix])
@@ -215,6 +227,8 @@ def read(value: object, path: str) -> Quantity:
     if value is None:
         return NULL
     if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int) and abs(value) >> 1024:
+            raise ManifestError(path, f"expected a quantity like 500m or 2Gi, got {value.bit_length()} bits")
         return read(str(value), path)
     raise ManifestError(path, f"expected a quantity like 500m or 2Gi, got {type(value).__name__}")
 

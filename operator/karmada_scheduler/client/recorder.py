@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 QUEUE_SIZE: Final = 20_000
-"""Two for each of 10,000 bindings that wait: some 10 MB. Upstream's queue of 1000 is emptied while it writes."""
+"""Two for each of 10,000 bindings that wait: some 10 MB, 30 MB with the longest messages. Upstream's queue of 1000 is emptied while it writes."""
 
 _MESSAGE_LIMIT: Final = 1024
 _TRIES: Final = 12
@@ -87,7 +87,11 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock)
 
     def record(self, binding: Binding, event_type: str, reason: str, message: str) -> None:
-        """Record one event on the binding and the same on its resource template, in its scheduler's name."""
+        """Record one event on the binding and the same on its resource template, in its scheduler's name.
+
+        Of the message, the queue, the log and the correlator keep as much as can be posted: it may name 5,000 clusters.
+        """
+        message = message[:_MESSAGE_LIMIT]
         component = binding.spec.responsible_scheduler
         for involved in involved_objects(binding):
             self._enqueue(Event(involved, event_type, reason, message, self._now(), component))

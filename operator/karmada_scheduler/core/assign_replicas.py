@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Final
 
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
-from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Placement
+from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Placement, StaticClusterWeight
 from karmada_scheduler.api.quantity import wrap32, wrap64
 from karmada_scheduler.core import webster
 from karmada_scheduler.core.go_sort import sort_descending
@@ -121,10 +121,19 @@ def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Seque
     strategy = placement.replica_scheduling
     preference = strategy.weight_preference if strategy is not None else None
     rules = preference.static_weight_list if preference is not None else ()
+    named: dict[str, int] = {}
+    selecting: list[StaticClusterWeight] = []
+    for rule in rules:
+        if rule.target_cluster.only_names:
+            # Mostly there is a rule per cluster: these need not be tried on every other cluster.
+            for name in rule.target_cluster.cluster_names:
+                named[name] = max(rule.weight, named.get(name, 0))
+        else:
+            selecting.append(rule)
     weights: dict[str, int] = {}
     for candidate in candidates:
-        matching = [rule.weight for rule in rules if rule.target_cluster.matches(candidate.cluster)]
-        weight = max(matching, default=0)
+        matching = [rule.weight for rule in selecting if rule.target_cluster.matches(candidate.cluster)]
+        weight = max(named.get(candidate.name, 0), *matching, 0)
         if weight > 0:
             weights[candidate.name] = weight
     if not wrap64(sum(weights.values())):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from karmada_scheduler import columns
@@ -24,9 +24,15 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.framework.memo import Verdicts
 
 NO_OPINION: Final = -1
+_SETS_AT_ONCE: Final = 16
+"""Clusters whose sets are counted before others may have a turn; one with many different nodes takes a second."""
 
 Assumed = Mapping[str, Sequence[AssumedWorkload]]
 """Cluster name to what was placed there lately and is not yet in its status."""
+
+
+async def _no_turn() -> None:
+    """Let nobody have a turn."""
 
 
 class EstimationError(Exception):
@@ -113,12 +119,17 @@ async def available_replicas(
     estimators: Sequence[ReplicaEstimator],
     gates: FeatureGates,
     assumed: Assumed,
+    turn: Callable[[], Awaitable[None]] = _no_turn,
 ) -> list[int]:
     """Return how many replicas can be added to each cluster, in the given order.
 
+    Between some clusters and the next others have a ``turn``, where that may take long.
+
     Source: karmada v1.18.2 pkg/scheduler/core/util.go calAvailableReplicas.
     """
-    least = await _least_answers(spec, clusters, estimators=estimators, gates=gates, assumed=assumed)
+    least = await _least_answers(
+        spec, clusters, estimators=estimators, gates=gates, assumed=assumed, turn=turn
+    )
     if not counts(spec):
         return least
     return [spec.replicas if known == MAX_INT32 else known for known in least]
@@ -136,6 +147,7 @@ async def _least_answers(
     estimators: Sequence[ReplicaEstimator],
     gates: FeatureGates,
     assumed: Assumed,
+    turn: Callable[[], Awaitable[None]],
 ) -> list[int]:
     """Return the least that any estimator says of each cluster, in the given order; MAX_INT32: nobody says less."""
     least = [MAX_INT32] * len(clusters)
@@ -146,12 +158,10 @@ async def _least_answers(
     for estimator in estimators:
         try:
             if counts_component_sets(spec, gates):
-                asked = estimator.max_available_component_sets(
-                    clusters, spec.components, spec.resource.namespace, assumed
-                )
+                answers = await _component_sets(estimator, spec, clusters, assumed, turn)
             else:
                 asked = estimator.max_available_replicas(clusters, spec.replica_requirements, assumed)
-            answers = await asked if inspect.isawaitable(asked) else asked
+                answers = await asked if inspect.isawaitable(asked) else asked
         except EstimationError:
             continue
         least = [
@@ -159,6 +169,26 @@ async def _least_answers(
             for known, answer in zip(least, answers, strict=True)
         ]
     return least
+
+
+async def _component_sets(
+    estimator: ReplicaEstimator,
+    spec: BindingSpec,
+    clusters: Sequence[Cluster],
+    assumed: Assumed,
+    turn: Callable[[], Awaitable[None]],
+) -> Sequence[int]:
+    """Ask for all clusters at once, or for some after the other where nobody else has to be asked."""
+    at_once = _SETS_AT_ONCE if hasattr(estimator, "replicas_by_row") else max(1, len(clusters))
+    answers: list[int] = []
+    for begin in range(0, len(clusters), at_once):
+        await turn()
+        some = clusters[begin : begin + at_once]
+        asked = estimator.max_available_component_sets(
+            some, spec.components, spec.resource.namespace, assumed
+        )
+        answers += await asked if inspect.isawaitable(asked) else asked
+    return answers
 
 
 def least_by_row(

@@ -24,6 +24,7 @@ from karmada_scheduler.core.available_replicas import (
     counts_component_sets,
     least_by_row,
 )
+from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.ranked import Ranked
 from karmada_scheduler.core.ranked_rows import Merit, RankedField
@@ -31,7 +32,7 @@ from karmada_scheduler.core.ranking import Ranking, Standings
 from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.extending import filter_by_extenders, scores_of_extenders
-from karmada_scheduler.framework.memo import Verdicts, most_keys
+from karmada_scheduler.framework.memo import Verdicts
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -48,6 +49,16 @@ class Recipe:
     assumed: Assumed
     peers: Peers | None
     in_flight: Sequence[InFlight]
+    budget: Budget | None = None
+
+    def is_due(self) -> bool:
+        """Tell whether it is time for a ``turn`` of others."""
+        return self.budget is not None and self.budget.is_due()
+
+    async def turn(self) -> None:
+        """Let others have a turn where that is due; OverBudgetError ends the decision."""
+        if self.budget is not None:
+            await self.budget.turn()
 
     def remembers_room(self, spec: BindingSpec) -> bool:
         """Tell whether the room of a cluster depends on nothing but that cluster and the request."""
@@ -165,6 +176,7 @@ async def _room(cycle: Cycle, clusters: Sequence[Cluster], recipe: Recipe) -> Se
         estimators=recipe.estimators,
         gates=recipe.gates,
         assumed=recipe.assumed,
+        turn=recipe.turn,
     )
 
 
@@ -177,10 +189,10 @@ def _ranking(cycle: Cycle, verdicts: Verdicts, score_key: Hashable, recipe: Reci
     key = (verdicts.key, score_key, tiers, counts(spec), request, recipe.estimators)
     estimators = cast("Sequence[LocalEstimator]", recipe.estimators)
 
-    most = most_keys(len(cycle.snapshot))
-    standings = cast("Standings", framework.rankings.get(key[:3], Standings, most=most))
+    rankings, snapshot = framework.rankings, cycle.snapshot
+    standings = cast("Standings", rankings.get_for(key[:3], Standings, snapshot))
     standings.refresh(verdicts, partial(_merits, cycle, framework))
-    ranking = cast("Ranking", framework.rankings.get(key, Ranking, most=most))
+    ranking = cast("Ranking", rankings.get_for(key, Ranking, snapshot))
     ranking.refresh(verdicts, lambda rows: least_by_row(spec, verdicts, rows, estimators))
     # The binding's replicas stand for room that nobody knows.
     return ranking.ranked(standings.field, spec.replicas if counts(spec) else MAX_INT32)

@@ -22,7 +22,12 @@ def place_of(candidate: Candidate) -> Place:
     return tier, -score, -available, cluster.name
 
 
-_MOST_CHOICES: Final = 64
+_MOST_CHOSEN: Final = 512
+"""Candidates in all choices that are remembered of one order; mostly each has a handful."""
+
+
+def _size_of(chosen: Sequence[Candidate]) -> int:
+    return 8 + len(chosen)
 
 
 class Ranked(Sequence[Candidate]):
@@ -91,11 +96,11 @@ class Ranked(Sequence[Candidate]):
             key: What the choice depends on beside the candidates and their order.
             choose: Chooses; what it raises is not remembered.
         """
-        return self._choices.get(key, lambda: tuple(choose()), most=_MOST_CHOICES)
+        return self._choices.get(key, lambda: tuple(choose()), most=_MOST_CHOSEN)
 
     @cached_property
     def _choices(self) -> Memo[Sequence[Candidate]]:
-        return Memo()
+        return Memo(size_of=_size_of)
 
     def ballot(self) -> Ballot:
         """The candidates' room as votes."""

@@ -20,17 +20,21 @@ from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core import limits
 from karmada_scheduler.core.available_replicas import Assumed, ReplicaEstimator, with_footprint
+from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.candidates import Recipe
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed, placement_of
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
 from karmada_scheduler.core.recipe import run
 from karmada_scheduler.framework.cycle import Cycle, InFlight, Peers
-from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError
+from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError, PluginError, SchedulingError
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
 _NOTHING_ASSUMED: Final[Assumed] = {}
+_UNFINISHED: Final = (PluginError, OverBudgetError)
+"""What ends a decision without saying anything about the clusters."""
 _MAX_PASSES: Final = 10
 """Upstream has no bound; two or three passes are what it needs."""
 
@@ -48,6 +52,7 @@ async def decide(
     in_flight: Sequence[Binding] = (),
     stored: Callable[[BindingKey], Binding | None] = lambda _: None,
     settles: bool = True,
+    budget: Budget | None = None,
 ) -> Decision:
     """Decide where a binding goes; whether there is a reason to ask is ``classify``'s business.
 
@@ -66,6 +71,7 @@ async def decide(
         in_flight: Bindings that are decided and may not be written yet, with the clusters they will have.
         stored: Returns one of these as it is stored, None if it is not known.
         settles: Whether upstream would decide again on top of its own result.
+        budget: How long the decision may run; None lets it run, and give nobody a turn (``at_once.begin``).
     """
     if binding.spec.clusters and (not snapshot.clusters or snapshot.unknown):
         what = _unknown_place(binding, snapshot)
@@ -74,7 +80,15 @@ async def decide(
             return Decision(binding.key, error=SchedulingError(text))
     planned = [InFlight(stored(each.key), each) for each in in_flight]
     recipe = Recipe(
-        snapshot, framework, tuple(estimators), gates, empty_workload_propagation, assumed, peers, planned
+        snapshot,
+        framework,
+        tuple(estimators),
+        gates,
+        empty_workload_propagation,
+        assumed,
+        peers,
+        planned,
+        budget,
     )
     decisions = [await _decide_once(binding, recipe)]
     standings = [_standing(binding, assumed)]
@@ -92,7 +106,7 @@ async def decide(
         if classify(binding, terminating=snapshot.terminating, gates=gates).type is ScheduleType.AVOID:
             break
         second = await _decide_once(binding, recipe)
-        if isinstance(second.error, PluginError):
+        if isinstance(second.error, _UNFINISHED):
             return second  # nothing is written of a decision that could not be taken to its end
         decisions.append(_one_after_the_other(decision, second))
     return decisions[-1]
@@ -184,6 +198,9 @@ def _one_after_the_other(first: Decision, second: Decision) -> Decision:
 async def _decide_once(binding: Binding, recipe: Recipe) -> Decision:
     try:
         placement = placement_of(binding)
+        limits.check(binding.spec, placement)
+        if recipe.is_due():
+            await recipe.turn()
     except SchedulingError as error:
         return Decision(binding.key, error=error)
     # An explicit empty list of affinity terms is none: upstream would schedule nothing and report success.
@@ -206,17 +223,29 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: Recipe) -> 
     attempts: list[Attempt] = []
     for index in range(_term_in_force(binding, placement), len(placement.cluster_affinities)):
         name = placement.cluster_affinities[index].affinity_name
-        attempt = await run(_cycle(binding, placement, recipe, name), recipe)
+        cycle = _cycle(binding, placement, recipe, name)
+        attempt = await (_in_turn(cycle, recipe) if recipe.is_due() else run(cycle, recipe))
         attempts.append(attempt)
         if attempt.error is None:
             decision = _concluded(binding, placement, None, attempt.targets, attempts)
             return replace(decision, affinity_name=name, failed_terms=tuple(failures))
         failures.append(TermFailure(index, name, attempt.error))
-        if isinstance(attempt.error, PluginError):
+        if isinstance(attempt.error, _UNFINISHED):
             break
     last = failures[-1].error
-    error = last if isinstance(last, PluginError) else failures[0].error
+    error = last if isinstance(last, _UNFINISHED) else failures[0].error
     return replace(_concluded(binding, placement, error, None, attempts), failed_terms=tuple(failures))
+
+
+async def _in_turn(cycle: Cycle, recipe: Recipe) -> Attempt:
+    """Let others have a turn, then try a term."""
+    try:
+        await recipe.turn()
+    except OverBudgetError as late:
+        terms, clusters = len(cycle.placement.cluster_affinities), len(cycle.snapshot)
+        error = OverBudgetError(f"{late} (affinity terms: {terms}, clusters: {clusters})")
+        return Attempt(cycle.affinity_name, cycle, error=error)
+    return await run(cycle, recipe)
 
 
 def _term_in_force(binding: Binding, placement: Placement) -> int:

@@ -96,13 +96,17 @@ def _with_room(ordered: Sequence[Candidate], count: int, needed: int) -> list[Ca
     if room >= needed:
         return chosen
     rest = list(ordered[count:])
+    # The roomiest first, of equal ones that which stands first; a replaced one stands where its successor stood.
+    roomiest = [(-each.available, index) for index, each in enumerate(rest)]
+    heapq.heapify(roomiest)
     for slot in range(count - 1, -1, -1):
-        if room >= needed:
+        if room >= needed or not roomiest:
             break
-        best = max(range(len(rest)), key=lambda index: rest[index].available, default=-1)
-        if best >= 0 and rest[best].available > chosen[slot].available:
-            room += rest[best].available - chosen[slot].available
+        available, best = -roomiest[0][0], roomiest[0][1]
+        if available > chosen[slot].available:
+            room += available - chosen[slot].available
             chosen[slot], rest[best] = rest[best], chosen[slot]
+            heapq.heapreplace(roomiest, (-rest[best].available, best))
     return chosen if room >= needed else []
 
 

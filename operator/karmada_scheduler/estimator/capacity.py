@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -53,8 +54,12 @@ class Capacity:
         """Return what is left of a resource, in whole units, and of cpu in thousandths."""
         left = self._left.get(name)
         if left is None:
-            amount = self.summary.left(name) if self.summary is not None else ZERO
-            left = self._left[name] = (amount.value, amount.milli_value if name == CPU else 0)
+            if self.summary is None or name not in self.summary.allocatable:
+                return 0, 0  # not remembered: there may be thousands of such names
+            amount = self.summary.left(name)
+            left = (amount.value, amount.milli_value if name == CPU else 0)
+            if len(self._left) < _MOST_LEFT:
+                self._left[name] = left
         return left
 
     def units(self, name: str) -> int:
@@ -77,6 +82,10 @@ def _free_pods(summary: ResourceSummary) -> int:
     return max(0, wrap64(allocatable - allocated - allocating))
 
 
+_MOST_LEFT: Final = 32
+_MOST_UNITS: Final = 32
+"""Resources that are kept in columns; requests for others than these have to be counted cluster by cluster anew."""
+
 _UNKNOWN: Final = Capacity(Cluster(""), None, 0, None)
 
 
@@ -90,7 +99,7 @@ class CapacityColumns:
         self._rows: Mapping[str, int] = {}
         self._capacities: list[Capacity] = []
         self._pods = columns.column(())
-        self._units: dict[str, Column] = {}
+        self._units: OrderedDict[str, Column] = OrderedDict()
         self._odd: set[int] = set()
 
     def refresh(self, verdicts: Verdicts) -> None:
@@ -118,7 +127,8 @@ class CapacityColumns:
         before = [self._rows.get(name, -1) for name in verdicts.rows]
         self._capacities = [self._capacities[row] if row >= 0 else _UNKNOWN for row in before]
         self._pods = columns.carried_over(self._pods, before)
-        self._units = {name: columns.carried_over(units, before) for name, units in self._units.items()}
+        for name, units in self._units.items():
+            self._units[name] = columns.carried_over(units, before)
         self._odd = {now for now, row in enumerate(before) if row in self._odd}
 
     def pods(self, rows: Column) -> Column:
@@ -132,7 +142,8 @@ class CapacityColumns:
             amounts: Resource names and what is wanted of it, cpu in thousandths; > 0.
             rows: The clusters that are asked about.
         """
-        return columns.how_often(self._pods, [(self._units_of(name), each) for name, each in amounts], rows)
+        # Made one after the other, and no more of them once nothing fits.
+        return columns.how_often(self._pods, ((self._units_of(name), each) for name, each in amounts), rows)
 
     def odd_among(self, rows: Column) -> Sequence[int]:
         """Return which of these rows columns cannot tell about, counted from 0."""
@@ -145,4 +156,8 @@ class CapacityColumns:
         if units is None:
             units = columns.column([capacity.units(name) for capacity in self._capacities])
             self._units[name] = units
+            if len(self._units) > _MOST_UNITS:
+                self._units.popitem(last=False)
+        else:
+            self._units.move_to_end(name)
         return units

@@ -25,14 +25,16 @@ from karmada_scheduler.api.quantity import (
 from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.estimator.capacity import Capacity, CapacityColumns
-from karmada_scheduler.estimator.nodes import Run, fit_alone, place_sets
+from karmada_scheduler.estimator.nodes import Run, count_sets, fit_alone, place_set
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
+from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.memo import Verdicts
 
 Demands = Sequence[tuple[str, int, int]]
 """Requested resources: name, whole units, and of cpu thousandths; only what is more than nothing."""
 
 _NOBODY: Final[Sequence[AssumedWorkload]] = ()
+_FEW: Final = 100
 
 
 class GeneralEstimator:
@@ -45,6 +47,7 @@ class GeneralEstimator:
         self._uses_models = gates.enabled("CustomizedClusterResourceModeling")
         self._deducts = gates.enabled("SchedulingOvercommitProtection")
         self._capacities: dict[str, Capacity] = {}
+        self._largest_fleet = 0
         self._columns: WeakKeyDictionary[Verdicts, CapacityColumns] = WeakKeyDictionary()
 
     def max_available_replicas(
@@ -54,6 +57,7 @@ class GeneralEstimator:
         assumed: Mapping[str, Sequence[AssumedWorkload]],
     ) -> list[int]:
         """Count the replicas that each cluster can still take."""
+        self._forget_clusters(len(clusters))
         if requirements is None:
             return [self._pods(cluster, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
         demands, on_nodes = _demands_of(requirements), amounts(requirements.resource_request)
@@ -68,6 +72,7 @@ class GeneralEstimator:
         self, verdicts: Verdicts, rows: Column, requirements: ReplicaRequirements | None
     ) -> Column:
         """Count as ``max_available_replicas`` does, with nothing assumed, for rows of the clusters that pass."""
+        self._forget_clusters(len(verdicts))
         capacities = self._columns.get(verdicts)
         if capacities is None:
             capacities = self._columns[verdicts] = CapacityColumns(self._known)
@@ -94,7 +99,12 @@ class GeneralEstimator:
         assumed: Mapping[str, Sequence[AssumedWorkload]],
     ) -> list[int]:
         """Count the sets of all components that each cluster can still take."""
-        return [self._sets(cluster, components, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
+        self._forget_clusters(len(clusters))
+        per_set = _per_set(components)
+        return [
+            self._sets(cluster, components, per_set, assumed.get(cluster.name, _NOBODY))
+            for cluster in clusters
+        ]
 
     def _known(self, cluster: Cluster) -> Capacity:
         """Return a cluster's capacity, from memory if it is the same cluster."""
@@ -103,6 +113,12 @@ class GeneralEstimator:
             known = Capacity.of(cluster, uses_models=self._uses_models)
             self._capacities[cluster.name] = known
         return known
+
+    def _forget_clusters(self, asked: int) -> None:
+        """Forget what is known of clusters, most of which must be gone if they are more than ever were asked about."""
+        self._largest_fleet = max(self._largest_fleet, asked)
+        if len(self._capacities) > 2 * self._largest_fleet + _FEW:
+            self._capacities.clear()
 
     def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> Capacity:
         known = self._known(cluster)
@@ -128,7 +144,11 @@ class GeneralEstimator:
         return count if 0 <= count <= MAX_INT32 else wrap32(count)
 
     def _sets(
-        self, cluster: Cluster, components: Sequence[Component], assumed: Sequence[AssumedWorkload]
+        self,
+        cluster: Cluster,
+        components: Sequence[Component],
+        per_set: Amounts,
+        assumed: Sequence[AssumedWorkload],
     ) -> int:
         summary = cluster.resource_summary
         capacity = self._capacity(cluster, _NOBODY)
@@ -143,10 +163,13 @@ class GeneralEstimator:
         pods_per_set = sum(component.replicas for component in components)
         if pods_per_set <= 0:
             return wrap32(pods)
-        most = _sets_by_summary(available, _per_set(components), wrap32(pods // pods_per_set))
+        most = _sets_by_summary(available, per_set, wrap32(pods // pods_per_set))
         if capacity.runs is not None and most > 0:
             runs = _taken(capacity.runs, assumed)
-            most = min(most, place_sets(runs, components, most=most))
+            try:
+                most = min(most, count_sets(runs, components, most=most))
+            except SchedulingError as problem:
+                raise problem.within(f"cluster {cluster.name}") from None
         return most
 
 
@@ -204,7 +227,7 @@ def _taken(runs: Sequence[Run], assumed: Sequence[AssumedWorkload]) -> list[Run]
     """Return virtual nodes on which assumed workloads have been placed."""
     left = list(runs)
     for workload in assumed:
-        place_sets(left, workload.components, most=1)
+        place_set(left, workload.components)
     return left
 
 

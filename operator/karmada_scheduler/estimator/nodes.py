@@ -8,7 +8,7 @@ Source: karmada v1.18.2 pkg/util/assigningresource scheduling simulator, pkg/est
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +16,16 @@ from karmada_scheduler.api.binding import Component
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import wrap64
 from karmada_scheduler.estimator.resources import PLAIN, Amounts, amounts, how_often
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 PODS_PER_NODE: Final = 110
+
+_MOST_VISITED: Final = 250_000
+"""Runs that are looked at, for all components of all sets, before counting is given up; at some 10 microseconds."""
+_MOST_STATES: Final = 1000
+
+Wanted = tuple[Amounts, int]
+"""What one replica of a component takes, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +79,133 @@ def fit_alone(runs: Iterable[Run], request: Amounts) -> int:
     return sum(run.nodes * how_often(run.free, request, pods=run.pods) for run in runs)
 
 
-def place_sets(runs: list[Run], components: Sequence[Component], *, most: int) -> int:
-    """Place sets of all components, each replica on the first node with room, until one does not fit.
+def place_set(runs: list[Run], components: Sequence[Component]) -> bool:
+    """Place one set of all components, each replica on the first node with room; tell whether all found one.
 
-    What a set took before it failed stays taken, as upstream does not roll back. The runs are changed.
+    What was taken before one did not fit stays taken, as upstream does not roll back. The runs are changed.
     """
-    requests = [_request(component) for component in components]
-    sets = 0
+    return _place_all(runs, _wanted(components))
+
+
+def count_sets(runs: Sequence[Run], components: Sequence[Component], *, most: int) -> int:
+    """Return how many sets of all components fit one after the other, each replica on the first node with room.
+
+    Sets that fit as a whole on the first node with room are placed at once. And when the nodes in front of the
+    untouched rest of a run come to look as they did some sets ago, what happened in between happens again for as long
+    as the rest lasts, so it is counted and not done.
+
+    Raises:
+        OverBudgetError: It would take seconds.
+    """
+    wanted = [(request, replicas) for request, replicas in _wanted(components) if replicas > 0]
+    # Then a node that is full may have room again, so nothing can be said of the sets to come.
+    grows = any(amount < 0 for request, _ in wanted for amount in request.values())
+    left, sets, seen, visited = list(runs), 0, _Seen(), 0
     while sets < most:
-        for component, request in zip(components, requests, strict=True):
-            if not _place(runs, request, component.replicas):
+        left = _tidied(left, () if grows else wanted)
+        if not grows:
+            sets += seen.repeated(left, sets, most)
+        at_once = 0 if grows else min(_sets_on_first(left, wanted), most - sets)
+        if at_once > 1:
+            _take_sets(left, wanted, at_once)
+            sets += at_once
+        elif sets < most:
+            if not _place_all(left, wanted):
                 return sets
-        sets += 1
+            sets += 1
+        visited += (1 + len(left)) * len(wanted)
+        if visited > _MOST_VISITED:
+            raise OverBudgetError(
+                f"the nodes of its resource models differ too much to count more than {sets} sets"
+            )
     return sets
 
 
-def _request(component: Component) -> Amounts:
-    requirements = component.replica_requirements
-    return amounts(requirements.resource_request) if requirements is not None else {}
+class _Seen:
+    """The nodes as they were after each set, to find out that they are so again."""
+
+    def __init__(self) -> None:
+        self._states: dict[Hashable, tuple[int, int]] = {}
+
+    def repeated(self, left: list[Run], sets: int, most: int) -> int:
+        """Count the sets that repeat what was seen, and take the nodes for them off the largest run.
+
+        A state is all runs but for the number of nodes in the largest. Where two are equal, all that was taken in
+        between came from that run, and goes on to as long as it is never used up.
+        """
+        if not left:
+            return 0
+        place = max(range(len(left)), key=lambda index: left[index].nodes)
+        largest = left[place]
+        state = (
+            place,
+            tuple(
+                [(frozenset(run.free.items()), run.pods, run is not largest and run.nodes) for run in left]
+            ),
+        )
+        sets_then, nodes_then = self._states.get(state, (0, 0))
+        if nodes_then <= largest.nodes:
+            if len(self._states) >= _MOST_STATES:
+                self._states.clear()
+            self._states[state] = sets, largest.nodes
+            return 0
+        nodes, more = nodes_then - largest.nodes, sets - sets_then
+        times = min((largest.nodes - 1) // nodes, (most - sets) // more)
+        if times:
+            left[place] = Run(largest.free, largest.pods, largest.nodes - times * nodes)
+            self._states.clear()
+        return times * more
+
+
+def _tidied(runs: Sequence[Run], wanted: Sequence[Wanted]) -> list[Run]:
+    """Leave out nodes that can take nothing of what is wanted (if that is given), and join equal neighbours."""
+    tidy: list[Run] = []
+    for run in runs:
+        if wanted and not any(how_often(run.free, request, pods=run.pods) for request, _ in wanted):
+            continue
+        if tidy and tidy[-1].pods == run.pods and tidy[-1].free == run.free:
+            tidy[-1] = Run(run.free, run.pods, tidy[-1].nodes + run.nodes)
+        else:
+            tidy.append(run)
+    return tidy
+
+
+def _sets_on_first(runs: Sequence[Run], wanted: Sequence[Wanted]) -> int:
+    """Return how many whole sets the first node can take."""
+    if not runs:
+        return 0
+    per_set, pods = _per_set(wanted)
+    return how_often(runs[0].free, per_set, pods=runs[0].pods // pods) if pods else 0
+
+
+def _take_sets(runs: list[Run], wanted: Sequence[Wanted], times: int) -> None:
+    """Take whole sets off the first node."""
+    first = runs[0]
+    per_set, pods = _per_set(wanted)
+    free = {name: amount - times * per_set.get(name, 0) for name, amount in first.free.items()}
+    rest = [Run(first.free, first.pods, first.nodes - 1)] if first.nodes > 1 else []
+    runs[:1] = [Run(free, first.pods - times * pods, 1), *rest]
+
+
+def _per_set(wanted: Sequence[Wanted]) -> tuple[Amounts, int]:
+    total: Amounts = {}
+    for request, replicas in wanted:
+        for name, amount in request.items():
+            total[name] = total.get(name, 0) + amount * replicas
+    return total, sum(replicas for _, replicas in wanted)
+
+
+def _wanted(components: Sequence[Component]) -> list[Wanted]:
+    wanted = []
+    for component in components:
+        requirements = component.replica_requirements
+        request = amounts(requirements.resource_request) if requirements is not None else {}
+        wanted.append((request, component.replicas))
+    return wanted
+
+
+def _place_all(runs: list[Run], wanted: Sequence[Wanted]) -> bool:
+    return all(_place(runs, request, replicas) for request, replicas in wanted)
 
 
 def _place(runs: list[Run], request: Amounts, replicas: int) -> bool:

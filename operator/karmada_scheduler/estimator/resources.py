@@ -6,11 +6,11 @@ Source: karmada v1.18.2 pkg/util/resource.go, pkg/util/lifted/scheduler_resource
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
 from karmada_scheduler.api.matching import is_label_key
 from karmada_scheduler.api.quantity import MAX_INT64, Quantity
+from karmada_scheduler.api.remembered import remembered
 
 CPU: Final = "cpu"
 PODS: Final = "pods"
@@ -21,7 +21,7 @@ PLAIN: Final = frozenset({CPU, "memory", "ephemeral-storage"})
 """What every node has, if only 0 of it."""
 
 
-@lru_cache(maxsize=4096)
+@remembered(entries=4096, short=320, long_bytes=0)
 def is_counted(name: str) -> bool:
     """Tell whether nodes are tested for a resource; requests for any other name are ignored there."""
     return (

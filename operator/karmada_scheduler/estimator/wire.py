@@ -21,6 +21,8 @@ SERVICE: Final = "github.com.karmada_io.karmada.pkg.estimator.service.Estimator"
 MAX_AVAILABLE_REPLICAS: Final = "MaxAvailableReplicas"
 MAX_AVAILABLE_COMPONENT_SETS: Final = "MaxAvailableComponentSets"
 
+_NO_OPINION: Final = -1
+
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL: Final = {
     -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E",
@@ -49,13 +51,18 @@ class Question(NamedTuple):
         return b"".join(parts)
 
     def answer(self, payload: bytes) -> int:
-        """Read an answer; ValueError if it is none."""
+        """Read an answer: how much fits, -1 for no opinion; ValueError if it is none."""
         try:
             if self.method == MAX_AVAILABLE_REPLICAS:
-                return int(pb.MaxAvailableReplicasResponse.FromString(payload).max_replicas)
-            return int(pb.MaxAvailableComponentSetsResponse.FromString(payload).max_sets)
+                fits = int(pb.MaxAvailableReplicasResponse.FromString(payload).max_replicas)
+            else:
+                fits = int(pb.MaxAvailableComponentSetsResponse.FromString(payload).max_sets)
         except DecodeError as error:
             raise ValueError(f"the answer cannot be read: {error}") from error
+        if fits < _NO_OPINION:
+            # Added up over all clusters, it would take the room of the others away.
+            raise ValueError(f"it answered {fits}, which is no number of replicas")
+        return fits
 
 
 def replicas_question(requirements: ReplicaRequirements | None) -> Question:
@@ -192,14 +199,25 @@ def written(amount: Quantity) -> str:
         whole, rest = divmod(mantissa * 10 ** max(exponent, 0), 10 ** max(-exponent, 0))
         if rest == 0 and abs(whole) >= 1024:
             return _with_binary_suffix(whole)
-    while mantissa % 10 == 0:
-        mantissa, exponent = mantissa // 10, exponent + 1
+    mantissa, exponent = _without_zeros(mantissa, exponent)
     largest = exponent if amount.format == DECIMAL_EXPONENT else 18
     reached = min(exponent - exponent % 3, largest)
     mantissa *= 10 ** (exponent - reached)
     if amount.format == DECIMAL_EXPONENT:
         return f"{mantissa}e{reached}" if reached else str(mantissa)
     return f"{mantissa}{_DECIMAL[reached]}"
+
+
+def _without_zeros(mantissa: int, exponent: int) -> tuple[int, int]:
+    """Divide by ten as long as nothing is left over; of very long numbers thousands of digits at once."""
+    if mantissa.bit_length() > 256:
+        for step in (8192, 4096, 2048, 1024, 512, 256, 128, 64, 32):
+            shorter, rest = divmod(mantissa, 10**step)
+            if rest == 0:
+                mantissa, exponent = shorter, exponent + step
+    while mantissa % 10 == 0:
+        mantissa, exponent = mantissa // 10, exponent + 1
+    return mantissa, exponent
 
 
 def _with_binary_suffix(whole: int) -> str:

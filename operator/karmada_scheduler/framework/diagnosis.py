@@ -3,6 +3,7 @@
 SchedulingError              anything; the placement stays, the attempt is repeated
 |- FitError                  no cluster passes the filters; the placement is cleared, no retry by timer
 |- UnschedulableError        clusters pass, but the replicas do not fit; the placement stays
+|- OverBudgetError           the decision took too long; the placement stays
 `- PluginError               a plugin failed or answered nonsense; the placement stays
 """
 
@@ -38,6 +39,10 @@ class UnschedulableError(SchedulingError):
     def within(self, step: str) -> Self:
         """Return the same error as seen from the step that it stopped."""
         return type(self)(f"{step}: {self}", retry_after=self.retry_after)
+
+
+class OverBudgetError(SchedulingError):
+    """The decision took too long to be finished; as with a broken plugin, that says nothing about the clusters."""
 
 
 class PluginError(SchedulingError):

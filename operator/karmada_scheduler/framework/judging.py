@@ -26,6 +26,7 @@ class Judge:
         self._cluster = ""
         self._since = guard.openings
         self._admitted: list[FilterPlugin] | None = [] if guard.has_cut_off else None
+        self._refused: tuple[FilterPlugin, object, Result] | None = None
 
     def broke(self, error: BaseException) -> NoReturn:
         """Raise what came out of a call as the error of the plugin that was running, PluginError."""
@@ -51,7 +52,7 @@ class Judge:
                 self._admit(plugin, self._admitted)
             result = plugin.filter(context)
             if result is not SUCCESS:
-                result = _refusal(plugin, result)
+                result = self._checked(plugin, result)
                 if result is not SUCCESS:
                     return result
         return SUCCESS
@@ -64,7 +65,7 @@ class Judge:
             self._running = plugin
             if self._admitted is not None:
                 self._admit(plugin, self._admitted)
-            result = _refusal(plugin, plugin.filter(context))
+            result = self._checked(plugin, plugin.filter(context))
             end = time.perf_counter()
             observer.plugin(plugin.name, "Filter", result.code, end - begin)
             begin = end
@@ -78,6 +79,18 @@ class Judge:
         if not any(each is plugin for each in admitted):
             self._guard.admit(plugin, Point.FILTER)
             admitted.append(plugin)
+
+    def _checked(self, plugin: FilterPlugin, answer: object) -> Result:
+        """Check an answer as ``_refusal`` does; many clusters in a row are mostly refused by the same object."""
+        if answer is SUCCESS:
+            return SUCCESS
+        known = self._refused
+        if known is not None and known[1] is answer and known[0] is plugin:
+            return known[2]
+        result = _refusal(plugin, answer)
+        if isinstance(answer, Result) and type(answer.reasons) is tuple:  # nobody can change it meanwhile
+            self._refused = plugin, answer, result
+        return result
 
 
 def _refusal(plugin: FilterPlugin, answer: object) -> Result:

@@ -46,7 +46,7 @@ from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.guard import Guard, Observer, checked, not_allowed
 from karmada_scheduler.framework.judging import Judge
 from karmada_scheduler.framework.lineup import Lineup
-from karmada_scheduler.framework.memo import Memo, Verdicts, most_keys
+from karmada_scheduler.framework.memo import Memo, Verdicts
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.registry import Registry
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
@@ -224,7 +224,7 @@ class Framework:
         if key is None:
             return None
         snapshot = cycle.snapshot
-        verdicts = self._verdicts.get(key, lambda: Verdicts(key), most=most_keys(len(snapshot)))
+        verdicts = self._verdicts.get_for(key, lambda: Verdicts(key), snapshot)
         verdicts.refresh(snapshot, lambda changed: self.run_filter(cycle.unplaced, changed)[1])
         return verdicts
 

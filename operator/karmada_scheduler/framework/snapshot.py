@@ -120,6 +120,15 @@ class Snapshot:
             return None
         return self._log.between(before._logged, self._logged)
 
+    def changed_after(self, position: int) -> set[str] | None:
+        """Return the names of the clusters that have changed since a position in the log, None if unknown."""
+        return None if self._log is None else self._log.between(position, self._logged)
+
+    @property
+    def position(self) -> int:
+        """Up to which change in the log this shows the clusters; 0 without a log."""
+        return self._logged
+
     def __iter__(self) -> Iterator[Cluster]:
         return iter(self.clusters)
 

@@ -1,0 +1,48 @@
+"""How much one binding may ask for: beyond all use, and little enough that a decision stays short.
+
+Upstream has no such bounds. What is within them is decided as upstream decides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Final
+
+from karmada_scheduler.api.binding import BindingSpec
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.framework.diagnosis import SchedulingError
+
+RESOURCE_NAMES: Final = 256
+"""Of one replica, or of all components together. A node rarely has a dozen; each costs a look at every cluster."""
+COMPONENTS: Final = 256
+AFFINITY_TERMS: Final = 1000
+"""Each may be a look at every cluster, and an Event."""
+
+
+def check(spec: BindingSpec, placement: Placement) -> None:
+    """Refuse a binding that asks for more than is supported.
+
+    Raises:
+        SchedulingError: It names the field, the number, and the limit.
+    """
+    if spec.replica_requirements is not None:
+        names = spec.replica_requirements.resource_request
+        _at_most(RESOURCE_NAMES, names, "spec.replicaRequirements.resourceRequest", "resource names")
+    if spec.components:
+        _at_most(COMPONENTS, spec.components, "spec.components", "components")
+        names_of_all = [
+            name
+            for component in spec.components
+            if component.replica_requirements is not None
+            for name in component.replica_requirements.resource_request
+        ]
+        path = "spec.components[*].replicaRequirements.resourceRequest"
+        _at_most(RESOURCE_NAMES, names_of_all, path, "resource names")
+    terms = placement.cluster_affinities
+    if terms:
+        _at_most(AFFINITY_TERMS, terms, "spec.placement.clusterAffinities", "affinity terms")
+
+
+def _at_most(limit: int, found: Sized, path: str, what: str) -> None:
+    if len(found) > limit:
+        raise SchedulingError(f"{path}: {len(found)} {what}, at most {limit} are supported")

@@ -1,0 +1,88 @@
+"""The decisions of a long day in this process, and how much memory they took; for ``test_memory``.
+
+    python -m tests.bad_days.day_of_decisions CLUSTERS PLACEMENTS DECISIONS REPORTS
+
+Before each decision REPORTS clusters report something else, each time new objects as the watch brings them. It prints
+the resident memory in MiB after a third of the decisions, after two thirds, and at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from karmada_scheduler.api.cluster import Cluster, ResourceSummary
+from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Framework
+from karmada_scheduler.testing import binding, cluster, gates
+from karmada_scheduler_plugins.registry import in_tree
+
+
+def resident() -> float:
+    """Return the resident memory of this process in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def reported(known: Cluster, version: int, dice: random.Random) -> Cluster:
+    """Return a cluster as it is after a report of its own."""
+    summary = known.resource_summary
+    assert summary is not None
+    taken = {"cpu": Quantity(dice.randrange(20_000), -3), "memory": Quantity(dice.randrange(2**36))}
+    return replace(
+        known,
+        resource_version=str(version),
+        labels=dict(known.labels),
+        conditions=tuple(replace(each) for each in known.conditions),
+        resource_summary=ResourceSummary(dict(summary.allocatable), taken, {}, ()),
+    )
+
+
+def main(clusters: int, placements: int, decisions: int, reports: int) -> None:
+    dice, version = random.Random(1), 1
+    framework, estimators = Framework.build(in_tree(gates())), [GeneralEstimator(gates())]
+    cache = ClusterCache()
+    names = [f"member-{number:04}" for number in range(clusters)]
+    for number, name in enumerate(names):
+        made = cluster(name).region(f"r{number % 7}").room(cpu=50, memory="64Gi").build()
+        cache.put(replace(made, resource_version="1"))
+    bindings = [
+        binding(f"w{number}")
+        .replicas(3, cpu=1)
+        .dynamic_weight()
+        .affinity(exclude=[f"nobody-{number}"])
+        .build()
+        for number in range(placements)
+    ]
+    seen = []
+    for number in range(decisions):
+        for name in dice.sample(names, reports):
+            version += 1
+            known = cache.get(name)
+            assert known is not None
+            cache.put(reported(known, version, dice))
+        decision = at_once(
+            decide(
+                bindings[number % placements],
+                cache.snapshot(),
+                framework=framework,
+                estimators=estimators,
+                gates=gates(),
+            )
+        )
+        assert decision.targets, decision.error
+        if (number + 1) % (decisions // 3) == 0:
+            seen.append(round(resident(), 1))
+    print(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

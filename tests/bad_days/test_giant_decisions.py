@@ -1,0 +1,51 @@
+"""Bindings that ask for absurdly much: each costs itself an error, and nobody else anything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fake_apiserver import FakeApiServer, SchedulerProcess, binding, cluster, start_scheduler, wait_for
+
+PATH = "spec.replicaRequirements.resourceRequest"
+
+
+def _probed(process: SchedulerProcess, until: Callable[[], object]) -> Callable[[], bool]:
+    """Return a look that asks for health each time; an answer later than 3 s fails the test."""
+
+    def look() -> bool:
+        began = time.monotonic()
+        assert process.answers("/healthz", timeout=5) == 200, process.log[-2000:]
+        assert time.monotonic() - began < 3
+        return bool(until())
+
+    return look
+
+
+def test_a_giant_binding_has_a_condition_and_others_have_their_place(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        for number in range(1000):
+            server.put(cluster(f"m{number:04}"))
+        names = {f"example.com/r{number}": "1" for number in range(8000)}
+        for number in range(3):
+            server.put(binding(f"giant-{number}", replicas=2, requests=names, clusters={"m0007": 2}))
+        terms = [{"affinityName": f"t{number}", "clusterNames": [f"gone-{number}"]} for number in range(300)]
+        server.put(binding("many-terms", placement={"clusterAffinities": terms}))
+        with start_scheduler(server, tmp_path) as scheduler:
+            server.put(binding("normal", replicas=3))
+            placed = _probed(scheduler, lambda: server.targets("normal"))
+            wait_for(placed, "the normal one to be placed", scheduler, timeout=20)
+            told = _probed(
+                scheduler,
+                lambda: all(
+                    server.condition(name) for name in ("giant-0", "giant-1", "giant-2", "many-terms")
+                ),
+            )
+            wait_for(told, "conditions of the others", scheduler, timeout=20)
+            for number in range(3):
+                condition = server.condition(f"giant-{number}")
+                assert condition["reason"] == "SchedulerError"
+                assert condition["message"] == f"{PATH}: 8000 resource names, at most 256 are supported"
+                assert server.targets(f"giant-{number}") == {"m0007": 2}
+            assert server.condition("many-terms")["reason"] == "NoClusterFit"
