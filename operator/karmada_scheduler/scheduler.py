@@ -269,7 +269,12 @@ class Scheduler:
         # Upstream tells of what is always recomputed at V(3) only, and so do we.
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO
         log.log(level, "%s", verdict.reason, extra={"type": verdict.type.value})
-        if not framework.talks and not self._asks_estimators(binding) and not self._turn.locked():
+        return self._decide_at_once_or_later(attempt)
+
+    def _decide_at_once_or_later(self, attempt: _Attempt) -> Outcome | Work:
+        """Decide now if nothing has to be waited for; otherwise return what will."""
+        framework = attempt.framework
+        if not framework.talks and not self._asks_estimators(attempt.binding) and not self._turn.locked():
             budget = self._new_budget()
             try:
                 decided = begin(self._decide(attempt, self._estimators, budget), budget)
