@@ -269,7 +269,7 @@ def test_whatever_a_binding_has_can_be_said_to_the_builder() -> None:
     )
     for this, that in ((built, empty), (built.spec, empty.spec), (built.status, empty.status)):
         same = [each.name for each in fields(this) if getattr(this, each.name) == getattr(that, each.name)]
-        assert same == []
+        assert [name for name in same if name != "unknown_target_fields"] == []  # of a Karmada to come
     assert built.labels.items() >= {"example.com/team": "a", "app": "web"}.items()
     assert dict(built.annotations) == {"example.com/note": "", "space": "2"}
     requirements = built.spec.replica_requirements
