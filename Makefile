@@ -136,6 +136,10 @@ wheel: install ## build dist/*.whl
 manifests: install ## render the chart into manifests/, and tables of flags and metrics into docs/operations.md
 	@$(BIN)/python -m tests.deploy manifests
 
+.PHONY: reference
+reference: install ## write docs/plugin-reference.md from docstrings and annotations
+	@$(BIN)/python -m tests.examples.plugin_reference
+
 .PHONY: chart
 chart: install ## lint the chart and pack it into dist/
 	@$(BIN)/python -m tests.deploy package

@@ -323,6 +323,7 @@ class _App:
             tasks.create_task(self._watch.run(), name="watch")
             tasks.create_task(resync.run(), name="resync")
             tasks.create_task(self._intake.run(), name="cluster reconcile")
+            tasks.create_task(self._plugins.run_plugins(), name="plugins")
             tasks.create_task(
                 self._plugins.follow_files(
                     follows=self._options.plugin_dir is not None, on_change=self._intake.plugins_changed

@@ -30,6 +30,7 @@ from karmada_scheduler.framework.isolation import Alarm
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.plugin_handle import PluginHandle, Switchboard
+from karmada_scheduler.plugin_tasks import PluginTasks
 from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.priority_sort import PrioritySort
@@ -94,6 +95,8 @@ class PluginHost:
         for notice in (*configuration.notices, *lineups.notices):
             log.warning("%s", notice)
         self.profiles: Final = Profiles(self._frameworks(lineups))
+        self._first_queue_sort: Final = self.queue_sort
+        self._tasks: Final = PluginTasks(self.guard.watch)
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
@@ -116,7 +119,23 @@ class PluginHost:
                 continue
             if lineups is not None:
                 self.profiles.replace(self._frameworks(lineups))
+                self._keep_running()
                 on_change()
+
+    async def run_plugins(self) -> None:
+        """Run the plugins that have ``run`` until cancelled, and those of new files from when they are put to use."""
+        self._keep_running()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await self._tasks.close()
+
+    def _keep_running(self) -> None:
+        lineups = [framework.lineup for _, framework in self.profiles.items()]
+        plugins = [plugin for lineup in lineups for plugin in lineup.plugins]
+        if self._first_queue_sort is not None:  # the queue goes on with it
+            plugins.append(self._first_queue_sort)
+        self._tasks.keep(plugins)
 
     async def close(self) -> None:
         """Close the extenders' connections."""

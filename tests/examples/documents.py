@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_FILE = re.compile(r"# (\S+\.\w+)\n")
+_FILE = re.compile(r"(?:#|//) (\S+\.\w+)\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,11 @@ class File:
 
     name: str
     text: str
+
+    @property
+    def json(self) -> Any:
+        """The document in it, without the line that names it."""
+        return json.loads(self.text.partition("\n")[2])
 
     def write_into(self, folder: Path) -> None:
         """Write it."""

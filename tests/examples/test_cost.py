@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,7 +11,8 @@ from threading import Thread
 
 import pytest
 
-from karmada_scheduler.testing import binding, cluster, schedule
+from karmada_scheduler.framework import RunPlugin
+from karmada_scheduler.testing import binding, cluster, schedule, scheduling
 from tests.examples.conftest import Example
 
 MEMBERS = [cluster("m1"), cluster("m2"), cluster("m3")]
@@ -64,13 +66,28 @@ def test_the_cheapest_cluster_is_chosen_by_prices_from_a_file(example: Example, 
     assert run.scores["Cost"] == {"m1": 0, "m2": 750, "m3": 0}
 
 
-def test_a_file_is_read_again_for_every_binding(example: Example, tmp_path: Path) -> None:
+async def test_a_file_is_read_again_every_n_seconds(example: Example, tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"m1": 2, "m2": 1, "m3": 3}')
+    plugins = example("cost", prices=str(prices), seconds=0.001)
+    [plugin] = [each for each in plugins.lineup.plugins if isinstance(each, RunPlugin)]
+    running = asyncio.create_task(plugin.run())
+    assert (await scheduling(ANYWHERE, *MEMBERS, plugins=plugins)).placed == {"m2": 2}
+    prices.write_text('{"m1": 2, "m2": 1, "m3": 0}')
+    async with asyncio.timeout(30):
+        while (await scheduling(ANYWHERE, *MEMBERS, plugins=plugins)).placed != {"m3": 2}:
+            await asyncio.sleep(0.001)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def test_prices_that_cannot_be_read_again_stay(example: Example, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"m1": 2, "m2": 1}')
     plugins = example("cost", prices=str(prices))
     assert schedule(ANYWHERE, *MEMBERS, plugins=plugins).placed == {"m2": 2}
-    prices.write_text('{"m1": 2, "m2": 1, "m3": 0}')
-    assert schedule(ANYWHERE, *MEMBERS, plugins=plugins).placed == {"m3": 2}
+    prices.unlink()
+    assert schedule(ANYWHERE, *MEMBERS, plugins=plugins).placed == {"m2": 2}
 
 
 def test_prices_come_from_prometheus(example: Example, prometheus: Prometheus) -> None:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import fields
 
 import pytest
 
+from karmada_scheduler.api.placement import WorkloadAffinity
 from karmada_scheduler.config.mistakes import ConfigError
-from karmada_scheduler.framework import SUCCESS, BindContext, Handle, PreScoreContext, Result, ScoreContext
+from karmada_scheduler.framework import (
+    SUCCESS,
+    BindContext,
+    Binding,
+    BindingKey,
+    BindingSpec,
+    Cluster,
+    Handle,
+    Placement,
+    PreFilterContext,
+    PreScoreContext,
+    Result,
+    ScoreContext,
+)
 from karmada_scheduler.testing import (
     BindingBuilder,
     FakeHandle,
     binding,
     cluster,
     decide,
+    framework,
     make,
     placed,
     schedule,
@@ -56,7 +72,7 @@ class Gang:
         for waiting in self.handle.waiting():
             waiting.allow(self.name)
             return SUCCESS
-        return Result.wait(60)
+        return Result.wait(60, "alone")
 
 
 class Talks:
@@ -156,14 +172,126 @@ def test_the_story_can_be_read() -> None:
         web().spread("cluster", 1, 1),
         cluster("m1"),
         cluster("m2").taint("a:NoSchedule"),
+        cluster("m3").taint("a:NoSchedule"),
+        cluster("m4"),
         plugins=[Talks, Ledger],
     )
-    story = str(run).splitlines()
-    assert (
-        story[0]
-        == "ResourceBinding(default/web-deployment): Success: Binding has been scheduled successfully."
+    assert str(run).splitlines() == [
+        "ResourceBinding(default/web-deployment): Success: Binding has been scheduled successfully.",
+        "  m2, m3 refused by TaintToleration: cluster(s) had untolerated taint {a:NoSchedule}",
+        "  Talks.pre_score: Success",
+        "  ClusterAffinity scored: 0 for all",
+        "  ClusterLocality scored: 0 for all",
+        "  Talks scored: m1:0, m4:100",
+        "  DefaultSelector.select: m4",
+        "  DefaultAssigner.assign: m4:2",
+        "  decided again with that result: what differs",
+        "  ClusterLocality scored: m1:0, m4:100",
+        "  Ledger.reserve: Success",
+        "  DefaultBinder.bind: Success",
+        "  Ledger.post_bind",
+        "  on m4:2",
+    ]
+
+
+def test_the_story_says_how_a_wait_ended() -> None:
+    story = str(schedule(web(), cluster("m1"), plugins=[Gang])).splitlines()
+    assert story[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang")
+    assert story[-2:] == ["  Gang.permit: Wait for 60s: alone", "  on no cluster"]
+
+
+def test_the_story_goes_through_affinity_terms() -> None:
+    builder = binding("web").replicas(3).aggregated().term("near", "m3").term("far", "m1")
+    story = str(schedule(builder, cluster("m1"), cluster("m2"))).splitlines()
+    affinity = "cluster(s) did not match the placement cluster affinity constraint"
+    assert story[1:6] == [
+        "  affinity term near:",
+        f"  m1, m2 refused by ClusterAffinity: {affinity}",
+        f"  0/2 clusters are available: 2 {affinity}.",
+        "  affinity term far:",
+        f"  m2 refused by ClusterAffinity: {affinity}",
+    ]
+
+
+def test_the_story_of_many_clusters_is_cut_short() -> None:
+    names = [f"m{index:02}" for index in range(30)]
+    story = str(schedule(binding("web").duplicated().replicas(1), *map(cluster, names))).splitlines()
+    assert story[-1].startswith("  on m00:1, m01:1,")
+    assert story[-1].endswith("m19:1 and 10 more")
+
+
+def test_a_story_whose_second_decision_is_the_same_says_so() -> None:
+    story = str(schedule(web(), cluster("m1"), plugins=framework(select=["ClusterAffinity"])))
+    assert story.count("decided again with that result: the same") == 1
+    assert story.count("DefaultAssigner.assign") == 1
+
+
+class Odd:
+    """Answers with names, numbers, and by raising."""
+
+    name = "Odd"
+
+    def pre_filter(self, context: PreFilterContext, /) -> frozenset[str]:
+        return frozenset({"m2", "m1"})
+
+    def reserve(self, context: BindContext, /) -> Result:
+        raise KeyError("x")
+
+    def unreserve(self, context: BindContext, /) -> None:
+        """Give back."""
+
+
+def test_the_story_shows_names_and_what_was_raised() -> None:
+    story = str(schedule(web(), cluster("m1"), cluster("m2"), plugins=[Odd])).splitlines()
+    assert "  Odd.pre_filter: m1, m2" in story
+    assert story[-3].startswith('  Odd.reserve: plugin "Odd" failed at Reserve')
+    assert story[-2:] == ["  Odd.unreserve", "  on no cluster"]
+
+
+def everything() -> BindingBuilder:
+    """A binding that differs from an empty one in everything."""
+    return (
+        binding("web")
+        .binding_uid("b").uid("w").resource_version("7").generation(3).deleting()
+        .label("example.com/team", "a").labels(app="web").annotation("example.com/note").annotations(space="2")
+        .replicas(2, cpu=1).priority_class("high").node_claim(nodeSelector={"disk": "ssd"}).component("c", 1)
+        .groups(affinity="g").priority(5).scheduler("mine").suspended().evicted_from("m9").on(m1=2)
+        .workload_affinity(affinity="app").observing("near").observed_generation(2).health(m1="Healthy")
+        .condition(type="Scheduled", status="True")
+        .last_scheduled("2026-01-01T00:00:00Z").reschedule_triggered("2026-01-02T00:00:00Z")
+    )  # fmt: skip
+
+
+def test_whatever_a_binding_has_can_be_said_to_the_builder() -> None:
+    built, empty = (
+        everything().build(),
+        Binding(BindingKey("", "", ""), spec=BindingSpec(placement=Placement())),
     )
-    assert "  Talks scored: {'m1': 100}" in story
-    assert "  Ledger.reserve: Success" in story
-    assert story[-1] == "  on m1:2"
-    assert any(line.startswith("  m2 refused: cluster(s) had untolerated taint") for line in story)
+    for this, that in ((built, empty), (built.spec, empty.spec), (built.status, empty.status)):
+        same = [each.name for each in fields(this) if getattr(this, each.name) == getattr(that, each.name)]
+        assert [name for name in same if name != "unknown_target_fields"] == []  # of a Karmada to come
+    assert built.labels.items() >= {"example.com/team": "a", "app": "web"}.items()
+    assert dict(built.annotations) == {"example.com/note": "", "space": "2"}
+    requirements = built.spec.replica_requirements
+    assert requirements is not None
+    assert (requirements.priority_class_name, requirements.node_claim) == (
+        "high",
+        {"nodeSelector": {"disk": "ssd"}},
+    )
+    assert (built.spec.priority, built.status.aggregated_status) == (5, (("m1", "Healthy"),))
+    assert built.spec.placement is not None
+    assert built.spec.placement.workload_affinity == WorkloadAffinity("app")
+
+
+def test_whatever_a_cluster_has_can_be_said_to_the_builder() -> None:
+    builder = (
+        cluster("m1").uid("u").resource_version("7").generation(3).labels(tier="prod").deleting()
+        .provider("p").region("r").zones("z").sync_mode("Pull").taint("a:NoSchedule").grade(0, nodes=1, cpu=1)
+        .condition("Ready", "False")
+    )  # fmt: skip
+    built, empty = builder.build(), Cluster("")
+    same = [each.name for each in fields(built) if getattr(built, each.name) == getattr(empty, each.name)]
+    assert same == ["unreadable_fields"]  # what a builder builds can be read
+    ready = built.condition("Ready")
+    assert ready is not None
+    assert ready.status == "False"

@@ -14,14 +14,14 @@ from tests.examples.conftest import PLUGINS
 FILES = sorted(PLUGINS.glob("*.py"))
 
 
-def test_there_are_six() -> None:
-    assert len(FILES) == 6
+def test_there_are_seven() -> None:
+    assert len(FILES) == 7
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_plugin_is_one_file_of_at_most_forty_lines_with_a_docstring(path: Path) -> None:
+def test_a_plugin_is_one_short_file_with_a_docstring(path: Path) -> None:
     text = path.read_text()
-    assert len(text.splitlines()) <= 40
+    assert len(text.splitlines()) <= 55
     assert ast.get_docstring(ast.parse(text))
 
 

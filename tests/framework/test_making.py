@@ -215,6 +215,15 @@ def test_points_that_talk_to_the_network_have_to_be_coroutines(method: str) -> N
     assert list(wrong_with(broken())) == list(wrong_with(broken))
 
 
+def test_run_has_to_be_a_coroutine_without_arguments() -> None:
+    async def takes_one(self: object, handle: object) -> None: ...
+
+    plain = type("Plain", (Everything,), {"run": lambda self: None})
+    assert list(wrong_with(plain)) == ["run must be a coroutine function: async def run"]
+    greedy = type("Greedy", (Everything,), {"run": takes_one})
+    assert list(wrong_with(greedy)) == ["run must take no argument beside self"]
+
+
 @pytest.mark.parametrize(
     "method",
     [
@@ -280,6 +289,7 @@ def test_a_factory_that_hangs_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> N
         ("post_biind", "post_bind"),
         ("normalise_score", "normalize_score"),
         ("scorekey", "score_key"),
+        ("runn", "run"),
     ],
 )
 def test_a_misspelt_method_beside_a_right_one_is_a_mistake_that_names_the_one_that_was_meant(

@@ -143,3 +143,47 @@ async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do
     with pytest.raises(PluginError, match="is not called for 2s"):
         host.guard.admit(plugin("B"), Point.SCORE)
     assert host.guard.admit(plugin("ClusterAffinity"), Point.SCORE) >= 0  # in-tree plugins are always called
+
+
+RUNS = """
+import asyncio
+
+
+class {name}:
+    name = "{name}"
+
+    def score(self, context):
+        return 1
+
+    async def run(self):
+        self.events = ["begin"]
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.events.append("end")
+"""
+
+
+async def test_what_plugins_run_changes_with_their_files_and_ends_with_the_host(
+    make: Make, folder: Path, write: Write
+) -> None:
+    write("a.py", RUNS.format(name="Stays"))
+    write("b.py", RUNS.format(name="Changes"))
+    host, changes = make(plugin_dir=folder), []
+
+    def plugin(name: str) -> Any:
+        [(_, framework)] = host.profiles.items()
+        return next(each for each in framework.lineup.plugins if each.name == name)
+
+    stays, old = plugin("Stays"), plugin("Changes")
+    running = asyncio.create_task(host.run_plugins())
+    following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
+    await _until(lambda: hasattr(stays, "events") and hasattr(old, "events"))
+    write("b.py", RUNS.format(name="Changes") + "# saved again\n")
+    await _until(lambda: changes and hasattr(plugin("Changes"), "events") and old.events == ["begin", "end"])
+    assert stays.events == ["begin"]
+    assert plugin("Changes") is not old
+    running.cancel()
+    following.cancel()
+    await asyncio.gather(running, following, return_exceptions=True)
+    assert stays.events == plugin("Changes").events == ["begin", "end"]

@@ -1,13 +1,13 @@
-"""Cost: prefer cheap clusters, by prices from a JSON file or from Prometheus."""
+"""Cost: prefer cheap clusters, by prices from a JSON file or from Prometheus, read every n seconds."""
 
+import asyncio
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
-from karmada_scheduler.framework import SKIP, SUCCESS, PreScoreContext, Result, ScoreContext, StateKey
-
-PRICES = StateKey[dict[str, float]]("Cost/prices")
+from karmada_scheduler.framework import SKIP, SUCCESS, PreScoreContext, Result, ScoreContext
 
 
 class Cost:
@@ -18,23 +18,30 @@ class Cost:
     @dataclass
     class Args:
         prices: str  # a JSON file, {"m1": 0.5}, or the URL of a Prometheus query; by label "cluster"
+        seconds: float = 30.0
 
     def __init__(self, args: Args) -> None:
-        self.source = args.prices
+        self.source, self.seconds, self.prices = args.prices, args.seconds, dict[str, float]()
 
-    async def pre_score(self, context: PreScoreContext, /) -> Result:
-        try:
+    async def run(self) -> None:
+        while True:
+            await self._read()
+            await asyncio.sleep(self.seconds)
+
+    async def _read(self) -> None:
+        with suppress(OSError, ValueError, KeyError, aiohttp.ClientError):  # then the prices stay
             if self.source.startswith("http"):
                 async with aiohttp.request("GET", self.source, timeout=aiohttp.ClientTimeout(1)) as answer:
                     rows = (await answer.json())["data"]["result"]
-                prices = {row["metric"]["cluster"]: float(row["value"][1]) for row in rows}
+                self.prices = {row["metric"]["cluster"]: float(row["value"][1]) for row in rows}
             else:
-                prices = json.loads(Path(self.source).read_text())
-        except (OSError, ValueError, KeyError, aiohttp.ClientError):  # a timeout is an OSError
-            return SKIP
-        context.cycle.state.write(PRICES, prices)
-        return SUCCESS
+                self.prices = json.loads(Path(self.source).read_text())
+
+    async def pre_score(self, context: PreScoreContext, /) -> Result:  # noqa: ARG002
+        if not self.prices:  # before the first answer, and in simulate, which does not call run
+            await self._read()
+        return SUCCESS if self.prices else SKIP
 
     def score(self, context: ScoreContext, /) -> int:
-        dearest = max((prices := context.cycle.state.read(PRICES)).values(), default=0) or 1
-        return 100 - round(100 * prices.get(context.cluster.name, dearest) / dearest)
+        dearest = max(self.prices.values()) or 1
+        return 100 - round(100 * self.prices.get(context.cluster.name, dearest) / dearest)

@@ -46,8 +46,9 @@ class BindingKey(NamedTuple):
     """Names one binding; the only thing a queue holds.
 
     Attributes:
-        kind: ``RESOURCE_BINDING`` or ``CLUSTER_RESOURCE_BINDING``.
+        kind: ``ResourceBinding`` or ``ClusterResourceBinding``.
         namespace: Empty for a ClusterResourceBinding.
+        name: Karmada makes it of the workload's name and kind: ``web-deployment``.
     """
 
     kind: str
@@ -72,7 +73,15 @@ class TargetCluster(NamedTuple):
 
 
 class ObjectReference(NamedTuple):
-    """The resource template that a binding propagates."""
+    """The resource template that a binding propagates.
+
+    Attributes:
+        api_version: Group and version: ``apps/v1``.
+        kind: ``Deployment``, say.
+        namespace: Empty for a resource of the cluster.
+        name: The workload's own name.
+        uid: It decides which of equal clusters comes first when replicas do not divide evenly.
+    """
 
     api_version: str = ""
     kind: str = ""
@@ -82,7 +91,11 @@ class ObjectReference(NamedTuple):
 
 
 class GracefulEvictionTask(NamedTuple):
-    """A cluster that the workload is being moved off."""
+    """A cluster that the workload is being moved off.
+
+    Attributes:
+        from_cluster: Its name.
+    """
 
     from_cluster: str
 
@@ -97,6 +110,8 @@ class ReplicaRequirements:
         resource_request: Resource name to amount, in the order of the manifest.
         node_claim: Node affinity, selector and tolerations, as they are; only estimators in the member
             clusters read them.
+        namespace: Of the workload.
+        priority_class_name: Of its pods.
         key: Equal for equal requirements; hashable.
     """
 
@@ -117,7 +132,13 @@ class ReplicaRequirements:
 
 
 class Component(NamedTuple):
-    """One of several pod templates of a workload."""
+    """One of several pod templates of a workload.
+
+    Attributes:
+        name: Unique among the components of the workload.
+        replicas: How many of this template make one set.
+        replica_requirements: What each of them asks for; None if it does not say.
+    """
 
     name: str
     replicas: int = 0
@@ -144,7 +165,12 @@ class WorkloadAffinityGroups(NamedTuple):
 
 
 class ClusterHealth(NamedTuple):
-    """What one cluster reports of the workload."""
+    """What one cluster reports of the workload.
+
+    Attributes:
+        cluster_name: The cluster.
+        health: ``Healthy``, ``Unhealthy`` or ``Unknown``.
+    """
 
     cluster_name: str
     health: str = ""
@@ -155,8 +181,18 @@ class BindingSpec:
     """What is wanted of a binding, and where it is.
 
     Attributes:
-        scheduler_name: As written; the empty name is taken as default-scheduler.
+        resource: The workload.
+        replicas: How many are wanted in all; 0 for what has none.
+        replica_requirements: What each replica asks for; None if the workload does not say.
+        components: The pod templates of a workload that has several.
+        clusters: Where it is, with the replicas of each cluster.
         placement: None on bindings that follow others (attached dependencies).
+        graceful_eviction_tasks: The clusters that it is being moved off.
+        scheduler_name: As written; the empty name is taken as default-scheduler.
+        scheduling_suspended: ``spec.suspension.scheduling``: it is left alone.
+        reschedule_triggered_at: When a reschedule was asked for (WorkloadRebalancer).
+        priority: ``spec.schedulePriority.priority``.
+        workload_affinity_groups: None if it has none.
         unknown_target_fields: What else than name and replicas the manifest says of a target, to be written back with
             a target that stays as it is; None if it says nothing. Decisions do not go by it.
     """
@@ -198,6 +234,10 @@ class BindingStatus:
     """What was done about a binding so far.
 
     Attributes:
+        scheduler_observed_generation: The generation that was decided about last.
+        scheduler_observing_affinity_name: The affinity term in force; empty with a single affinity.
+        last_scheduled_time: When it got its place.
+        aggregated_status: What clusters report of the workload.
         conditions: As they are, so that they can be written back.
     """
 
@@ -214,7 +254,19 @@ class BindingStatus:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A ResourceBinding or ClusterResourceBinding."""
+    """A ResourceBinding or ClusterResourceBinding.
+
+    Attributes:
+        key: Its kind, namespace and name.
+        uid: That of the binding; the workload's is ``spec.resource.uid``.
+        resource_version: Changes with every write.
+        generation: Grows when the spec changes.
+        labels: Those of the binding, not of the workload; labels that others set on it stay.
+        annotations: Those of the binding, not of the workload.
+        deleting: Whether it has a deletion timestamp.
+        spec: What is wanted of it, and where it is.
+        status: What was done about it so far.
+    """
 
     key: BindingKey
     uid: str = ""

@@ -29,14 +29,24 @@ _REMEMBERED: Final = 512
 
 
 class ResourceModel(NamedTuple):
-    """One grade of nodes: resource name to the least amount that such a node has."""
+    """One grade of nodes.
+
+    Attributes:
+        grade: Its number.
+        minimums: By resource name, the least amount that such a node has.
+    """
 
     grade: int
     minimums: Mapping[str, Quantity]
 
 
 class GradeCount(NamedTuple):
-    """How many nodes of a grade are free."""
+    """How many nodes of a grade are free.
+
+    Attributes:
+        grade: The number of the grade.
+        nodes: How many.
+    """
 
     grade: int
     nodes: int
@@ -44,7 +54,14 @@ class GradeCount(NamedTuple):
 
 @dataclass(frozen=True)
 class ResourceSummary:
-    """What a cluster has, what is taken and what is about to be taken."""
+    """What a cluster has, what is taken and what is about to be taken.
+
+    Attributes:
+        allocatable: By resource name: ``cpu``, ``memory``, ``pods``.
+        allocated: What pods have that run.
+        allocating: What pods ask for that wait for a node.
+        modelings: Free nodes by grade, where resource modeling is used.
+    """
 
     allocatable: Mapping[str, Quantity] = field(default_factory=dict)
     allocated: Mapping[str, Quantity] = field(default_factory=dict)
@@ -72,8 +89,15 @@ class Cluster:
     """A member cluster.
 
     Attributes:
+        labels: Those of the Cluster object; its annotations are not kept.
         deleting: Whether it has a deletion timestamp.
-        api_kinds: The kinds it is known to serve.
+        provider: ``spec.provider``; empty where it is not set, as region and zones.
+        zones: All zones in which it has nodes.
+        sync_mode: ``Push`` or ``Pull``.
+        taints: What keeps bindings off that do not tolerate it.
+        resource_models: Grades of nodes, by size, where resource modeling is used.
+        api_kinds: The kinds it is known to serve, as pairs: ``("apps/v1", "Deployment")``.
+        conditions: ``condition("Ready")`` finds one.
         resource_summary: None until its status collector has reported.
         unreadable_fields: What is wrong with quantities of the summary. A resource that one of them is about counts as
             one that the cluster does not have.

@@ -51,7 +51,13 @@ def _int64(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One expression of a selector."""
+    """One expression of a selector.
+
+    Attributes:
+        key: Of a label; in field selectors ``provider``, ``region`` or ``zone``.
+        operator: ``In``, ``NotIn``, ``Exists`` or ``DoesNotExist``.
+        values: For In and NotIn.
+    """
 
     key: str
     operator: str
@@ -162,7 +168,13 @@ def matches_zones(expression: Requirement, zones: Sequence[str]) -> bool:
 
 
 class Taint(NamedTuple):
-    """What keeps bindings off a cluster, unless they tolerate it."""
+    """What keeps bindings off a cluster, unless they tolerate it.
+
+    Attributes:
+        key: What it is about.
+        value: Of the key; may be empty.
+        effect: ``NoSchedule``, ``NoExecute`` or ``PreferNoSchedule``.
+    """
 
     key: str
     value: str = ""
@@ -181,7 +193,15 @@ class Taint(NamedTuple):
 
 
 class Toleration(NamedTuple):
-    """Which taints a binding puts up with."""
+    """Which taints a binding puts up with.
+
+    Attributes:
+        key: Of the taint; empty for all.
+        operator: ``Exists`` or ``Equal``; empty is Equal.
+        value: Of the taint, for Equal.
+        effect: Of the taint; empty for all.
+        toleration_seconds: For how long, after a NoExecute taint came; the scheduler does not read it.
+    """
 
     key: str = ""
     operator: str = ""

@@ -37,7 +37,14 @@ _SHORT: Final = 1024
 
 @dataclass(frozen=True)
 class ClusterAffinity:
-    """Which clusters are meant; an empty one means all."""
+    """Which clusters are meant; an empty one means all.
+
+    Attributes:
+        label_selector: Over labels of Clusters.
+        field_selector: Over provider, region and zones.
+        cluster_names: These only; empty for all.
+        exclude: Never these.
+    """
 
     label_selector: LabelSelector | None = None
     field_selector: FieldSelector | None = None
@@ -75,7 +82,12 @@ class ClusterAffinity:
 
 @dataclass(frozen=True, slots=True)
 class OverflowAffinity:
-    """Clusters to use when those before them are full."""
+    """Clusters to use when those before them are full.
+
+    Attributes:
+        affinity_name: Its name.
+        affinity: Which clusters.
+    """
 
     affinity_name: str
     affinity: ClusterAffinity
@@ -86,6 +98,9 @@ class ClusterAffinityTerm:
     """One of several affinities that are tried in order.
 
     Attributes:
+        affinity_name: Its name, by which the status says which term is in force.
+        affinity: Which clusters.
+        overflow_affinities: Further clusters, tier by tier, for what does not fit.
         divides_by_tiers: Whether overflow affinities were given at all. An explicit empty list changes how
             replicas are divided upstream, but not what the placement means, so it does not count in
             comparisons.
@@ -98,7 +113,14 @@ class ClusterAffinityTerm:
 
 
 class SpreadConstraint(NamedTuple):
-    """Over how many groups of clusters to spread."""
+    """Over how many groups of clusters to spread.
+
+    Attributes:
+        spread_by_field: ``cluster``, ``region``, ``zone`` or ``provider``; empty if it is by a label.
+        spread_by_label: The key of a label of Clusters.
+        max_groups: At most so many groups; 0 for no limit.
+        min_groups: At least so many.
+    """
 
     spread_by_field: str = ""
     spread_by_label: str = ""
@@ -108,7 +130,12 @@ class SpreadConstraint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StaticClusterWeight:
-    """A fixed weight for some clusters."""
+    """A fixed weight for some clusters.
+
+    Attributes:
+        target_cluster: Which clusters.
+        weight: 1 or more.
+    """
 
     target_cluster: ClusterAffinity
     weight: int
@@ -116,7 +143,12 @@ class StaticClusterWeight:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPreferences:
-    """By which weights replicas are divided."""
+    """By which weights replicas are divided.
+
+    Attributes:
+        static_weight_list: Fixed weights.
+        dynamic_weight: ``AvailableReplicas``, or empty; goes before fixed weights.
+    """
 
     static_weight_list: tuple[StaticClusterWeight, ...] = ()
     dynamic_weight: str = ""
@@ -124,7 +156,13 @@ class ClusterPreferences:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSchedulingStrategy:
-    """How replicas are spread over the selected clusters."""
+    """How replicas are spread over the selected clusters.
+
+    Attributes:
+        replica_scheduling_type: ``Duplicated`` or ``Divided``.
+        replica_division_preference: Of Divided: ``Aggregated`` or ``Weighted``.
+        weight_preference: Of Weighted; without it all clusters weigh the same.
+    """
 
     replica_scheduling_type: str = ""
     replica_division_preference: str = ""
@@ -145,6 +183,14 @@ class Placement:
 
     Equality is structural: an absent list equals an empty one, an absent object does not equal an
     empty one, order counts.
+
+    Attributes:
+        cluster_affinity: The single affinity; None where there are terms, or none at all.
+        cluster_affinities: The terms, which are tried in order.
+        cluster_tolerations: Taints that do not matter.
+        spread_constraints: Over how many groups of clusters to spread.
+        replica_scheduling: How replicas are divided; None means Duplicated.
+        workload_affinity: Which other workloads to be near to or apart from.
     """
 
     cluster_affinity: ClusterAffinity | None = None

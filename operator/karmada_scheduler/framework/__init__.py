@@ -3,6 +3,7 @@
 For tests of plugins there is ``karmada_scheduler.testing``, for a main of one's own ``karmada_scheduler.command``.
 
 - ``deciding``, ``binding``: the extension points and their contexts, with the contract of each.
+- ``running``: what a plugin does beside decisions.
 - ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: what goes in and comes out.
 - ``diagnosis``: why a binding has no place.
 - ``points``, ``lineup``, ``registry``, ``profile``: which plugins there are, and which run where.
@@ -68,6 +69,7 @@ from karmada_scheduler.framework.making import Factory, Registration
 from karmada_scheduler.framework.points import Point
 from karmada_scheduler.framework.registry import Registry, Selection, SelectionMessage
 from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
+from karmada_scheduler.framework.running import RunPlugin
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -129,6 +131,7 @@ __all__ = [
     "Registry",
     "ReservePlugin",
     "Result",
+    "RunPlugin",
     "SchedulingError",
     "ScoreContext",
     "ScorePlugin",

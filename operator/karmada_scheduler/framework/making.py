@@ -122,7 +122,7 @@ def wrong_with(plugin: object) -> Iterator[str]:
         if method in _PLAIN and inspect.iscoroutinefunction(function):
             yield f"{method} must be a plain function: it is called in the midst of a decision and cannot wait"
         if not _takes(function, arity + (isinstance(plugin, type) and _is_unbound(plugin, method))):
-            yield f"{method} must take {arity} argument{'s' if arity > 1 else ''} beside self"
+            yield f"{method} must take {_COUNTED[arity]} beside self"
 
 
 def misspelt_methods(plugin: object) -> Iterator[str]:
@@ -159,12 +159,14 @@ def _is_nearly(one: str, other: str) -> bool:
 
 _NAME: Final = re.compile(r"\w[\w.-]*")
 _POINT_METHODS: Final = tuple(method for point in Point for method in point.methods)
-_COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind"})
+_RUN: Final = "run"
+_COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind", _RUN})
 _EITHER: Final = frozenset({"pre_filter", "pre_score", "select", "assign"})
 _ARITIES: Final = {
     method: 2 if method == "less" else 1
     for method in (*_POINT_METHODS, "normalize_score", *PRE_FILTER_EXTENSIONS)
-}
+} | {_RUN: 0}
+_COUNTED: Final = ("no argument", "1 argument", "2 arguments")
 _KNOWN_METHODS: Final = (*_ARITIES, "filter_key", "score_key")
 _PLAIN: Final = frozenset(_ARITIES) - _COROUTINES - _EITHER
 _PAIRS: Final = (

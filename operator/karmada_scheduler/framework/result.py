@@ -97,4 +97,6 @@ class Result:
 
 
 SUCCESS: Final = Result(Code.SUCCESS)
+"""Yes."""
 SKIP: Final = Result(Code.SKIP)
+"""Not my business; what that means is said at each point that allows it."""

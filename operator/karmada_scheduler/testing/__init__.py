@@ -25,12 +25,14 @@ from karmada_scheduler.testing.decisions import (
     snapshot,
 )
 from karmada_scheduler.testing.handles import FakeHandle, Recorded
-from karmada_scheduler.testing.runs import Circumstances, Run, Step, schedule, scheduling
+from karmada_scheduler.testing.runs import Circumstances, Run, schedule, scheduling
 from karmada_scheduler.testing.setups import framework, gates, make, profiles
+from karmada_scheduler.testing.story import Call, Step
 
 __all__ = [
     "SERVED_APIS",
     "BindingBuilder",
+    "Call",
     "Circumstances",
     "ClusterBuilder",
     "FakeHandle",

@@ -47,13 +47,12 @@ class BindingBuilder:
     def replicas(self, count: int, **request: object) -> Self:
         """Ask for replicas, each with this request; an empty request is one, too: ``replicas(0, cpu=0)``."""
         self._spec["replicas"] = count
-        if request:
-            self._spec["replicaRequirements"] = {"resourceRequest": quantities(request)}
-        return self
+        return self.request(request) if request else self
 
     def request(self, amounts: Mapping[str, object]) -> Self:
         """Set what one replica asks for, where a name is no Python name."""
-        self._spec["replicaRequirements"] = {"resourceRequest": quantities(amounts)}
+        requirements = self._spec.setdefault("replicaRequirements", {})
+        requirements["resourceRequest"] = quantities(amounts)
         return self
 
     def component(self, name: str, replicas: int, **request: object) -> Self:
@@ -67,6 +66,16 @@ class BindingBuilder:
     def groups(self, *, affinity: str = "", anti_affinity: str = "") -> Self:
         """Join workload affinity groups."""
         self._spec["workloadAffinityGroups"] = {"affinityGroup": affinity, "antiAffinityGroup": anti_affinity}
+        return self
+
+    def priority_class(self, name: str) -> Self:
+        """Set the priority class of the pods."""
+        self._spec.setdefault("replicaRequirements", {})["priorityClassName"] = name
+        return self
+
+    def node_claim(self, **claim: Any) -> Self:
+        """Say which nodes the pods need, in the words of the API: ``node_claim(nodeSelector={"disk": "ssd"})``."""
+        self._spec.setdefault("replicaRequirements", {})["nodeClaim"] = claim
         return self
 
     # --- where it is ---
@@ -97,6 +106,13 @@ class BindingBuilder:
             chosen = self._spec["placement"] if placement is None else placement
             placement = Placement.from_manifest(chosen).to_json()
         self._metadata["annotations"][APPLIED_PLACEMENT_ANNOTATION] = placement
+        return self
+
+    def health(self, **health_by_cluster: str) -> Self:
+        """Say what clusters report of the workload: ``health(m1="Healthy", m2="Unhealthy")``."""
+        self._status["aggregatedStatus"] = [
+            {"clusterName": name, "health": health} for name, health in health_by_cluster.items()
+        ]
         return self
 
     def last_scheduled(self, moment: str) -> Self:
@@ -178,7 +194,60 @@ class BindingBuilder:
         self._spec["placement"]["replicaScheduling"] = strategy
         return self
 
+    def workload_affinity(self, *, affinity: str | None = None, anti_affinity: str | None = None) -> Self:
+        """Set the keys of the labels by which workloads attract and repel each other."""
+        keys = {"affinity": affinity, "antiAffinity": anti_affinity}
+        self._spec["placement"]["workloadAffinity"] = {
+            name: {"groupByLabelKey": key} for name, key in keys.items() if key is not None
+        }
+        return self
+
     # --- the object ---
+
+    def labels(self, **labels: str) -> Self:
+        """Add labels whose keys are Python names. They are those of the binding, not of the workload."""
+        self._metadata["labels"] |= labels
+        return self
+
+    def label(self, key: str, value: str = "") -> Self:
+        """Add a label."""
+        self._metadata["labels"][key] = value
+        return self
+
+    def annotations(self, **annotations: str) -> Self:
+        """Add annotations whose keys are Python names. They are those of the binding, not of the workload."""
+        self._metadata["annotations"] |= annotations
+        return self
+
+    def annotation(self, key: str, value: str = "") -> Self:
+        """Add an annotation."""
+        self._metadata["annotations"][key] = value
+        return self
+
+    def binding_uid(self, uid: str) -> Self:
+        """Set the uid of the binding itself."""
+        self._metadata["uid"] = uid
+        return self
+
+    def generation(self, generation: int) -> Self:
+        """Set the generation."""
+        self._metadata["generation"] = generation
+        return self
+
+    def deleting(self) -> Self:
+        """Mark it as being deleted."""
+        self._metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        return self
+
+    def priority(self, priority: int) -> Self:
+        """Set ``spec.schedulePriority.priority``, by which PrioritySort orders the queue."""
+        self._spec["schedulePriority"] = {"priority": priority}
+        return self
+
+    def suspended(self) -> Self:
+        """Suspend its scheduling."""
+        self._spec["suspension"] = {"scheduling": True}
+        return self
 
     def resource_version(self, version: str) -> Self:
         """Set the resourceVersion."""

@@ -24,10 +24,7 @@ class ClusterBuilder:
         self._spec: dict[str, Any] = {"syncMode": "Push"}
         self._status: dict[str, Any] = {
             "apiEnablements": [],
-            "conditions": [
-                {"type": "Ready", "status": "True"},
-                {"type": "CompleteAPIEnablements", "status": "True"},
-            ],
+            "conditions": [{"type": "Ready", "status": "True"}],
         }
         self.serves(SERVED_APIS).room(cpu=1000, memory="1000Gi", pods=1000)
 
@@ -73,8 +70,7 @@ class ClusterBuilder:
             }
             for version, kinds in kinds_by_version.items()
         ]
-        self._status["conditions"][1]["status"] = "True" if complete else "False"
-        return self
+        return self.condition("CompleteAPIEnablements", "True" if complete else "False")
 
     def room(self, *, pods: object = 1000, **amounts: object) -> Self:
         """Set what is allocatable, and nothing allocated: ``room(cpu=4, memory="8Gi")``."""
@@ -113,6 +109,32 @@ class ClusterBuilder:
         """Report nodes of a grade."""
         summary = self._status["resourceSummary"]
         summary.setdefault("allocatableModelings", []).append({"grade": grade, "count": count})
+        return self
+
+    def condition(self, type_: str, status: str = "True") -> Self:
+        """Set a condition: ``condition("Ready", "False")``."""
+        others = [each for each in self._status["conditions"] if each["type"] != type_]
+        self._status["conditions"] = [*others, {"type": type_, "status": status}]
+        return self
+
+    def sync_mode(self, mode: str) -> Self:
+        """Set ``Push`` (the default) or ``Pull``."""
+        self._spec["syncMode"] = mode
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Set the uid."""
+        self._metadata["uid"] = uid
+        return self
+
+    def generation(self, generation: int) -> Self:
+        """Set the generation."""
+        self._metadata["generation"] = generation
+        return self
+
+    def resource_version(self, version: str) -> Self:
+        """Set the resourceVersion."""
+        self._metadata["resourceVersion"] = version
         return self
 
     def deleting(self) -> Self:

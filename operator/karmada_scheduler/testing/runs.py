@@ -4,15 +4,15 @@
     assert run.placed == {"m1": 2, "m2": 2}
     assert run.methods_of("Ledger") == ["reserve"]
 
-``str(run)`` tells what happened; what is written stays in memory.
+``print(run)`` tells what happened; what is written stays in memory.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypedDict, TypeVar, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
@@ -34,27 +34,16 @@ from karmada_scheduler.framework import (
 )
 from karmada_scheduler.framework.waiting import time_is_up
 from karmada_scheduler.passage import Passage
+from karmada_scheduler.testing import story
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
 from karmada_scheduler.testing.decisions import snapshot
 from karmada_scheduler.testing.handles import FakeHandle
 from karmada_scheduler.testing.setups import framework
+from karmada_scheduler.testing.story import Call, Step
 
 Context = TypeVar("Context")
 Answer = TypeVar("Answer")
-
-
-class Step(NamedTuple):
-    """One call of a plugin; Filter and Score, called once per cluster, are not among them.
-
-    Attributes:
-        method: As in the plugin: ``pre_filter``, ``reserve``, ``unreserve``.
-        answer: What it returned; a PluginError if it raised, took too long or hung.
-    """
-
-    plugin: str
-    method: str
-    answer: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +54,18 @@ class Run:
         decision: Where it should go, with everything behind it.
         binding: As it is stored afterwards.
         error: What kept it from being placed.
-        steps: The calls of plugins, in order.
+        calls: The calls of plugins, in order, each with the attempt that it was part of.
     """
 
     decision: Decision
     binding: Binding
     error: Exception | None
-    steps: Sequence[Step]
+    calls: Sequence[Call] = field(repr=False)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The calls of plugins, in order."""
+        return [call.step for call in self.calls]
 
     @property
     def placed(self) -> dict[str, int]:
@@ -98,10 +92,7 @@ class Run:
     @property
     def scores(self) -> dict[str, dict[str, int]]:
         """By plugin and cluster: final scores times weight."""
-        names = sorted(candidate.name for candidate in self._attempt.candidates)
-        return {
-            plugin: dict(zip(names, scores, strict=True)) for plugin, scores in self._attempt.scores.items()
-        }
+        return story.scores_of(self._attempt)
 
     def methods_of(self, plugin: str) -> list[str]:
         """Return the methods of a plugin that were called, in order."""
@@ -112,18 +103,7 @@ class Run:
         return self.decision.attempts[-1] if self.decision.attempts else Attempt()
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"{self.binding.key.display}: {self.condition.reason}: {self.condition.message}"
-        for name, reason in self.refused.items():
-            yield f"  {name} refused: {reason}"
-        for plugin, scores in self.scores.items():
-            yield f"  {plugin} scored: {scores}"
-        for step in self.steps:
-            yield f"  {step.plugin}.{step.method}: {_shown(step.answer)}"
-        targets = ", ".join(f"{each.name}:{each.replicas}" for each in self.binding.spec.clusters)
-        yield f"  on {targets or 'no cluster'}"
+        return "\n".join(story.lines(self.binding, self.error, self.decision, self.calls))
 
 
 class Circumstances(TypedDict, total=False):
@@ -214,7 +194,7 @@ async def _run(
     passes_by = isinstance(decision.error, FitError) or stored == binding
     if passes_by or decision.targets is None or decision.cycle is None:
         handle.put(stored)
-        return Run(decision, stored, decision.error, recorder.steps)
+        return Run(decision, stored, decision.error, recorder.calls)
     passage = Passage(
         recorded.binding,
         binding,
@@ -230,8 +210,8 @@ async def _run(
         await passage.go()
         await passage.arrived()
     except Exception as error:  # noqa: BLE001 (it is what the test wants to see)
-        return Run(decision, binding, error, recorder.steps)
-    return Run(decision, passage.written or binding, decision.error, recorder.steps)
+        return Run(decision, binding, error, recorder.calls)
+    return Run(decision, passage.written or binding, decision.error, recorder.calls)
 
 
 def _as_stored(binding: Binding, decision: Decision) -> Binding:
@@ -250,7 +230,7 @@ class _Recorder(Guard):
 
     def __init__(self) -> None:
         super().__init__()
-        self.steps: list[Step] = []
+        self.calls: list[Call] = []
 
     def call(
         self, plugin: Plugin, point: Point, function: Callable[[Context], Answer], context: Context
@@ -258,9 +238,9 @@ class _Recorder(Guard):
         try:
             answer = super().call(plugin, point, function, context)
         except PluginError as error:
-            self._keep(plugin, function, error)
+            self._keep(plugin, function, context, error)
             raise
-        self._keep(plugin, function, answer)
+        self._keep(plugin, function, context, answer)
         return answer
 
     async def ask(
@@ -269,19 +249,14 @@ class _Recorder(Guard):
         try:
             answer = await super().ask(plugin, point, function, context)
         except PluginError as error:
-            self._keep(plugin, function, error)
+            self._keep(plugin, function, context, error)
             raise
-        self._keep(plugin, function, answer)
+        self._keep(plugin, function, context, answer)
         return answer
 
-    def _keep(self, plugin: Plugin, function: Callable[..., object], answer: object) -> None:
-        self.steps.append(Step(plugin.name, getattr(function, "__name__", repr(function)), answer))
-
-
-def _shown(answer: object) -> str:
-    if isinstance(answer, Result):
-        return f"{answer.code.value} {answer.message}".strip()
-    return f"{answer!s:.200}"
+    def _keep(self, plugin: Plugin, function: Callable[..., object], context: object, answer: object) -> None:
+        step = Step(plugin.name, getattr(function, "__name__", repr(function)), answer)
+        self.calls.append(Call(step, getattr(context, "cycle", None)))
 
 
 def _timeouts(waits: Mapping[str, Result]) -> dict[str, float]:

@@ -1,0 +1,156 @@
+"""What became of a binding as lines that people read: clusters by name, and what is repeated once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.core import outcome
+from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.framework import Candidate, Cluster, Cycle, Result
+from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS
+
+_MOST = 20
+"""Of how many clusters a line tells."""
+
+_BEFORE_FILTER = ("pre_filter", *PRE_FILTER_EXTENSIONS)
+_AFTER_SCORE = ("select", "assign")
+_DECIDING = (*_BEFORE_FILTER, "post_filter", "pre_score", "normalize_score", *_AFTER_SCORE)
+
+
+class Step(NamedTuple):
+    """One call of a plugin; Filter and Score, called once per cluster, are not among them.
+
+    Attributes:
+        plugin: Its name.
+        method: As in the plugin: ``pre_filter``, ``reserve``, ``unreserve``.
+        answer: What it returned; a PluginError if it raised, took too long or hung.
+    """
+
+    plugin: str
+    method: str
+    answer: object
+
+
+class Call(NamedTuple):
+    """A step, and the attempt that it was part of."""
+
+    step: Step
+    cycle: Cycle | None
+
+
+def lines(
+    binding: Binding, error: Exception | None, decision: Decision, calls: Sequence[Call]
+) -> Iterator[str]:
+    """Tell what became of a binding: each attempt, what came after the decision, and where it is."""
+    condition = outcome.condition_for(error)
+    yield f"{binding.key.display}: {condition.reason}: {condition.message}"
+    before, term = list[str](), ""
+    for attempt, steps in _attempts(decision, calls):
+        told = list(_attempt_lines(attempt, steps))
+        if not before or attempt.affinity_name != term:
+            yield from told
+        else:
+            news = [line for line in told if line not in before]
+            yield f"  decided again with that result: {'what differs' if news else 'the same'}"
+            yield from news
+        before, term = told, attempt.affinity_name
+    for step, _ in calls:
+        if step.method not in _DECIDING:
+            yield _step_line(step)
+    yield f"  on {_targets(binding.spec.clusters) or 'no cluster'}"
+
+
+def scores_of(attempt: Attempt) -> dict[str, dict[str, int]]:
+    """Return the final scores of an attempt times weight, by plugin and cluster."""
+    names = sorted(candidate.name for candidate in attempt.candidates)
+    return {plugin: dict(zip(names, scores, strict=True)) for plugin, scores in attempt.scores.items()}
+
+
+def _attempts(decision: Decision, calls: Sequence[Call]) -> Iterator[tuple[Attempt, list[Step]]]:
+    """Return the attempts with the steps of each, in order; also those that the decision does not keep."""
+    steps: dict[int, list[Step]] = {}
+    for step, cycle in calls:
+        if step.method in _DECIDING:
+            steps.setdefault(id(cycle), []).append(step)
+    for attempt in decision.attempts:
+        while id(attempt.cycle) in steps:
+            first = next(iter(steps))
+            yield (attempt if first == id(attempt.cycle) else Attempt()), steps.pop(first)
+            if first == id(attempt.cycle):
+                break
+        else:
+            yield attempt, []
+    for left in steps.values():
+        yield Attempt(), left
+
+
+def _attempt_lines(attempt: Attempt, steps: Sequence[Step]) -> Iterator[str]:
+    if attempt.affinity_name:
+        yield f"  affinity term {attempt.affinity_name}:"
+    yield from _lines_of(steps, lambda method: method in _BEFORE_FILTER)
+    refused: dict[tuple[str, str], list[str]] = {}
+    for name, result in attempt.diagnosis.result_by_cluster.items():
+        refused.setdefault((result.plugin, result.message), []).append(name)
+    for (plugin, message), names in refused.items():
+        yield f"  {_listed(names)} refused{f' by {plugin}' if plugin else ''}: {message}"
+    yield from _lines_of(steps, lambda method: method not in _BEFORE_FILTER + _AFTER_SCORE)
+    for plugin, scores in scores_of(attempt).items():
+        equal = len(scores) > 1 and len(set(scores.values())) == 1
+        yield f"  {plugin} scored: {f'{min(scores.values())} for all' if equal else _numbers(scores)}"
+    yield from _lines_of(steps, lambda method: method in _AFTER_SCORE)
+    if attempt.affinity_name and attempt.error is not None:
+        yield f"  {attempt.error}"
+
+
+def _lines_of(steps: Sequence[Step], wanted: Callable[[str], bool]) -> Iterator[str]:
+    for step in steps:
+        if wanted(step.method):
+            yield _step_line(step)
+
+
+def _step_line(step: Step) -> str:
+    shown = _shown(step.answer)
+    return f"  {step.plugin}.{step.method}" + (f": {shown}" if shown else "")
+
+
+def _shown(answer: object) -> str:
+    """Return what a plugin answered; objects by their names."""
+    if answer is None:
+        return ""
+    if isinstance(answer, Result):
+        return _result(answer)
+    if isinstance(answer, Mapping):
+        return _numbers(answer) or "none"
+    if isinstance(answer, (set, frozenset)):
+        return _listed(sorted(map(str, answer))) or "none"
+    if isinstance(answer, Sequence) and not isinstance(answer, (str, bytes)):
+        return _listed(map(_named, answer)) or "none"
+    return f"{answer!s:.200}"
+
+
+def _result(result: Result) -> str:
+    after = f" for {result.timeout:g}s" if result.timeout else ""
+    after += f" (again after {result.retry_after:g}s)" if result.retry_after else ""
+    return f"{result.code.value}{after}" + (f": {result.message}" if result.message else "")
+
+
+def _named(each: object) -> str:
+    if isinstance(each, TargetCluster):
+        return f"{each.name}:{each.replicas}"
+    return each.name if isinstance(each, (Candidate, Cluster)) else f"{each!s:.60}"
+
+
+def _numbers(by_cluster: Mapping[str, object]) -> str:
+    return _listed(f"{name}:{number}" for name, number in by_cluster.items())
+
+
+def _targets(targets: Sequence[TargetCluster]) -> str:
+    return _listed(map(_named, targets))
+
+
+def _listed(names: Iterator[str] | Sequence[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
+    return ", ".join(listed[:_MOST]) + more
