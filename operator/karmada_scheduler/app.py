@@ -27,6 +27,7 @@ from karmada_scheduler.client.connection import ApiError, Connection, connect
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
+from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.echoes import Echoes
 from karmada_scheduler.estimator.estimation import Estimation
@@ -286,6 +287,7 @@ class _App:
             self._intake.saw,
             identity=identity,
             login=connection.credentials,
+            requests=WatchRequests(connection.watch),
             before_start=resync.wait_until_served,
             after_start=self._process.take_signals,
             is_known=self._intake.is_known,

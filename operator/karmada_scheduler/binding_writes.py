@@ -87,7 +87,7 @@ class BindingWrites:
                 annotations=annotations,
                 clusters=clusters,
             )
-            return Binding.from_manifest(await self._counted("spec", request))
+            return _read(Binding.from_manifest, await self._counted("spec", request))
 
         return await self._written(patch, patient=False)
 
@@ -108,13 +108,13 @@ class BindingWrites:
             request = self._client.patch_status(
                 base.key, resource_version=base.resource_version, status=fields
             )
-            return base.with_status(await self._counted("status", request))
+            return _read(base.with_status, await self._counted("status", request))
 
         await self._written(patch, patient=patient)
 
     async def fresh(self, key: BindingKey) -> Binding:
         """Read a binding again; whatever somebody else changed wakes it as any event would. ApiError if it cannot be."""
-        return Binding.from_manifest(await self.read(key))
+        return _read(Binding.from_manifest, await self.read(key))
 
     async def read(self, key: BindingKey) -> Manifest:
         """Read a manifest as ``fresh`` does; tell if it is older than what was known before it was asked for."""
@@ -148,3 +148,11 @@ class BindingWrites:
             raise
         self._metrics.api_writes.labels(target, "200").inc()
         return manifest
+
+
+def _read(parse: Callable[[Manifest], Binding], answer: Manifest) -> Binding:
+    """Parse an answer; ApiError if somebody else has made of the binding what cannot be read."""
+    try:
+        return parse(answer)
+    except ValueError as problem:
+        raise ApiError(f"the answer cannot be read: {problem}") from problem

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from karmada_scheduler import logs, triggers
+from karmada_scheduler import json_body, logs, triggers
 from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
@@ -138,7 +138,7 @@ class Intake:
             manifest: The object.
         """
         self._metrics.watch_events.labels(kind, event).inc()
-        if event == "DELETED":
+        if event == "DELETED" and json_body.unreadable(manifest) is None:
             self._deleted(kind, manifest)
         else:
             self._put(kind, manifest)
@@ -222,6 +222,9 @@ class Intake:
 
     def _put(self, kind: str, manifest: Manifest, as_of: int | None = None) -> Change[Any] | None:
         entry = self._kinds[kind]
+        if (undecoded := json_body.unreadable(manifest)) is not None:
+            self._refused(kind, manifest, ValueError(undecoded))
+            return None
         key = entry.key_of(kind, manifest)
         if self._keep is None and entry.store.knows(key, _version(manifest), as_of=as_of):
             return None
@@ -287,6 +290,8 @@ class Intake:
             change = self._clusters.put_leaving(key, version)
             if change is not None:
                 self._cluster_changed(change)
+        elif kind == CLUSTER and not key:
+            self._clusters.set_incomplete(True)  # until a list has none without a name
         elif kind == CLUSTER and self._clusters.refuse(key, version, str(problem)):
             message = "Cannot read a Cluster, the bindings on it stay as they are"
         if isinstance(problem, ValueError):
@@ -385,6 +390,7 @@ class Listing:
         self._count_missed = count_missed
         self._remove_all_but = remove_all_but
         self._keys: set[object] = set()
+        self._is_complete = True
         self._missed = 0
         self._older = 0
 
@@ -398,6 +404,8 @@ class Listing:
         before = self._missed
         for manifest in manifests:
             self._keys.add(self._key_of(manifest))
+            if json_body.unreadable(manifest) is not None and not _names(manifest)[1]:
+                self._is_complete = False  # it may be any of those that the list seems not to have
             change = self._put(manifest, as_of)
             if change is None or change.is_same_version:
                 continue
@@ -412,6 +420,8 @@ class Listing:
 
         Objects that are in the cache and not in the list, and not newer than the list, are gone.
         """
+        if not self._is_complete:
+            return self._missed + self._older
         return self._missed + self._older + self._remove_all_but(self._keys, int(resource_version))
 
 

@@ -1,7 +1,8 @@
 """Log records as lines: upstream's texts first, then fields, as text or as JSON.
 
 A record's message is constant or one of karmada-scheduler's own texts, which people grep for;
-everything variable that is not part of such a text goes into ``extra`` under one of ``FIELDS``.
+everything variable that is not part of such a text goes into ``extra`` under one of ``FIELDS``. A stack that is no
+traceback of an exception goes there as ``stack``.
 
 Verbosity follows klog: INFO is always printed, ``V(n)`` maps to levels below INFO, so that ``--v=4``
 shows what upstream shows at 4. kopf's own chatter is shown from ``--v=6`` on.
@@ -33,6 +34,9 @@ FIELDS: Final = (
     "path",
 )
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_TO_QUOTE: Final = re.compile(r'[\x00-\x20"\x7f-\x9f\u2028\u2029]')
+
 
 def verbosity(level: int) -> int:
     """Return the logging level of klog's ``V(level)``; 0 is INFO, higher numbers are lower levels."""
@@ -63,15 +67,35 @@ def _fields(record: logging.LogRecord) -> dict[str, str]:
 
 
 class TextFormatter(logging.Formatter):
-    """``2026-01-02T03:04:05.678Z INFO message key=value``."""
+    """``2026-01-02T03:04:05.678Z INFO message key=value``.
+
+    A record is one line, whatever it says: control characters are escaped, and what stands below it is indented.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, with its traceback below when there is one."""
-        fields = "".join(
-            f" {key}={json.dumps(text) if ' ' in text else text}" for key, text in _fields(record).items()
-        )
-        line = f"{_time(record)} {_name(record.levelno):<5} {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        fields = "".join(f" {key}={_quoted(text)}" for key, text in _fields(record).items())
+        line = f"{_time(record)} {_name(record.levelno):<5} {_escaped(record.getMessage())}{fields}"
+        return f"{line}\n{_indented(trace)}" if (trace := _trace(self, record)) else line
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text) if _TO_QUOTE.search(text) else text
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {_escaped(line)}" for line in text.splitlines())
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    """Return what stands below a line: a traceback, or the stack that ``extra`` has for it."""
+    if record.exc_info:
+        return formatter.formatException(record.exc_info)
+    return str(record.__dict__.get("stack", ""))
 
 
 class JsonFormatter(logging.Formatter):
@@ -85,8 +109,8 @@ class JsonFormatter(logging.Formatter):
         else:
             entry["v"] = logging.INFO - record.levelno
         entry.update(_fields(record))
-        if record.exc_info:
-            entry["stacktrace"] = self.formatException(record.exc_info)
+        if trace := _trace(self, record):
+            entry["stacktrace"] = trace
         return json.dumps(entry)
 
 

@@ -150,7 +150,8 @@ class Supervisor:
                     await self._on_stall()
             except TimeoutError:
                 pass
-        self._end(1, log_last=partial(log.error, "A leader ends because %s; it is at\n%s", problem, stack))
+        text = "A leader ends because %s; the stack tells where it is"
+        self._end(1, log_last=partial(log.error, text, problem, extra={"stack": stack}))
 
     def _main_stack(self) -> str:
         frame = sys._current_frames().get(self._main.ident or 0)  # noqa: SLF001 (what faulthandler shows)

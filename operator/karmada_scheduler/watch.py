@@ -8,8 +8,9 @@ to Karmada's objects: no finalizer, no annotation, no status. What kopf does not
 - kopf lists nothing: what there is has been listed, and its watch begins where that list ended (``_begun``);
 - events that are no news end before kopf's machinery (``_news``), which costs far more than reading them;
 - each of its connections goes through ``watch_streams``, which notes that it works and may begin it anew;
+- its watches are requested and read by ``client.watch_requests``, whose back-off never runs out: it would otherwise end
+  after a minute of errors, or at a line that ``json`` cannot read;
 - its memory of objects stays empty (``_NoMemories``);
-- its back-off never runs out, because it would otherwise end after a minute of errors;
 - when it ends all the same, ``run`` starts it again.
 
 kopf's own runner regards every task of the loop as its own and cancels it at exit, so its root tasks are
@@ -27,7 +28,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -46,6 +46,7 @@ from kopf._core.reactor import inventory as kopf_inventory
 
 from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import Resource
+from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.watch_streams import SILENT_SECONDS, WatchStreams
 
 log = logging.getLogger(__name__)
@@ -53,20 +54,11 @@ log = logging.getLogger(__name__)
 Sink = Callable[[str, str, Mapping[str, Any]], None]
 """Takes the kind, the event's type and the object's manifest."""
 
-_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 _RESTART_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _IDLE_SECONDS: Final = 0.1
-_TOKEN_LIFE: Final = timedelta(minutes=5)
+_LOGIN_LIFE: Final = timedelta(minutes=5)
 _REMINDER_SECONDS: Final = 120.0
-
-
-class _Endless:
-    """Back-off times that grow and then stay; each iteration starts anew."""
-
-    def __iter__(self) -> Iterator[float]:
-        yield from _BACKOFFS
-        while True:
-            yield _BACKOFFS[-1]
 
 
 class _NoProgress(kopf.ProgressStorage):
@@ -115,6 +107,7 @@ class _Settings(kopf.OperatorSettings):
     kopf hands them to whatever it starts.
     """
 
+    requests: WatchRequests = field(kw_only=True)
     begin: Callable[[str], Awaitable[str]] = field(kw_only=True)
     is_news: Callable[[str, kopf.RawEvent], bool] = field(kw_only=True)
     streams: WatchStreams = field(kw_only=True)
@@ -124,7 +117,7 @@ class _Settings(kopf.OperatorSettings):
 _all_objects = kopf_fetching.fetch_objs
 _all_events = kopf_watching.infinite_watch
 _any_connection = kopf_watching.watch_objs
-_any_request = kopf_api.request
+_any_stream = kopf_api.stream
 
 
 async def _begun(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[tuple[Collection[Any], str]]:
@@ -167,18 +160,17 @@ def _connection(*, settings: Any, resource: Any, since: str | None = None, **res
     return streams.connection(kind, since, connect)
 
 
-async def _request(*args: Any, settings: Any, **rest: Any) -> Any:
-    """Send a request as kopf does, and tell the watch that sent it when it is accepted."""
-    answer = await _any_request(*args, settings=settings, **rest)
-    if isinstance(settings, _Settings):
-        settings.accepted()
-    return answer
+def _events(url: str, *, settings: Any, **rest: Any) -> AsyncIterator[Any]:
+    """Return what one request to watch a kind brings; docs/decisions/0018-answers.md has why it is not kopf's."""
+    if not isinstance(settings, _Settings):
+        return _any_stream(url=url, settings=settings, **rest)
+    return settings.requests.events(url, settings.accepted)
 
 
 kopf_fetching.fetch_objs = _begun
 kopf_watching.infinite_watch = _news
 kopf_watching.watch_objs = _connection
-kopf_api.request = _request
+kopf_api.stream = _events
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +181,7 @@ class _Login(kopf.ConnectionInfo):
     nothing but its time would be tried again at once, without end.
     """
 
-    tls: ssl.SSLContext = field(compare=False)
+    tls: ssl.SSLContext
     expiration: datetime | None = field(default=None, compare=False)
 
     def as_ssl_context(self) -> ssl.SSLContext:
@@ -206,6 +198,7 @@ class KopfWatch:
         *,
         identity: str,
         login: Callable[[], Awaitable[Credentials]],
+        requests: WatchRequests,
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
         begin: Callable[[str], Awaitable[str]],
@@ -220,7 +213,8 @@ class KopfWatch:
             resources: The kinds.
             sink: Called on the event loop for every event; must be quick and must not raise.
             identity: What kopf calls this process; left alone, it asks the user database, which need not know us.
-            login: Returns credentials that are valid now.
+            login: Returns credentials that are valid now, with which kopf finds out what is served.
+            requests: Sends the requests to watch.
             before_start: Returns when every kind is served; awaited before every start.
             after_start: Called after every start; kopf has then taken over the process's signal handlers.
             begin: Returns the version from which a kind is to be watched, before each watch that does not go on where
@@ -242,6 +236,7 @@ class KopfWatch:
         self._sink = sink
         self._identity = identity
         self._login = login
+        self._requests = requests
         self._before_start = before_start
         self._after_start = after_start
         self._begin = begin
@@ -300,7 +295,7 @@ class KopfWatch:
     async def _run_once(self) -> None:
         tasks = await kopf.spawn_tasks(
             registry=self._registry(),
-            settings=_settings(self._begin, self._is_news, self._streams),
+            settings=_settings(self._requests, self._begin, self._is_news, self._streams),
             memories=_NoMemories(),
             clusterwide=True,
             standalone=True,
@@ -329,9 +324,10 @@ class KopfWatch:
             return _Login(
                 server=found.server,
                 tls=found.tls,
+                scheme=found.scheme if found.token else None,
                 token=found.token,
                 proxy_url=found.proxy_url,
-                expiration=datetime.now(UTC) + _TOKEN_LIFE if found.token else None,
+                expiration=datetime.now(UTC) + _LOGIN_LIFE,
             )
 
         kopf.on.login(registry=registry)(login)
@@ -372,16 +368,19 @@ def _cancel_what_kopf_left() -> None:
 
 
 def _settings(
+    requests: WatchRequests,
     begin: Callable[[str], Awaitable[str]],
     is_news: Callable[[str, kopf.RawEvent], bool],
     streams: WatchStreams,
 ) -> kopf.OperatorSettings:
-    settings = _Settings(begin=begin, is_news=is_news, streams=streams)
+    settings = _Settings(requests=requests, begin=begin, is_news=is_news, streams=streams)
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = _NoDiff()
     settings.persistence.progress_storage = _NoProgress()
-    settings.networking.error_backoffs = _Endless()
+    settings.networking.error_backoffs = (
+        _BACKOFFS  # of discovery; then kopf ends, and starts with fresh credentials
+    )
     # By default kopf keeps a queue, two tasks and the object for 5 seconds after each event.
     settings.queueing.idle_timeout = _IDLE_SECONDS
     settings.process.ultimate_exiting_timeout = None

@@ -171,5 +171,6 @@ class WatchStreams:
             return None
         finally:
             watch.waiting, watch.interrupted = None, False
-        watch.heard = self._clock()
+        if event["type"] != "ERROR":
+            watch.heard = self._clock()
         return event

@@ -14,6 +14,7 @@ import pytest
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.connection import ApiError, Connection, connect
 from karmada_scheduler.client.karmada import RESOURCE_BINDINGS, WATCHED, KarmadaClient
+from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.watch import KopfWatch
 from tests.bench import replay_objects
 from tests.bench.replay import Replay, serving
@@ -130,6 +131,7 @@ async def test_kopf_lists_nothing_and_watches_from_where_it_is_told(tmp_path: Pa
             lambda kind, event, _: seen.update([f"{kind} {event}"]),
             identity="test",
             login=connection.credentials,
+            requests=WatchRequests(connection.watch),
             before_start=at_once,
             after_start=lambda: None,
             begin=listed,

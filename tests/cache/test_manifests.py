@@ -104,3 +104,15 @@ def test_many_alike_take_little_room(cache: ManifestCache) -> None:
     assert read(cache.binding(BindingKey("ResourceBinding", "demo", "web-42")))["metadata"]["uid"] == (
         "uid-web-42"
     )
+
+
+@pytest.mark.parametrize("depth", [200, 300, 900])
+def test_a_status_that_is_deeper_than_can_be_written_is_cut_off(cache: ManifestCache, depth: int) -> None:
+    web = manifests.binding()
+    web["status"] = {
+        "aggregatedStatus": [{"clusterName": "m1", "status": orjson.loads(b"[" * depth + b"]" * depth)}]
+    }
+    put(cache, web)
+    found = read(cache.binding(WEB))
+    assert found["spec"] == web["spec"]
+    assert found["status"]["aggregatedStatus"][0]["clusterName"] == "m1"

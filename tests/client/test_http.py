@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
+import socket
+import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+import uvloop
 
 from karmada_scheduler.client.http import Answer, ConnectionLostError, HttpConnections
+from karmada_scheduler.client.sessions import is_tls_trouble
+from karmada_scheduler.tls import verify_as_go_does
+from tests.controlplane.pki import Authority
 
 Behaviour = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -284,3 +293,87 @@ async def test_nobody_there_is_an_error_of_the_system() -> None:
 def test_what_is_no_url_of_a_server_is_refused(server: str) -> None:
     with pytest.raises(ValueError, match="not the URL"):
         HttpConnections(server, tls=None, tls_name=None, agent="tests")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b"x" * 5000,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1388\r\n" + b"x" * 5000 + b"\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nLong: " + b"x" * 5000 + b"\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 40\r\n\r\n"
+        + gzip.compress(b"x" * 5000, mtime=0),
+    ],
+    ids=["length", "chunked", "header", "gzip"],
+)
+async def test_an_answer_that_is_too_long_is_not_taken_in(answer: bytes) -> None:
+    async with served() as (server, connections):
+        connections._max_answer = 1000
+        server.behaviours = [answer]
+        with pytest.raises(OSError, match="the answer is longer than 1000 bytes"):
+            await ask(connections)
+        assert (await ask(connections)).body == b"ok"
+
+
+async def test_connections_that_are_retired_end_with_what_is_under_way_on_them() -> None:
+    go_on = asyncio.Event()
+
+    async def later(request: bytes, writer: asyncio.StreamWriter) -> None:
+        await go_on.wait()
+        writer.write(OK)
+
+    async with served() as (server, connections):
+        await ask(connections)
+        server.behaviours = [later]
+        asking = asyncio.create_task(ask(connections))
+        async with asyncio.timeout(20):
+            while len(server.requests) < 2:
+                await asyncio.sleep(0)
+        connections.retire()
+        go_on.set()
+        assert (await asking).body == b"ok"
+        assert connections._idle == []
+        async with asyncio.timeout(20):
+            await server.ended.wait()
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_server_that_does_not_take_our_certificate_is_told_from_one_that_is_away(
+    tmp_path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    authority = Authority(tmp_path)
+    credentials = authority.issue("server", server=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(credentials.certificate, credentials.key)
+    tls.load_verify_locations(authority.certificate)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        sock, _ = listening.accept()
+        secure = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        with contextlib.suppress(ssl.SSLError):
+            secure.do_handshake()
+        with socket.socket(
+            fileno=secure.detach()
+        ) as plain:  # closed at once, it would reset and take back the alert
+            while plain.recv(1000):
+                pass
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    trusting = ssl.create_default_context(cafile=str(authority.certificate))
+    verify_as_go_does(trusting)
+    url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+
+    async def refused() -> None:
+        connections = HttpConnections(url, tls=trusting, tls_name=None, agent="tests")
+        with pytest.raises(OSError) as caught:
+            await ask(connections)
+        assert is_tls_trouble(caught.value)
+        await connections.close()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(refused())
+    thread.join(10)
+    listening.close()

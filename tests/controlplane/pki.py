@@ -29,6 +29,7 @@ SERVER_NAMES = (
     "karmada-webhook.karmada-system.svc",
 )
 ADMIN_GROUP = "system:masters"
+_VALID_FOR: Final = dt.timedelta(days=90)
 _KEY_USAGE: Final = x509.KeyUsage(
     digital_signature=True,
     key_encipherment=True,
@@ -74,14 +75,21 @@ class Authority:
         """The authority's certificate as base64, the form caBundle fields want."""
         return base64.b64encode(self.certificate.read_bytes()).decode()
 
-    def issue(self, common_name: str, *, groups: Sequence[str] = (), server: bool = False) -> Credentials:
+    def issue(
+        self,
+        common_name: str,
+        *,
+        groups: Sequence[str] = (),
+        server: bool = False,
+        valid_for: dt.timedelta = _VALID_FOR,
+    ) -> Credentials:
         """Sign a certificate for a client, or for a server on this machine.
 
-        The files are named after the common name; asking again replaces them.
+        The files are named after the common name; asking again replaces them. It is valid from five minutes ago.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        builder = _builder(_name(common_name, groups), self._name, key.public_key())
+        builder = _builder(_name(common_name, groups), self._name, key.public_key(), valid_for)
         if server:
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
             names: list[x509.GeneralName] = [x509.DNSName(name) for name in SERVER_NAMES]
@@ -141,7 +149,10 @@ def _name(common_name: str, groups: Sequence[str] = ()) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    valid_for: dt.timedelta = _VALID_FOR,
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
@@ -151,7 +162,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(minutes=5))
-        .not_valid_after(now + dt.timedelta(days=90))
+        .not_valid_after(now + valid_for)
     )
 
 

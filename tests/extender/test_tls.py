@@ -193,5 +193,5 @@ def test_the_url_says_whether_anything_is_encrypted() -> None:
 )
 def test_certificates_that_cannot_be_used_are_named_at_the_start(tls: ExtenderTLS, text: str) -> None:
     with pytest.raises(ExtenderTLSError) as caught:
-        context_for(ExtenderConfig(url_prefix="https://x", enable_https=True, tls_config=tls))
+        context_for(ExtenderConfig(url_prefix="https://somebody:secret@x", enable_https=True, tls_config=tls))
     assert str(caught.value).startswith(f"extender https://x: tlsConfig: cannot use {text}")

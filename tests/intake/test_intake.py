@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -580,3 +581,54 @@ def test_an_object_that_breaks_its_reader_is_named_and_the_others_of_its_page_ar
     assert record.__dict__["object"] == BindingKey(RB, "demo", "deep")
     assert record.__dict__["error"] == "RecursionError: too deep"
     assert record.exc_info
+
+
+def _stand_in(problem: str = "no JSON", **metadata: str) -> dict[str, Any]:
+    return {json_body.UNREADABLE: problem, "metadata": metadata}
+
+
+@pytest.mark.parametrize("event", ["ADDED", "MODIFIED", "DELETED"])
+def test_an_object_that_could_not_be_decoded_is_named_once_and_counted(
+    world: World, caplog: pytest.LogCaptureFixture, event: str
+) -> None:
+    world.intake.saw(RB, "ADDED", manifests.binding())
+    for _ in range(3):
+        world.intake.saw(RB, event, _stand_in(name="web-deployment", namespace="demo"))
+    assert WEB not in {binding.key for binding in world.bindings}
+    [record] = caplog.records
+    assert (record.__dict__["kind"], str(record.__dict__["object"])) == (RB, "demo/web-deployment")
+    assert str(record.__dict__["error"]) == "no JSON"
+    assert world.sample("malformed_objects_total", kind=RB) == 3
+
+
+def test_a_cluster_of_a_list_that_could_not_be_decoded_stays_as_it_was(world: World) -> None:
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m2"))
+    world.listed("Cluster", [_stand_in(name="m1")], "9")
+    assert [cluster.name for cluster in world.clusters] == ["m1"]
+
+
+def test_a_list_with_an_object_whose_name_is_not_known_removes_nothing(world: World) -> None:
+    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+    world.listed("Cluster", [_stand_in()], "9")
+    assert [cluster.name for cluster in world.clusters] == ["m1"]
+    assert world.clusters.is_incomplete
+    assert world.sample("malformed_objects_total", kind="Cluster") == 1
+    world.listed("Cluster", [manifests.cluster("m2")], "9")
+    assert [cluster.name for cluster in world.clusters] == ["m2"]
+
+
+def test_a_defect_in_parsing_one_object_is_named_and_the_others_go_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parse = world.intake._kinds["Cluster"].parse
+
+    def failing(manifest: Any) -> Any:
+        if manifest["metadata"]["name"] == "m1":
+            raise TypeError("a defect")
+        return parse(manifest)
+
+    monkeypatch.setattr(world.intake._kinds["Cluster"], "parse", failing)
+    world.listed("Cluster", [manifests.cluster("m1"), manifests.cluster("m2")], "9")
+    assert [cluster.name for cluster in world.clusters] == ["m2"]
+    assert caplog.records[0].__dict__["error"] == "TypeError: a defect"

@@ -47,8 +47,30 @@ def test_a_json_warning_says_so() -> None:
 def test_a_traceback_stands_below_its_line() -> None:
     made = record()
     made.exc_info = (ValueError, ValueError("a bug"), None)
-    assert logs.TextFormatter().format(made).splitlines()[-1] == "ValueError: a bug"
+    assert logs.TextFormatter().format(made).splitlines()[-1] == "    ValueError: a bug"
     assert "ValueError: a bug" in json.loads(logs.JsonFormatter().format(made))["stacktrace"]
+
+
+def test_a_stack_stands_below_its_line() -> None:
+    made = record(stack="line 1\nline 2\n")
+    assert logs.TextFormatter().format(made).splitlines()[1:] == ["    line 1", "    line 2"]
+    assert json.loads(logs.JsonFormatter().format(made))["stacktrace"] == "line 1\nline 2\n"
+
+
+FORGED = "x\n2026-01-02T03:04:05.678Z INFO  Successfully acquired lease\x1b[2J\r\u2028\x85y"
+
+
+def test_nothing_that_is_logged_can_look_like_another_line() -> None:
+    made = record(f"failed: {FORGED}", error=FORGED.replace(" ", "_"), note=FORGED)
+    made.exc_info = (ValueError, ValueError(FORGED), None)
+    lines = logs.TextFormatter().format(made).splitlines()
+    assert all(line.startswith("    ") for line in lines[1:])
+    assert not any(logs._CONTROL.search(line) for line in lines)
+    assert lines[0].startswith(r"2026-01-02T03:04:05.678Z INFO  failed: x\n2026")
+
+
+def test_a_field_with_a_quote_in_it_is_quoted() -> None:
+    assert logs.TextFormatter().format(record(note='a"b')).endswith(r'note="a\"b"')
 
 
 @pytest.mark.parametrize(("verbosity", "shown"), [(0, False), (3, False), (4, True), (9, True)])

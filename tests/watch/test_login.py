@@ -32,8 +32,7 @@ async def test_certificates_that_go_takes_are_taken_on_every_python(
         )
         connection = await connect(kubeconfig=str(kubeconfig), master="")
         try:
-            credentials = await connection.credentials()
-            watching = Watching(lambda: credentials)
+            watching = Watching(lambda: connection._identity)
             async with watching.running():
                 await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
         finally:
@@ -62,7 +61,7 @@ async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on()
             api.token = "second"
             tokens.append("second")
             api.changes.put_nowait({"type": "ERROR", "object": {"code": 410}})  # so that it connects again
-            await until(lambda: watching.logins == 2)
+            await until(lambda: watching.loads == 1)
             api.changes.put_nowait(modified(8))
             await until(lambda: ("Cluster", "MODIFIED", "m1") in watching.events)
             assert watching.starts == 1
@@ -72,11 +71,13 @@ async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on()
 async def test_a_login_is_the_same_as_long_as_its_token_is() -> None:
     """kopf ends, and is started again with a pause, only if it knows a refused login when it sees it."""
     async with ApiServer() as api:
-        tokens = iter(("first", "first", "second"))
-        registry = Watching(lambda: to(api, next(tokens))).watch._registry()
-        [handler] = registry._activities.get_all_handlers()
+        tokens = ["first", "second"]
+        watching = Watching(lambda: to(api, tokens.pop(0)))
+        [handler] = watching.watch._registry()._activities.get_all_handlers()
         login: Any = handler.fn
-        first, again, second = [await login() for _ in range(3)]
+        first, again = await login(), await login()
+        await watching.connection._login.renewed(watching.connection._identity)
+        second = await login()
     assert first.expiration < again.expiration
     assert first == again
     assert first != second

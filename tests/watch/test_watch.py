@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import kopf
@@ -11,7 +11,14 @@ import pytest
 from karmada_scheduler import watch as module
 from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import WATCHED
+from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.watch import KopfWatch
+
+
+async def _nothing(*_: object) -> AsyncGenerator[bytes, None]:
+    """Be a watch that brings nothing."""
+    for line in list[bytes]():
+        yield line
 
 
 class World:
@@ -28,6 +35,7 @@ class World:
             lambda kind, event, manifest: self.events.append((kind, event, manifest["metadata"]["name"])),
             identity="somebody",
             login=self._login,
+            requests=WatchRequests(_nothing),
             before_start=self._prepare,
             after_start=self._start,
             begin=self._begin,
@@ -54,7 +62,9 @@ class World:
         return False
 
     def settings(self) -> kopf.OperatorSettings:
-        return module._settings(self._begin, self.watch._is_news, self.watch._streams)
+        return module._settings(
+            WatchRequests(_nothing), self._begin, self.watch._is_news, self.watch._streams
+        )
 
     def _start(self) -> None:
         self.started += 1
@@ -112,15 +122,6 @@ def test_kopf_is_told_not_to_scan_post_or_keep_state() -> None:
     assert not settings.posting.enabled
     assert settings.persistence.diffbase_storage.build(body=kopf.Body({})) == {}
     assert settings.process.ultimate_exiting_timeout is None
-
-
-def test_the_back_off_never_runs_out() -> None:
-    backoffs = World().settings().networking.error_backoffs
-    for _ in range(2):  # every request begins anew
-        iterator = iter(backoffs)  # type: ignore[arg-type]
-        values = [next(iterator) for _ in range(1000)]
-        assert values[0] < 1
-        assert values[-1] == 10
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from karmada_scheduler.api.meta import Manifest
-from karmada_scheduler.client.connection import Credentials
+from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.karmada import WATCHED
+from karmada_scheduler.client.login import Login
+from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.watch import KopfWatch
 from tests.watch.api_server import BEFORE, ApiServer
 
 
 class Watching:
-    """kopf at a server; every login is asked of ``login``."""
+    """kopf at a server; credentials are read by ``load``."""
 
     def __init__(
         self,
-        login: Callable[[], Credentials],
+        load: Callable[[], Identity],
         *,
         is_known: Callable[[str, Manifest], bool] = lambda *_: False,
         silent_after: float = 300.0,
@@ -29,17 +32,19 @@ class Watching:
         self.events: list[tuple[str, str, str]] = []
         self.versions: list[str] = []
         self.raising: set[str] = set()
-        self.logins = 0
+        self.loads = 0
         self.starts = 0
         self.begun: Counter[str] = Counter()
         self.version = 10**9
         """The API server's, as far as anybody knows."""
-        self._login = login
+        self._read = load
+        self.connection = Connection(Login(self._load, load()))
         self.watch = KopfWatch(
             WATCHED,
             self._saw,
             identity="somebody",
-            login=self._counted,
+            login=self.connection.credentials,
+            requests=WatchRequests(self.connection.watch),
             before_start=self._started,
             after_start=lambda: None,
             begin=self._begin,
@@ -62,9 +67,9 @@ class Watching:
     async def _is_ahead(self, _: str, version: str) -> bool:
         return int(version) > self.version
 
-    async def _counted(self) -> Credentials:
-        self.logins += 1
-        return self._login()
+    def _load(self, _: Identity) -> Identity:
+        self.loads += 1
+        return self._read()
 
     async def _started(self) -> None:
         self.starts += 1
@@ -77,6 +82,7 @@ class Watching:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            await self.connection.close()
 
 
 async def until(reached: Callable[[], bool]) -> None:
@@ -85,7 +91,18 @@ async def until(reached: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def to(server: ApiServer, token: str | None = None) -> Credentials:
-    return Credentials(
-        server=server.url, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), token=token, proxy_url=None
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def to(server: ApiServer, token: str | None = None) -> Identity:
+    """Credentials for a server."""
+    return Identity(
+        server=server.url,
+        authorization=f"Bearer {token}" if token else None,
+        tls=_TLS,
+        tls_name=None,
+        proxy_url=None,
+        material=b"",
+        files=(),
+        loaded_at=time.time(),
     )

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from karmada_scheduler import json_body
 from karmada_scheduler.api import binding as binding_api
 from karmada_scheduler.api import cluster as cluster_api
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -84,9 +85,13 @@ class ManifestCache:
 def _document(manifest: Mapping[str, Any], api_version: str, kind: str) -> bytes:
     """Write an object out; items of a list come without apiVersion and kind."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
-    return orjson.dumps({
+    document = {
         "apiVersion": api_version,
         "kind": kind,
         **{name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")},
         "metadata": metadata,
-    })  # fmt: skip
+    }
+    try:
+        return orjson.dumps(document)
+    except orjson.JSONEncodeError:  # orjson writes 254 levels; the status of a custom resource may be deeper
+        return orjson.dumps(json_body.shallow(document))

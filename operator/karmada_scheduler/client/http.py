@@ -8,7 +8,6 @@ docs/decisions/0013-requests.md has the measurements.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import socket
 import ssl
 import time
@@ -24,7 +23,12 @@ import httptools
 _IDLE_SECONDS: Final = 15.0
 """Servers and what is in front of them close idle connections; the shortest time in use is 20 seconds or so."""
 
+MAX_ANSWER: Final = 512 * 1024 * 1024
+"""Bytes of the longest answer that is taken in. A page of 500 objects at etcd's limit of 1.5 MiB each is longer, but
+no real one is: objects are a few kilobytes."""
+
 _EYEBALLS_SECONDS: Final = 0.25
+_GZIP: Final = 16 + zlib.MAX_WBITS
 _UNQUOTED: Final = "/:@!$&'()*+,;=-._~%?"
 
 
@@ -33,12 +37,15 @@ class ConnectionLostError(ConnectionError):
 
     Attributes:
         untouched: Whether nothing of an answer had arrived.
+        refused_tls: Whether the server ended it by a TLS alert before it looked at any request, as when it does not
+            take our certificate.
     """
 
-    def __init__(self, message: str, *, untouched: bool) -> None:
+    def __init__(self, message: str, *, untouched: bool, refused_tls: bool = False) -> None:
         """``message`` says what ended it."""
         super().__init__(message)
         self.untouched = untouched
+        self.refused_tls = refused_tls
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,7 @@ class HttpConnections:
         tls_name: str | None,
         agent: str,
         clock: Callable[[], float] = time.monotonic,
+        max_answer: int = MAX_ANSWER,
     ) -> None:
         """Take where to connect; nothing is connected yet.
 
@@ -70,6 +78,7 @@ class HttpConnections:
             tls_name: The name that the server's certificate has to be for, if not that of the URL.
             agent: What to be called.
             clock: In seconds, never running backwards.
+            max_answer: Bytes of the longest answer that is taken in, compressed or not.
         """
         url = urlsplit(server)
         if url.scheme not in {"http", "https"} or not url.hostname:
@@ -81,6 +90,8 @@ class HttpConnections:
         self._prefix = url.path.rstrip("/")
         self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {agent}\r\n"
         self._clock = clock
+        self._max_answer = max_answer
+        self._is_retired = False
         self._idle: list[_Link] = []
         self._busy: set[_Link] = set()
 
@@ -98,7 +109,7 @@ class HttpConnections:
 
         Raises:
             TimeoutError: It took longer.
-            OSError: No connection, or it ended before the answer did, or what arrived is no HTTP.
+            OSError: No connection, or it ended before the answer did, or what arrived is no HTTP, or too long.
             ValueError: A header with a line break.
         """
         data = self._bytes_of(method, path, headers, body)
@@ -111,6 +122,12 @@ class HttpConnections:
                 except ConnectionLostError as error:
                     if not (was_used and error.untouched and method == "GET"):
                         raise
+
+    def retire(self) -> None:
+        """Close connections as soon as nothing is under way on them: others have taken their place."""
+        self._is_retired = True
+        while self._idle:
+            self._idle.pop().close()
 
     async def close(self) -> None:
         """Close every connection; requests under way fail."""
@@ -126,7 +143,7 @@ class HttpConnections:
             raise
         finally:
             self._busy.discard(link)
-        if link.is_reusable:
+        if link.is_reusable and not self._is_retired:
             link.idle_since = self._clock()
             self._idle.append(link)
         else:
@@ -148,7 +165,7 @@ class HttpConnections:
         sock = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=_EYEBALLS_SECONDS)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         _, link = await loop.create_connection(
-            _Link, sock=sock, ssl=self._tls, server_hostname=self._tls_name
+            lambda: _Link(self._max_answer), sock=sock, ssl=self._tls, server_hostname=self._tls_name
         )
         return link
 
@@ -164,10 +181,13 @@ class HttpConnections:
 class _Link(asyncio.Protocol):
     """One connection, which carries one request at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_answer: int) -> None:
         self.is_lost = False
         self.was_used = False
         self.idle_since = 0.0
+        self._max_answer = max_answer
+        self._received = 0
+        self._is_first = True
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Answer] | None = None
@@ -185,7 +205,9 @@ class _Link(asyncio.Protocol):
     def ask(self, data: bytes) -> asyncio.Future[Answer]:
         """Send a request; whoever gives up waiting has to close the connection."""
         self._answer = asyncio.get_running_loop().create_future()
+        self._is_first = not self.was_used
         self._touched, self._begun, self.was_used = False, False, True
+        self._received = 0
         if self._transport is None or self.is_lost:
             self._fail("the server closed the connection")
         else:
@@ -204,13 +226,20 @@ class _Link(asyncio.Protocol):
         self.is_lost = True
         if self._begun and exc is None and not self._has_length():
             self._complete()
-        self._fail(str(exc) if exc else "the server closed the connection")
+        # With TLS 1.3 a server looks at our certificate when the first request may already have been sent.
+        refused = self._is_first and not self._touched and isinstance(exc, ssl.SSLError)
+        self._fail(str(exc) if exc else "the server closed the connection", refused_tls=refused)
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None:  # nobody asked, as when a server says why it closes an idle connection
             self.close()
             return
         self._touched = True
+        self._received += len(data)
+        if self._received > self._max_answer:
+            self._fail(self._too_long())
+            self.close()
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -246,12 +275,27 @@ class _Link(asyncio.Protocol):
         body = b"".join(self._pieces)
         try:
             if self._headers.get("content-encoding") == "gzip":
-                body = gzip.decompress(body)
+                body = self._unpacked(body)
             answer.set_result(Answer(self._parser.get_status_code(), self._headers, body))
-        except (OSError, EOFError, zlib.error) as error:
+        except (EOFError, zlib.error) as error:
             answer.set_exception(OSError(f"the answer's gzip is broken: {error}"))
+        except OSError as too_long:
+            answer.set_exception(too_long)
 
-    def _fail(self, why: str) -> None:
+    def _unpacked(self, body: bytes) -> bytes:
+        unpacker = zlib.decompressobj(_GZIP)
+        plain = unpacker.decompress(body, self._max_answer)
+        if unpacker.unconsumed_tail:
+            raise OSError(self._too_long())
+        if not unpacker.eof:
+            raise EOFError("it ends too early")
+        return plain
+
+    def _too_long(self) -> str:
+        return f"the answer is longer than {self._max_answer} bytes"
+
+    def _fail(self, why: str, *, refused_tls: bool = False) -> None:
         answer, self._answer = self._answer, None
         if answer is not None and not answer.done():
-            answer.set_exception(ConnectionLostError(why, untouched=not self._touched))
+            lost = ConnectionLostError(why, untouched=not self._touched, refused_tls=refused_tls)
+            answer.set_exception(lost)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.client.connection import MERGE_PATCH, ApiError, Connection
 
@@ -87,24 +88,25 @@ class KarmadaClient:
             if error.is_not_found:
                 return False
             raise
-        return any(entry.get("name") == resource.plural for entry in answer.get("resources") or ())
+        entries = answer.get("resources")
+        if not isinstance(entries, list):
+            raise ApiError(f"GET {resource.group_path}: expected an APIResourceList, it has no resources")
+        return any(isinstance(entry, dict) and entry.get("name") == resource.plural for entry in entries)
 
     async def get_service(self, namespace: str, name: str) -> dict[str, Any] | None:
         """Read a Service of the Karmada API server, None if there is none."""
         try:
-            answer: dict[str, Any] = await self._connection.request(
+            return await self._connection.request(
                 "GET", f"/api/v1/namespaces/{namespace}/services/{name}", timeout=10.0
             )
         except ApiError as error:
             if error.is_not_found:
                 return None
             raise
-        return answer
 
     async def get_binding(self, key: BindingKey) -> dict[str, Any]:
         """Read a binding from the API server."""
-        answer: dict[str, Any] = await self._connection.request("GET", _path(key))
-        return answer
+        return _checked(key, await self._connection.request("GET", _path(key)))
 
     async def patch_result(
         self,
@@ -130,19 +132,30 @@ class KarmadaClient:
             body["metadata"]["annotations"] = dict(annotations)
         if clusters is not None:
             body["spec"] = {"clusters": list(clusters) or None}
-        answer: dict[str, Any] = await self._connection.request(
-            "PATCH", _path(key), body=body, content_type=MERGE_PATCH
-        )
-        return answer
+        answer = await self._connection.request("PATCH", _path(key), body=body, content_type=MERGE_PATCH)
+        return _checked(key, answer)
 
     async def patch_status(
         self, key: BindingKey, *, resource_version: str, status: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Merge fields into a binding's status; lists are replaced whole. Returns the binding as stored."""
-        answer: dict[str, Any] = await self._connection.request(
-            "PATCH",
-            f"{_path(key)}/status",
-            body={"metadata": {"resourceVersion": resource_version}, "status": dict(status)},
-            content_type=MERGE_PATCH,
+        body = {"metadata": {"resourceVersion": resource_version}, "status": dict(status)}
+        path = f"{_path(key)}/status"
+        return _checked(
+            key, await self._connection.request("PATCH", path, body=body, content_type=MERGE_PATCH)
         )
-        return answer
+
+
+def _checked(key: BindingKey, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer that is the binding; ApiError for any other object."""
+    found = json_body.checked(answer)
+    if problem := json_body.unreadable(found):
+        raise ApiError(f"the answer is not {key.display}: {problem}")
+    metadata = found["metadata"]
+    if metadata["name"] != key.name or (metadata.get("namespace") or "") != key.namespace:
+        raise ApiError(
+            f"the answer is not {key.display}, but {metadata.get('namespace') or ''}/{metadata['name']}"
+        )
+    if not metadata.get("resourceVersion"):
+        raise ApiError(f"the answer is not {key.display}: metadata.resourceVersion: is missing")
+    return found

@@ -57,6 +57,9 @@ def _timeout(text: object) -> float:
     return seconds(text) or DEFAULT_HTTP_SECONDS
 
 
+_USER_INFO: Final = re.compile(r"(?<=//)[^/?#]*@")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderConfig:
     """One entry of ``extenders``.
@@ -89,6 +92,11 @@ class ExtenderConfig:
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
 
+    @property
+    def shown_url(self) -> str:
+        """The ``url_prefix`` as it may stand in a log, or in a condition that everybody reads: without a password."""
+        return _USER_INFO.sub("", self.url_prefix)
+
 
 def mistakes_in(extenders: Sequence[ExtenderConfig]) -> Iterator[Mistake]:
     """Check what the types do not say, files that must be readable included.
@@ -119,9 +127,7 @@ def _mistakes_of(extender: ExtenderConfig) -> Iterator[Mistake]:
     except ValueError:
         usable = False
     if not usable:
-        yield Mistake(
-            "urlPrefix", f'"{extender.url_prefix}" is not an address such as https://host:port/path'
-        )
+        yield Mistake("urlPrefix", f'"{extender.shown_url}" is not an address such as https://host:port/path')
     if extender.prioritize_verb and extender.weight <= 0:
         yield Mistake("weight", "must be 1 or more where there is a prioritizeVerb")
     if extender.http_timeout < 0:

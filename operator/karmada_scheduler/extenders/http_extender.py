@@ -10,7 +10,6 @@ import io
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -92,7 +91,7 @@ class HttpExtender:
         Raises:
             ExtenderTLSError: A certificate, key or CA cannot be used.
         """
-        self.name = _without_password(config.url_prefix)
+        self.name = config.shown_url
         self.ignorable = config.ignorable
         self.filters = bool(config.filter_verb)
         self.prioritizes = bool(config.prioritize_verb)
@@ -292,9 +291,3 @@ class HttpExtender:
             "An extender failed, decisions go on without it",
             extra={"extender": self.name, "verb": verb, "error": str(failure)},
         )
-
-
-def _without_password(url: str) -> str:
-    """Return an address as it may stand in a condition that everybody reads."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else url

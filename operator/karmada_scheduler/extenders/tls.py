@@ -74,4 +74,4 @@ def _as_file(path: Path, content: bytes) -> Path | None:
 
 def _unusable(config: ExtenderConfig, what: str, problem: Exception) -> ExtenderTLSError:
     text = getattr(problem, "strerror", None) or str(problem)
-    return ExtenderTLSError(f"extender {config.url_prefix}: tlsConfig: cannot use {what}: {text}")
+    return ExtenderTLSError(f"extender {config.shown_url}: tlsConfig: cannot use {what}: {text}")

@@ -1,0 +1,126 @@
+"""Exec plugins of kubeconfigs: a program that says who we are.
+
+``kubernetes.aio`` runs them, too, but without a time limit, and goes on as nobody when one fails.
+
+Source: k8s.io/client-go v0.35.3 plugin/pkg/client/auth/exec/exec.go, tools/clientcmd/client_config.go.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+TIMEOUT: Final = 30.0
+"""Seconds that a plugin may take; client-go lets it take as long as it likes, which would cost the Lease."""
+
+_GROUP: Final = "client.authentication.k8s.io/"
+
+
+class ExecPluginError(Exception):
+    """The plugin gave no credentials; the text names its command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecCredential:
+    """What a plugin answered: a token, a client certificate with its key (PEM), or both.
+
+    Attributes:
+        expires_at: In seconds since 1970, None if the plugin says nothing of it.
+    """
+
+    token: str
+    certificate: str
+    key: str
+    expires_at: float | None
+
+
+def run(config: Mapping[str, Any], *, timeout: float = TIMEOUT) -> ExecCredential:
+    """Run a plugin, which blocks for as long as it takes.
+
+    Args:
+        config: ``users[].user.exec`` of the kubeconfig.
+        timeout: In seconds; then the plugin and what it started are killed.
+
+    Raises:
+        ExecPluginError: It could not be run, failed, took too long, or answered nonsense.
+    """
+    command, version = config.get("command"), config.get("apiVersion")
+    if not isinstance(command, str) or not command:
+        raise ExecPluginError("exec: command: is missing")
+    if not isinstance(version, str) or not version.startswith(_GROUP):
+        raise ExecPluginError(f"exec plugin {command}: apiVersion: expected {_GROUP}v1, got {version!r}")
+    arguments = [str(argument) for argument in config.get("args") or ()]
+    environment = dict(os.environ)
+    for variable in config.get("env") or ():
+        environment[str(variable["name"])] = str(variable["value"])
+    asked = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
+    environment["KUBERNETES_EXEC_INFO"] = orjson.dumps(asked).decode()
+    try:
+        process = subprocess.Popen(  # noqa: S603 (that is what an exec plugin is)
+            [command, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        hint = config.get("installHint")
+        text = f"exec plugin {command}: cannot be run: {problem.strerror or problem}"
+        raise ExecPluginError(f"{text}; {hint}" if hint else text) from problem
+    try:
+        output, complaints = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as late:
+        raise ExecPluginError(f"exec plugin {command}: took longer than {timeout:g}s") from late
+    finally:
+        _end(process)
+    if process.returncode != 0:
+        said = " ".join(complaints[-500:].decode(errors="replace").split())
+        raise ExecPluginError(f"exec plugin {command}: ended with status {process.returncode}: {said}")
+    return _credential(command, version, output)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill what a plugin that takes too long has started; its pipes are not waited for."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def _credential(command: str, version: str, output: bytes) -> ExecCredential:
+    try:
+        answer = orjson.loads(output)
+        kind = (answer["kind"], answer["apiVersion"])
+        status = answer["status"]
+        expires = status.get("expirationTimestamp")
+        found = ExecCredential(
+            token=status.get("token") or "",
+            certificate=status.get("clientCertificateData") or "",
+            key=status.get("clientKeyData") or "",
+            expires_at=datetime.fromisoformat(expires).timestamp() if expires else None,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        text = str(problem) if isinstance(problem, ValueError) else f"unexpected shape: {problem!r}"
+        raise ExecPluginError(f"exec plugin {command}: its answer cannot be used: {text}") from problem
+    if kind != ("ExecCredential", version):
+        raise ExecPluginError(
+            f"exec plugin {command}: expected an ExecCredential of {version}, got {kind[0]!r} of {kind[1]!r}"
+        )
+    texts = (found.token, found.certificate, found.key)
+    if not all(isinstance(text, str) for text in texts):
+        raise ExecPluginError(f"exec plugin {command}: its answer cannot be used: expected strings")
+    if bool(found.certificate) != bool(found.key) or not any(texts):
+        raise ExecPluginError(
+            f"exec plugin {command}: answered neither token nor clientCertificateData with clientKeyData"
+        )
+    return found

@@ -1,0 +1,79 @@
+"""Until when a certificate or a token is valid."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import ssl
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+_SEQUENCE: Final = 0x30
+_EXPLICIT_VERSION: Final = 0xA0
+_UTC_TIME: Final = 0x17
+_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+
+def of_certificate(pem: bytes) -> float | None:
+    """Return the ``notAfter`` of the first certificate of a PEM file, in seconds since 1970, None if it has none.
+
+    Source: RFC 5280, 4.1: Certificate, TBSCertificate, Validity.
+    """
+    found = _PEM.search(pem.decode("latin-1"))
+    if found is None:
+        return None
+    try:
+        der = ssl.PEM_cert_to_DER_cert(found[0])
+        _, certificate, _ = _element(der)
+        _, body, _ = _element(certificate)
+        tag, _, rest = _element(body)
+        if tag == _EXPLICIT_VERSION:
+            _, _, rest = _element(rest)  # the serial number
+        for _ in ("signature", "issuer"):
+            _, _, rest = _element(rest)
+        tag, validity, _ = _element(rest)
+        if tag != _SEQUENCE:
+            return None
+        _, _, rest = _element(validity)
+        tag, text, _ = _element(rest)
+        return _time(tag, text.decode("ascii"))
+    except (ValueError, IndexError):
+        return None
+
+
+def _element(data: bytes) -> tuple[int, bytes, bytes]:
+    """Split DER into the tag and the content of its first element, and what follows that."""
+    tag, length, begin = data[0], data[1], 2
+    if length & 0x80:
+        begin += length & 0x7F
+        length = int.from_bytes(data[2:begin], "big")
+    return tag, data[begin : begin + length], data[begin + length :]
+
+
+def _time(tag: int, text: str) -> float:
+    if tag == _UTC_TIME:
+        text = ("20" if int(text[:2]) < 50 else "19") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+
+
+def of_token(token: str) -> float | None:
+    """Return the ``exp`` of a JSON web token, in seconds since 1970; None for tokens of other kinds."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims: Any = orjson.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error):
+        return None
+    expires = claims.get("exp") if isinstance(claims, dict) else None
+    if isinstance(expires, int | float) and not isinstance(expires, bool) and abs(expires) < 1e12:
+        return float(expires)
+    return None
+
+
+def shown(moment: float) -> str:
+    """Return a time as people read it."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,180 @@
+"""Keeps credentials valid: they are read again when files change, before they expire, and when they are refused.
+
+Source: k8s.io/client-go v0.35.3 transport/token_source.go, cert_rotation.go and plugin/pkg/client/auth/exec.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from karmada_scheduler.client.identity import Identity
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LOOK_SECONDS: Final = 10.0
+"""How often files are looked at. The kubelet takes about a minute to bring a changed Secret."""
+
+_PAUSES: Final = (5.0, 5.0, 10.0, 20.0, 60.0)
+"""Seconds between two readings, growing while they fail."""
+
+_MARGIN_SECONDS: Final = 60.0
+_MARGIN_SHARE: Final = 0.2
+"""Credentials are read again so long before they expire, or in the last fifth of their life if that is shorter."""
+
+
+class Login:
+    """The credentials of one connection. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        load: Callable[[Identity], Identity],
+        first: Identity,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Begin with credentials that were loaded.
+
+        Args:
+            load: Reads credentials, given those of before; blocks. ConnectionConfigError if there are none.
+            first: What to begin with.
+            clock: In seconds, never running backwards.
+            now: The time of day in seconds since 1970.
+        """
+        self._load = load
+        self._identity = first
+        self._clock = clock
+        self._now = now
+        self._renewal: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self._logged = ""
+        self._look_at = clock()
+        self._plan_look()
+        self._warn(())
+
+    @property
+    def identity(self) -> Identity:
+        """The newest credentials."""
+        return self._identity
+
+    def explain(self, identity: Identity) -> str:
+        """Say what has expired of credentials that were refused, "" if nothing is known to have."""
+        return identity.expired(self._now())
+
+    def ready(self) -> Identity | None:
+        """Return credentials for a request, None if those that are there have expired and others are being read."""
+        if self._clock() >= self._look_at:
+            self._plan_look()
+            if self._is_outdated():
+                self._begin()
+        if self._renewal is not None and self._identity.expired(self._now()):
+            return None
+        return self._identity
+
+    async def current(self) -> Identity:
+        """Return credentials for a request; waits only if those that are there have expired."""
+        if self.ready() is None and self._renewal is not None:
+            await asyncio.shield(self._renewal)
+        return self._identity
+
+    async def renewed(self, refused: Identity) -> Identity:
+        """Return credentials that were read after some were refused; the same if that was a moment ago."""
+        if self._identity is refused:
+            self._begin()
+            if self._renewal is not None:
+                await asyncio.shield(self._renewal)
+        return self._identity
+
+    def close(self) -> None:
+        """Give up reading."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+
+    def _is_outdated(self) -> bool:
+        due = self._due_at()
+        return self._identity.files_changed() or (due is not None and self._now() >= due)
+
+    def _due_at(self) -> float | None:
+        found = self._identity
+        if found.expires_at is None:
+            return None
+        life = max(0.0, found.expires_at - found.loaded_at)
+        return found.expires_at - min(_MARGIN_SECONDS, life * _MARGIN_SHARE)
+
+    def _plan_look(self) -> None:
+        due = self._due_at()
+        wait = _LOOK_SECONDS if due is None else max(1.0, min(_LOOK_SECONDS, due - self._now()))
+        self._look_at = self._clock() + wait
+
+    def _begin(self) -> None:
+        if self._renewal is None and self._clock() >= self._not_before:
+            self._renewal = asyncio.create_task(self._renew(), name="read credentials")
+
+    async def _renew(self) -> None:
+        before = self._identity
+        try:
+            found = await in_thread(lambda: self._load(before))
+        except Exception as problem:  # noqa: BLE001 (those of before may do for some time)
+            self._failures += 1
+            if str(problem) != self._logged:
+                self._logged = str(problem)
+                log.warning(
+                    "Cannot read credentials again, going on with those of before", extra={"error": problem}
+                )
+        else:
+            self._failures, self._logged = 0, ""
+            self._identity = found
+            if found.differs_from(before):
+                log.info("Read new credentials for the API server")
+            self._warn(before.warnings)
+        finally:
+            self._not_before = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+            self._plan_look()
+            self._renewal = None
+
+    def _warn(self, known: tuple[str, ...]) -> None:
+        for text in self._identity.warnings:
+            if text not in known:
+                _warn_once(text)
+
+
+@lru_cache(maxsize=64)
+def _warn_once(text: str) -> None:
+    """Log a warning that each connection of the process has a reason for."""
+    log.warning("%s", text)
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run what blocks in a thread that nobody waits for at the end of the process."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def settle(found: T | None, error: BaseException | None) -> None:
+        if result.done():
+            return
+        if error is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(found)  # type: ignore[arg-type]  # None only if that is what it returned
+
+    def run() -> None:
+        found, failure = None, None
+        try:
+            found = work()
+        except BaseException as error:  # noqa: BLE001 (raised where it is awaited)
+            failure = error
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, found, failure)
+
+    threading.Thread(target=run, name="credentials", daemon=True).start()
+    return await result

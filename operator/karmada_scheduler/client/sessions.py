@@ -1,0 +1,152 @@
+"""What goes through aiohttp: watches, which never end, and requests through a proxy.
+
+Errors of aiohttp leave as OSErrors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+import aiohttp
+
+from karmada_scheduler.client.http import MAX_ANSWER, Answer
+from karmada_scheduler.client.identity import Identity
+
+_CONNECT_SECONDS = 30.0
+_MAX_REFUSAL = 64 * 1024
+_MAX_CONNECTIONS = 256
+_CHAIN = 10
+
+
+def is_tls_trouble(error: BaseException | None) -> bool:
+    """Tell whether a connection failed because one side did not take the other's certificate."""
+    for _ in range(_CHAIN):
+        if error is None:
+            break
+        if isinstance(error, ssl.SSLError) or getattr(error, "refused_tls", False):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def _os_errors() -> Iterator[None]:
+    """Let errors of aiohttp leave as OSErrors, which many of them are."""
+    try:
+        yield
+    except aiohttp.ClientError as error:
+        if isinstance(error, OSError):
+            raise
+        raise OSError(str(error) or type(error).__name__) from error
+
+
+class Stream:
+    """An answer that goes on for as long as the server likes."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], response: aiohttp.ClientResponse) -> None:
+        """Made by ``streaming``."""
+        self.status = status
+        self.headers = headers
+        self._response = response
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield what arrives. OSError when the connection breaks."""
+        with _os_errors():
+            async for piece in self._response.content.iter_any():
+                yield piece
+
+    async def refusal(self) -> Answer:
+        """Return the beginning of it as an answer."""
+        with _os_errors():
+            body = await self._response.content.read(_MAX_REFUSAL)
+        return Answer(self.status, self.headers, body)
+
+
+@asynccontextmanager
+async def streaming(identity: Identity, target: str, headers: Mapping[str, str]) -> AsyncIterator[Stream]:
+    """Ask for something that streams, on a connection of its own; OSError if there is no answer."""
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
+    async with _session(identity, timeout) as session:
+        with _os_errors():
+            response = await session.get(
+                f"{identity.server}{target}",
+                headers=headers,
+                proxy=identity.proxy_url,
+                server_hostname=identity.tls_name,
+                allow_redirects=False,
+            )
+        async with response:
+            yield Stream(response.status, _lower(response.headers), response)
+
+
+class ProxiedConnections:
+    """Requests through the proxy of a kubeconfig; takes the place of ``HttpConnections``."""
+
+    def __init__(self, identity: Identity, *, agent: str) -> None:
+        """Take where to connect; nothing is connected yet."""
+        self._identity = identity
+        self._agent = agent
+        self._under_way = 0
+        self._is_retired = False
+        self._closing: asyncio.Task[None] | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def request(
+        self, method: str, path: str, *, headers: Mapping[str, str], body: bytes = b"", timeout: float
+    ) -> Answer:
+        """Send one request; as ``HttpConnections.request``."""
+        if self._session is None:
+            self._session = _session(self._identity, aiohttp.ClientTimeout(total=None))
+        self._under_way += 1
+        try:
+            with _os_errors():
+                async with self._session.request(
+                    method,
+                    f"{self._identity.server}{path}",
+                    headers={**headers, "User-Agent": self._agent},
+                    data=body,
+                    proxy=self._identity.proxy_url,
+                    server_hostname=self._identity.tls_name,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=timeout),
+                ) as response:
+                    content = await _whole(response)
+                    return Answer(response.status, _lower(response.headers), content)
+        finally:
+            self._under_way -= 1
+            if self._is_retired and not self._under_way:
+                await self.close()
+
+    def retire(self) -> None:
+        """Close connections as soon as nothing is under way on them: others have taken their place."""
+        self._is_retired = True
+        if not self._under_way:
+            self._closing = asyncio.create_task(self.close())
+
+    async def close(self) -> None:
+        """Close every connection; requests under way fail."""
+        if self._session is not None:
+            await self._session.close()
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    pieces: list[bytes] = []
+    length = 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        length += len(piece)
+        if length > MAX_ANSWER:
+            raise OSError(f"the answer is longer than {MAX_ANSWER} bytes")
+    return b"".join(pieces)
+
+
+def _session(identity: Identity, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(ssl=identity.tls, limit=_MAX_CONNECTIONS)
+    return aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

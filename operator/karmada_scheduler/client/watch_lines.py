@@ -1,0 +1,96 @@
+"""A watch as it arrives: lines, each an event in JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from karmada_scheduler import json_body
+
+MAX_LINE: Final = 64 * 1024 * 1024
+"""Bytes of the longest line that is taken in. An object is at most 1.5 MiB in etcd, by default."""
+
+_KEPT_OF_LONG: Final = 64 * 1024
+_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+
+
+class LongLine(bytes):
+    """The beginning of a line that was too long."""
+
+    __slots__ = ()
+
+
+class Lines:
+    """Cuts what arrives into lines."""
+
+    def __init__(self, longest: int = MAX_LINE) -> None:
+        """``longest`` is how many bytes of a line are kept until it ends."""
+        self._longest = longest
+        self._pieces: list[bytes] = []
+        self._length = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Take in what arrived and return the lines that ended with it, without empty ones."""
+        *ended, rest = piece.split(b"\n")
+        lines = []
+        for part in ended:
+            self._add(part)
+            if line := self._taken():
+                lines.append(line)
+        self._add(rest)
+        return lines
+
+    def end(self) -> bytes:
+        """Return what there is of a line that did not end."""
+        return self._taken()
+
+    def _add(self, part: bytes) -> None:
+        room = self._longest - self._length
+        self._length += len(part)
+        if part and room > 0:
+            self._pieces.append(part[:room])
+
+    def _taken(self) -> bytes:
+        line = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        if self._length > self._longest:
+            line = LongLine(line[:_KEPT_OF_LONG])
+        self._pieces, self._length = [], 0
+        return line
+
+
+def event_of(line: bytes) -> dict[str, Any]:
+    """Decode one event, so that whoever reads it can rely on its shape.
+
+    Its type is a string. The object of an event about an object is that object, or a stand-in for one that cannot be
+    read (``json_body.unreadable``). That of a BOOKMARK has a version, and that of an ERROR a code.
+
+    Raises:
+        ValueError: It cannot be read, and does not even say which object it is about.
+    """
+    try:
+        event = _decoded(line)
+    except ValueError as problem:
+        stand_in = json_body.stand_in_for(line, str(problem))
+        if stand_in is None:
+            raise
+        return {"type": "MODIFIED", "object": stand_in}
+    kind, found = event.get("type"), event.get("object")
+    if kind in _TYPES:
+        return {"type": kind, "object": json_body.checked(found)}
+    if kind == "ERROR":
+        status = found if isinstance(found, dict) else {}
+        code = status.get("code")
+        return {"type": kind, "object": {**status, "code": code if isinstance(code, int) else 500}}
+    metadata = found.get("metadata") if isinstance(found, dict) else None
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    if kind != "BOOKMARK" or not json_body.is_version(version):
+        raise ValueError(f"expected an event, got type {kind!r} at version {version!r}")
+    return event
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    if type(line) is LongLine:
+        raise ValueError(f"the line is longer than {MAX_LINE} bytes")
+    event = json_body.decode(line)
+    if type(event) is not dict:
+        raise ValueError(f"expected an event, got {type(event).__name__}")
+    return event

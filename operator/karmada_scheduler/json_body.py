@@ -1,0 +1,214 @@
+"""JSON of the API server, also where it is deeper than orjson reads, or holds an object that is no JSON.
+
+Go writes 10,000 levels of nesting and orjson reads 1,024, so that whoever writes the status of a custom resource in a
+member cluster decides whether orjson can read the list of all bindings. Nothing that a scheduler reads is deeper than
+some 20 levels. So whatever is deeper than ``MAX_DEPTH`` is cut out of the bytes; an object that cannot be decoded even
+then is replaced by one that says who it was. All of that happens only where orjson has refused the whole.
+
+docs/decisions/0018-answers.md has the alternatives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+MAX_DEPTH: Final = 200
+"""Deeper objects and lists become null. orjson writes 254 levels, and extenders are sent what is kept here."""
+
+UNREADABLE: Final = "unreadable by karmada-pyscheduler"
+"""The field of an object that stands for one that cannot be read; its value says why."""
+
+_VERSION_DIGITS: Final = re.compile(r"[0-9]{1,20}")
+_TO_NEXT_BRACKET: Final = re.compile(
+    rb'[^\[\]{}"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^\[\]{}"]*+)*+[\[\]{}]', re.DOTALL
+)
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|(u[dD][c-fC-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_MEMBER: Final = re.compile(rb'"(items|object|metadata)"\s*:\s*\Z')
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+_NAMES: Final = re.compile(
+    rb'"(name|namespace|uid|resourceVersion|deletionTimestamp)"\s*:\s*("[^"\\]*+(?:\\.[^"\\]*+)*+")'
+)
+_OPENING: Final = frozenset(b"[{")
+
+
+def decode(body: bytes) -> Any:
+    """Decode a JSON document, one that orjson refuses with as little missing as possible.
+
+    Objects of a list, or that of an event, that cannot be decoded are replaced by stand-ins (``unreadable``).
+    Invalid UTF-8 and lone surrogates become U+FFFD, as Go reads them.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as problem:
+        mended = _without_depth(_as_utf8(body))
+        try:
+            return orjson.loads(mended)
+        except orjson.JSONDecodeError:
+            without = _without_broken_objects(mended)
+        try:
+            return orjson.loads(without)
+        except orjson.JSONDecodeError:
+            raise problem from None
+
+
+def checked(found: object) -> dict[str, Any]:
+    """Return an object of the API if its metadata can be relied on, else a stand-in for it.
+
+    Relied on are a name, and that namespace, uid and resourceVersion, where there are any, are texts, the last one
+    a number.
+    """
+    if not isinstance(found, dict):
+        return _stand_in(f"expected an object, got {_shown(found)}", {})
+    if UNREADABLE in found:
+        return found
+    metadata = found.get("metadata")
+    if not isinstance(metadata, dict):
+        return _stand_in(f"metadata: expected an object, got {_shown(metadata)}", {})
+    for name in ("name", "namespace", "uid", "resourceVersion"):
+        value = metadata.get(name)
+        if value is not None and not isinstance(value, str):
+            return _stand_in(f"metadata.{name}: expected a string, got {_shown(value)}", metadata)
+    if not metadata.get("name"):
+        return _stand_in("metadata.name: is missing", metadata)
+    version = metadata.get("resourceVersion")
+    if version is not None and not is_version(version):
+        return _stand_in(f"metadata.resourceVersion: expected a number, got {_shown(version)}", metadata)
+    return found
+
+
+def is_version(value: object) -> bool:
+    """Tell whether a value is a resourceVersion: an unsigned integer of 64 bits as a text."""
+    return isinstance(value, str) and _VERSION_DIGITS.fullmatch(value) is not None
+
+
+def unreadable(found: Any) -> str | None:
+    """Return why an object could not be read, None unless it is a stand-in."""
+    problem = found.get(UNREADABLE) if type(found) is dict else None
+    return None if problem is None else str(problem)
+
+
+def stand_in_for(event: bytes, problem: str) -> dict[str, Any] | None:
+    """Return a stand-in for the object of an event that cannot be decoded, None if its name cannot be found."""
+    _, _, document = event.partition(b'"object":')
+    found = _stand_in(problem, _names_in(document))
+    return found if found["metadata"].get("name") else None
+
+
+def shallow(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Return a decoded value with null for whatever is deeper than so many levels."""
+    if isinstance(value, dict):
+        return None if depth <= 0 else {name: shallow(found, depth - 1) for name, found in value.items()}
+    if isinstance(value, list):
+        return None if depth <= 0 else [shallow(found, depth - 1) for found in value]
+    return value
+
+
+def _stand_in(problem: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    known = {name: metadata.get(name) for name in _KEPT}
+    if not is_version(known["resourceVersion"]):
+        del known["resourceVersion"]
+    return {
+        UNREADABLE: problem,
+        "metadata": {name: value for name, value in known.items() if isinstance(value, str)},
+    }
+
+
+def _shown(value: object) -> str:
+    text = repr(shallow(value, 2))
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _as_utf8(body: bytes) -> bytes:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        body = body.decode(errors="replace").encode()
+    return _ESCAPE.sub(_without_lone_surrogate, body) if b"\\u" in body else body
+
+
+def _without_lone_surrogate(escape: re.Match[bytes]) -> bytes:
+    text = escape[0]
+    is_high = len(text) == 6 and escape[1] is None and text[2:3] in b"dD" and text[3:4] in b"89abAB"
+    return b"\\ufffd" if is_high or escape[2] is not None else text
+
+
+def _brackets(body: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield where each bracket outside of strings is, where the one before it was, and how deep it opens or closes.
+
+    The outermost is 1. Ends where the text is no JSON.
+    """
+    depth = position = 0
+    while found := _TO_NEXT_BRACKET.match(body, position):
+        here = found.end() - 1
+        if body[here] in _OPENING:
+            depth += 1
+            yield here, position, depth
+        else:
+            yield here, position, -depth
+            depth -= 1
+        position = here + 1
+
+
+def _without_depth(body: bytes) -> bytes:
+    kept: list[bytes] = []
+    begin = 0
+    for here, _, depth in _brackets(body):
+        if depth == MAX_DEPTH + 1:
+            kept.append(body[begin:here])
+        elif depth == -(MAX_DEPTH + 1):
+            kept.append(b"null")
+            begin = here + 1
+    kept.append(body[begin:])
+    return b"".join(kept)
+
+
+def _without_broken_objects(body: bytes) -> bytes:
+    """Replace the items of a list, or the object of an event, that cannot be decoded by stand-ins."""
+    kept: list[bytes] = []
+    copied = begin = 0
+    inside, wanted = b"", 0
+    for here, before, depth in _brackets(body):
+        if depth == 2:
+            member = _MEMBER.search(body, before, here)
+            inside = member[1] if member else b""
+            wanted = 3 if inside == b"items" else 2 if inside == b"object" else 0
+        if depth == wanted:
+            begin = here
+        elif depth == -wanted and wanted:
+            document = body[begin : here + 1]
+            try:
+                orjson.loads(document)
+            except orjson.JSONDecodeError as problem:
+                kept += [body[copied:begin], orjson.dumps(_stand_in(str(problem), _names_in(document)))]
+                copied = here + 1
+    kept.append(body[copied:])
+    return b"".join(kept)
+
+
+def _names_in(document: bytes) -> dict[str, Any]:
+    """Find what tells who an object is in its metadata, where it cannot be decoded."""
+    found: dict[str, Any] = {}
+    is_metadata = False
+    level = 0
+    for here, before, depth in _brackets(document):
+        if is_metadata and level == 2:
+            for name, value in _NAMES.findall(document, before, here):
+                try:
+                    found[name.decode()] = orjson.loads(value)
+                except orjson.JSONDecodeError:
+                    continue
+        if depth == 2:
+            member = _MEMBER.search(document, before, here)
+            is_metadata = member is not None and member[1] == b"metadata"
+        level = depth if depth > 0 else -depth - 1
+    return found

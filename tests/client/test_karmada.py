@@ -1,0 +1,70 @@
+"""Answers about Karmada's objects are those objects, or errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.karmada import CLUSTERS, KarmadaClient
+
+KEY = BindingKey("ResourceBinding", "demo", "web")
+GOOD = {"metadata": {"namespace": "demo", "name": "web", "resourceVersion": "7"}}
+
+
+class Connection:
+    """Answers whatever a test says."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def request(self, *_: Any, **__: Any) -> Any:
+        return self.answer
+
+
+def _client(answer: Any) -> KarmadaClient:
+    return KarmadaClient(Connection(answer))  # type: ignore[arg-type]
+
+
+async def _all(client: KarmadaClient) -> list[Any]:
+    return [
+        await client.get_binding(KEY),
+        await client.patch_result(KEY, resource_version="6", annotations={}, clusters=[]),
+        await client.patch_status(KEY, resource_version="6", status={}),
+    ]
+
+
+async def test_an_answer_that_is_the_binding_is_returned() -> None:
+    assert await _all(_client(GOOD)) == [GOOD] * 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {}, {"kind": "Status", "metadata": {}}, {"metadata": {**GOOD["metadata"], "name": "other"}},
+        {"metadata": {**GOOD["metadata"], "namespace": "other"}}, {"metadata": {"namespace": "demo", "name": "web"}},
+        {"metadata": {**GOOD["metadata"], "resourceVersion": ""}}, {"metadata": {**GOOD["metadata"], "uid": 7}},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("request_number", [0, 1, 2])
+async def test_an_answer_that_is_not_the_binding_is_an_error_that_may_pass(
+    answer: Any, request_number: int
+) -> None:
+    client = _client(answer)
+    requests = (
+        lambda: client.get_binding(KEY),
+        lambda: client.patch_result(KEY, resource_version="6", annotations={}, clusters=None),
+        lambda: client.patch_status(KEY, resource_version="6", status={}),
+    )
+    with pytest.raises(ApiError, match=r"the answer is not ResourceBinding\(demo/web\)") as caught:
+        await requests[request_number]()
+    assert caught.value.may_pass
+
+
+async def test_a_list_of_what_is_served_is_read_whatever_is_in_it() -> None:
+    assert not await _client({"resources": [7, None, {"name": 5}]}).is_served(CLUSTERS)
+    assert await _client({"resources": [7, {"name": "clusters"}]}).is_served(CLUSTERS)
+    with pytest.raises(ApiError, match="expected an APIResourceList"):
+        await _client({"resources": {}}).is_served(CLUSTERS)

@@ -1,0 +1,173 @@
+"""When credentials are read again."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.client.identity import ConnectionConfigError, Identity, stat_of
+from karmada_scheduler.client.login import Login
+
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+class World:
+    """Credentials that are numbered by how often they were read."""
+
+    def __init__(self, file: Path, *, life: float | None = None, changes: bool = True) -> None:
+        self.file = file
+        self.life = life
+        self.changes = changes
+        self.now = 1000.0
+        self.reads = 0
+        self.failure: Exception | None = None
+        self.hold: threading.Event | None = None
+        self.login = Login(self._load, self._identity(), clock=lambda: self.now, now=lambda: self.now)
+
+    def _load(self, _: Identity) -> Identity:
+        if self.hold is not None:
+            assert self.hold.wait(10)
+        self.reads += 1
+        if self.failure is not None:
+            raise self.failure
+        return self._identity()
+
+    def _identity(self) -> Identity:
+        return Identity(
+            server="http://it",
+            authorization=f"Bearer {self.reads if self.changes else 0}",
+            tls=_TLS,
+            tls_name=None,
+            proxy_url=None,
+            material=b"",
+            files=((str(self.file), stat_of(str(self.file))),),
+            loaded_at=self.now,
+            expires_at=None if self.life is None else self.now + self.life,
+            shortcoming="the token",
+        )
+
+    def replace(self, text: str) -> None:
+        self.file.write_text(text)
+
+    async def settled(self) -> None:
+        while self.login._renewal is not None:
+            await asyncio.sleep(0)
+
+    async def look(self, seconds: float) -> int:
+        """Ask for credentials after some seconds; return how often they have been read then."""
+        self.now += seconds
+        await self.login.current()
+        await self.settled()
+        return self.reads
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text("first")
+    return path
+
+
+async def test_credentials_that_stay_are_read_once(file: Path) -> None:
+    world = World(file)
+    for _ in range(10):
+        assert await world.look(11) == 0
+
+
+async def test_a_file_that_changed_is_read_again_within_ten_seconds(file: Path) -> None:
+    world = World(file)
+    world.replace("second one")
+    assert await world.look(9) == 0
+    assert await world.look(1) == 1
+    assert world.login.identity.authorization == "Bearer 1"
+
+
+async def test_a_file_behind_a_link_that_is_swapped_is_read_again(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text("same")
+    link = tmp_path / "link"
+    link.symlink_to("one")
+    world = World(link)
+    (tmp_path / "new").symlink_to("two")
+    (tmp_path / "new").rename(link)
+    assert await world.look(11) == 1
+
+
+async def test_credentials_are_read_again_before_they_expire(file: Path) -> None:
+    world = World(file, life=900)
+    assert await world.look(835) == 0
+    assert await world.look(10) == 1
+    assert await world.look(835) == 1
+    assert await world.look(10) == 2
+
+
+async def test_credentials_of_a_short_life_are_read_again_in_the_last_fifth_of_it(file: Path) -> None:
+    world = World(file, life=12)
+    assert await world.look(9) == 0
+    assert await world.look(1) == 1
+
+
+async def test_credentials_that_are_refused_are_read_again_once_for_all_who_used_them(file: Path) -> None:
+    world = World(file)
+    refused = world.login.identity
+    found = await asyncio.gather(*(world.login.renewed(refused) for _ in range(5)))
+    assert world.reads == 1
+    assert {each.authorization for each in found} == {"Bearer 1"}
+    assert all(each.differs_from(refused) for each in found)
+    assert (await world.login.renewed(refused)).authorization == "Bearer 1"
+    assert world.reads == 1
+
+
+async def test_credentials_are_read_at_most_once_in_some_seconds(file: Path) -> None:
+    world = World(file, changes=False)
+    for _ in range(5):
+        found = await world.login.renewed(world.login.identity)
+        assert not found.differs_from(world.login._identity)
+    assert world.reads == 1
+    world.now += 6
+    await world.login.renewed(world.login.identity)
+    assert world.reads == 2
+
+
+async def test_nobody_waits_for_credentials_while_those_of_before_are_valid(file: Path) -> None:
+    world = World(file)
+    world.hold = threading.Event()
+    world.replace("second one")
+    world.now += 11
+    assert (await world.login.current()).authorization == "Bearer 0"
+    world.hold.set()
+    await world.settled()
+    assert (await world.login.current()).authorization == "Bearer 1"
+
+
+async def test_credentials_that_have_expired_are_waited_for(file: Path) -> None:
+    world = World(file, life=20)
+    world.now += 21
+    assert (await world.login.current()).authorization == "Bearer 1"
+
+
+async def test_what_cannot_be_read_leaves_those_of_before_and_is_named_once(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(file)
+    world.failure = ConnectionConfigError("broken")
+    world.replace("second one")
+    for _ in range(20):
+        await world.look(11)
+    assert world.login.identity.authorization == "Bearer 0"
+    assert 3 < world.reads < 10, "the pauses grow"
+    assert [record.__dict__["error"] for record in caplog.records] == [world.failure]
+    world.failure = None
+    await world.look(61)
+    assert world.login.identity.authorization == f"Bearer {world.reads}"
+
+
+async def test_refused_credentials_that_have_expired_are_explained(file: Path) -> None:
+    world = World(file, life=100)
+    assert world.login.explain(world.login.identity) == ""
+    world.now += 101
+    assert world.login.explain(world.login.identity) == "the token expired on 1970-01-01T00:18:20Z"

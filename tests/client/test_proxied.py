@@ -1,0 +1,60 @@
+"""Requests and watches through the proxy that a kubeconfig names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from karmada_scheduler.client.connection import ApiError, Connection, connect
+
+
+async def _connected(folder: Path, proxy: str) -> Connection:
+    document = {
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": "http://karmada.example", "proxy-url": proxy}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(json.dumps(document))
+    return await connect(kubeconfig=str(kubeconfig), master="")
+
+
+async def test_requests_and_watches_go_through_the_proxy_of_the_kubeconfig(tmp_path: Path) -> None:
+    asked: list[tuple[str, str, str, bytes]] = []
+
+    async def handle(request: web.BaseRequest) -> web.Response:
+        shown = request.headers.get("Authorization", "")
+        asked.append((request.method, request.headers["Host"] + request.path_qs, shown, await request.read()))
+        return web.Response(body=b'{"a":1}\n')
+
+    runner = web.ServerRunner(web.Server(handle), handle_signals=False, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    connection = await _connected(tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}")
+    assert await connection.request("PATCH", "/x", body={"b": 2}, query={"c": "d"}) == {"a": 1}
+    assert [line async for line in connection.watch("/y?watch=true")] == [b'{"a":1}']
+    assert asked == [
+        ("PATCH", "karmada.example/x?c=d", "Bearer t", b'{"b":2}'),
+        ("GET", "karmada.example/y?watch=true", "Bearer t", b""),
+    ]
+    connections = connection._connections
+    connections.retire()
+    async with asyncio.timeout(10):
+        while not connections._session.closed:  # type: ignore[union-attr]
+            await asyncio.sleep(0)
+    await connection.close()
+    await runner.cleanup()
+
+
+async def test_a_proxy_that_is_not_there_is_an_api_error(tmp_path: Path) -> None:
+    connection = await _connected(tmp_path, "http://127.0.0.1:1")
+    with pytest.raises(ApiError, match="cannot reach"):
+        await connection.request("GET", "/x")
+    with pytest.raises(ApiError, match="cannot reach"):
+        [line async for line in connection.watch("/x")]
+    await connection.close()

@@ -1,0 +1,140 @@
+"""Requests to watch a kind: what they bring, and how their failures are waited out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.watch_requests import WatchRequests
+
+TARGET = "/apis/a/v1/clusters?watch=true&resourceVersion=7"
+EVENT = {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "8"}}}
+LINE = orjson.dumps(EVENT)
+
+
+class World:
+    """Requests to a server that answers each with the next lines, or error."""
+
+    def __init__(self, *answers: list[bytes] | ApiError, seconds: float = 0.0) -> None:
+        self.answers = list(answers)
+        self.pauses: list[float] = []
+        self.now = 0.0
+        self.accepted = 0
+        self._seconds = seconds
+        self.requests = WatchRequests(self._connect, clock=lambda: self.now, sleep=self._sleep)
+
+    async def _connect(self, target: str, accepted: Callable[[], None]) -> AsyncGenerator[bytes, None]:
+        assert target == TARGET
+        answer = self.answers.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        accepted()
+        for line in answer:
+            yield line
+        self.now += self._seconds
+
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+    def _accept(self) -> None:
+        self.accepted += 1
+
+    async def ask(self) -> list[Any]:
+        return [event async for event in self.requests.events(TARGET, self._accept)]
+
+
+async def test_events_are_passed_on_and_the_next_request_follows_at_once() -> None:
+    world = World([LINE, LINE])
+    assert await world.ask() == [EVENT, EVENT]
+    assert world.pauses == []
+    assert world.accepted == 1
+
+
+async def test_a_line_that_cannot_be_read_is_left_out_and_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World([b"<html>", b"<html>", LINE])
+    assert await world.ask() == [EVENT]
+    assert [record.message for record in caplog.records] == [
+        "A line of a watch cannot be read, it is left out"
+    ]
+    assert "<html>" in caplog.records[0].__dict__["error"]
+
+
+@pytest.mark.parametrize("answer", [[], [b"<html>"], ApiError("away"), ApiError("busy", code=503)])
+async def test_pauses_between_failures_grow_and_end_with_the_first_event(answer: Any) -> None:
+    world = World(*[answer] * 4, [LINE], answer)
+    for _ in range(4):
+        assert await world.ask() == []
+    assert world.pauses == [0.2, 0.5, 1.0, 2.0]
+    await world.ask()
+    await world.ask()
+    assert world.pauses[4:] == [0.2]
+
+
+async def test_a_request_that_lasted_has_worked_although_it_brought_nothing() -> None:
+    world = World([], [], seconds=60.0)
+    await world.ask()
+    await world.ask()
+    assert world.pauses == []
+
+
+@pytest.mark.parametrize(
+    ("code", "anew"), [(410, 1), (400, 0), (403, 0), (404, 0), (401, 0), (500, 0), (0, 0)]
+)
+async def test_the_watch_begins_anew_when_its_version_is_gone_and_not_when_it_is_refused(
+    code: int, anew: int
+) -> None:
+    # A list of everything for each refusal would be too dear.
+    world = World(*[ApiError("no", code=code)] * 6)
+    for _ in range(6):
+        events = await world.ask()
+        assert [event["object"]["code"] for event in events] == [410] * anew
+
+
+@pytest.mark.parametrize("code", [410, 500, None])
+async def test_an_error_event_has_the_watch_begin_anew_whatever_it_is(code: int | None) -> None:
+    line = orjson.dumps({"type": "ERROR", "object": {"code": code, "message": "storage is not ready"}})
+    world = World([LINE, line, LINE])
+    events = await world.ask()
+    assert [event["type"] for event in events] == ["ADDED", "ERROR"]
+    assert events[1]["object"]["code"] == 410
+    assert world.pauses == []
+
+
+async def test_error_events_that_come_at_once_are_paced() -> None:
+    line = orjson.dumps({"type": "ERROR", "object": {"code": 410}})
+    world = World(*[[line]] * 3)
+    for _ in range(3):
+        assert len(await world.ask()) == 1
+    assert world.pauses == [0.2, 0.5, 1.0]
+
+
+async def test_an_error_that_stays_is_logged_again_every_now_and_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World(*[ApiError("away")] * 49)
+    logged = []
+    for number in range(1, 50):
+        await world.ask()
+        if caplog.records:
+            logged.append(number)
+            caplog.clear()
+    assert logged == [2, 4, 8, 16, 32, 48]
+
+
+async def test_the_second_failure_in_a_row_is_logged_and_that_it_works_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    world = World(*[ApiError("away")] * 3, [LINE])
+    for _ in range(4):
+        await world.ask()
+    assert [record.message for record in caplog.records] == [
+        "Cannot watch, trying again",
+        "The watch works again",
+    ]
