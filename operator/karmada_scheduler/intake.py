@@ -286,12 +286,12 @@ class Intake:
         if kind in BINDING_KINDS:
             self._bindings.discard(key)
             self._forget(key)
+        elif kind == CLUSTER and not key:
+            self._clusters.set_incomplete(True)  # until a list has none without a name
         elif kind == CLUSTER and is_leaving and version < sys.maxsize:
             change = self._clusters.put_leaving(key, version)
             if change is not None:
                 self._cluster_changed(change)
-        elif kind == CLUSTER and not key:
-            self._clusters.set_incomplete(True)  # until a list has none without a name
         elif kind == CLUSTER and self._clusters.refuse(key, version, str(problem)):
             message = "Cannot read a Cluster, the bindings on it stay as they are"
         if isinstance(problem, ValueError):
