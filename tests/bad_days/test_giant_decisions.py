@@ -17,7 +17,7 @@ def _probed(process: SchedulerProcess, until: Callable[[], object]) -> Callable[
     def look() -> bool:
         began = time.monotonic()
         assert process.answers("/healthz", timeout=5) == 200, process.log[-2000:]
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 10
         return bool(until())
 
     return look

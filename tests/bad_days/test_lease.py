@@ -68,8 +68,8 @@ def test_a_leader_whose_loop_stands_keeps_its_lease_and_answers_probes(tmp_path:
 def _renewal_gaps(server: FakeApiServer, scheduler: SchedulerProcess, *, seconds: float) -> list[float]:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        assert scheduler.answers("/healthz") == 200
-        assert scheduler.answers("/readyz") == 200
+        assert scheduler.answers("/healthz", timeout=5) == 200
+        assert scheduler.answers("/readyz", timeout=5) == 200
         assert "karmada_scheduler_" in scheduler.scrape()
         time.sleep(0.05)
     times = [each.time for each in server.requests if each.verb == "PUT" and "/leases/" in each.path]
