@@ -296,7 +296,8 @@ class BindingCycle:
         self._ensure_leading()
         if error is None:
             self._recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))
-            log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, targets_text(decision))
+            if log.isEnabledFor(logs.V4):  # thousands of targets take a while to write down
+                log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, targets_text(decision))
         elif not decision.failed_terms or isinstance(decision.error, FitError) or decision.error is None:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
             self._recorder.record(binding, WARNING, FAILED, str(error))
