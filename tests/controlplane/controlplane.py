@@ -291,6 +291,14 @@ class ControlPlane:
             answer = session.post(f"{etcd}/compaction", json={"revision": now, "physical": True}, timeout=30)
             answer.raise_for_status()
 
+    def backup_etcd(self) -> Path:
+        """Copy etcd's files, for which it is away for a moment; return where they are."""
+        return self._karmada.backup_etcd()
+
+    def restore_etcd(self, backup: Path) -> None:
+        """Go back to a backup, versions included; kube-apiserver is started anew, everything else goes on."""
+        self._karmada.restore_etcd(backup)
+
     def kill_apiserver(self) -> None:
         """End kube-apiserver, as a crash would. restart_apiserver() brings it back."""
         self._karmada.front.kill()

@@ -49,6 +49,7 @@ class Installation:
         self._gates = karmada.gates_flag(feature_gates)
         self._extra_flags = extra_flags
         self._etcd_port, self._webhook_port, self._aggregated_port = free_port(), free_port(), free_port()
+        self._peer_port = free_port()
         self.authority = Authority(folder / "pki")
         self.site = Site(
             folder=folder,
@@ -67,14 +68,7 @@ class Installation:
 
     def start(self, say: Callable[[str], None]) -> None:
         """Start everything, in the order that works, and wait until it serves."""
-        self.run(
-            "etcd",
-            "server",
-            karmada.etcd_flags(
-                folder=self.site.folder / "etcd", client_port=self._etcd_port, peer_port=free_port()
-            ),
-        )
-        self.wait_http(f"{self.site.etcd}/health", "etcd")
+        self._start_etcd()
         self.front.start()
         self.front.wait_ready(self._supervisor.check)
         say("etcd and kube-apiserver are up")
@@ -88,6 +82,34 @@ class Installation:
         self._configure_webhooks()
         self.wait_http(health, "karmada-controller-manager")
         say("Karmada's API server, webhooks and controllers are up")
+
+    def _start_etcd(self) -> None:
+        flags = karmada.etcd_flags(
+            folder=self.site.folder / "etcd", client_port=self._etcd_port, peer_port=self._peer_port
+        )
+        self._etcd = self.run("etcd", "server", flags)
+        self.wait_http(f"{self.site.etcd}/health", "etcd")
+
+    def backup_etcd(self) -> Path:
+        """Copy etcd's files, for which it is away for a moment; return where they are."""
+        backup = self.site.folder / "etcd-backup"
+        self._end_etcd()
+        shutil.copytree(self.site.folder / "etcd", backup)
+        self._start_etcd()
+        return backup
+
+    def restore_etcd(self, backup: Path) -> None:
+        """Go back to a backup, versions included; kube-apiserver is started anew, everything else goes on."""
+        self.front.kill()
+        self._end_etcd()
+        shutil.rmtree(self.site.folder / "etcd")
+        shutil.copytree(backup, self.site.folder / "etcd")
+        self._start_etcd()
+        self.restart_apiserver()
+
+    def _end_etcd(self) -> None:
+        self._etcd.kill()
+        self._supervisor.forget(self._etcd)
 
     def restart_apiserver(self) -> None:
         """End kube-apiserver if it runs, start it again at the same address, and wait until it serves clusters."""
