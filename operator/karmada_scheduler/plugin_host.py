@@ -7,9 +7,7 @@ whenever a file of the plugin directory changes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -19,6 +17,7 @@ from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.daemon_thread import in_daemon_thread
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
 from karmada_scheduler.extenders.tls import ExtenderTLSError
@@ -113,7 +112,7 @@ class PluginHost:
         while follows:
             await asyncio.sleep(_LOOK_SECONDS)
             try:
-                lineups = await _in_daemon_thread(self._setup.reload)
+                lineups = await in_daemon_thread(self._setup.reload, name="plugin files")
             except Exception:
                 log.exception("Cannot look at the plugin files")
                 continue
@@ -179,30 +178,3 @@ class PluginHost:
     def _observe(self, extender: str, verb: str, result: str, seconds: float) -> None:
         self._metrics.extender_requests.labels(extender, verb, result).inc()
         self._metrics.extender_duration.labels(extender, verb).observe(seconds)
-
-
-async def _in_daemon_thread(function: Callable[[], Lineups | None]) -> Lineups | None:
-    """Call what executes files, which can do anything, in a thread that the end of the process does not wait for."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Lineups | None] = loop.create_future()
-
-    def settle(lineups: Lineups | None, problem: BaseException | None) -> None:
-        if done.done():
-            return
-        if problem is not None:
-            done.set_exception(problem)
-        else:
-            done.set_result(lineups)
-
-    def run() -> None:
-        lineups, problem = None, None
-        try:
-            lineups = function()
-        except BaseException as raised:  # noqa: BLE001 (raised where it is waited for)
-            problem = RuntimeError(f"{type(raised).__name__}: {raised}")
-            problem.__cause__ = raised
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, lineups, problem)
-
-    threading.Thread(target=run, name="plugin files", daemon=True).start()
-    return await done

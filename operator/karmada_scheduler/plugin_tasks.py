@@ -11,6 +11,7 @@ from typing import Final
 
 from karmada_scheduler.framework import isolation
 from karmada_scheduler.framework.deciding import Plugin
+from karmada_scheduler.framework.guard import said
 from karmada_scheduler.framework.making import told_from
 from karmada_scheduler.framework.running import RunPlugin
 
@@ -130,7 +131,7 @@ class _PluginTask:
         log.error(
             "A plugin's run failed, it is started again",
             exc_info=own if is_new else None,
-            extra={"plugin": self._plugin.name, "seconds": f"{pause:g}", "error": _said(problem)},
+            extra={"plugin": self._plugin.name, "seconds": f"{pause:g}", "error": said(problem)},
         )
 
     def _tell_end(self, problem: BaseException) -> None:
@@ -139,16 +140,8 @@ class _PluginTask:
             log.warning(text, extra={"plugin": self._plugin.name})
         elif not isinstance(problem, asyncio.CancelledError):
             text = "A plugin's run failed when it was cancelled"
-            log.error(text, exc_info=problem, extra={"plugin": self._plugin.name, "error": _said(problem)})
+            log.error(text, exc_info=problem, extra={"plugin": self._plugin.name, "error": said(problem)})
 
 
 def _places(problem: BaseException) -> list[traceback.FrameSummary]:
     return traceback.StackSummary.extract(traceback.walk_tb(problem.__traceback__), lookup_lines=False)
-
-
-def _said(problem: BaseException) -> str:
-    try:
-        text = str(problem)
-    except Exception:  # noqa: BLE001 (a plugin's __str__)
-        text = ""
-    return f"{type(problem).__name__}: {text}" if text else type(problem).__name__

@@ -33,6 +33,7 @@ from karmada_scheduler.client.karmada import WATCHED, Resource
 from tests.bench import replay_objects
 from tests.bench.replay_objects import Object, Sizes
 from tests.controlplane.pki import Authority
+from tests.fake_apiserver.merge_patch import merge_patch
 
 BOOKMARK_SECONDS: Final = 60.0
 GZIP_FROM: Final = 128 * 1024
@@ -306,11 +307,11 @@ class Replay:
             return _status(409, "Conflict")
         had_place = bool(current["spec"].get("clusters"))
         if is_status:
-            _merge(current, {"status": patch.get("status") or {}})
+            merge_patch(current, {"status": patch.get("status") or {}})
         else:
             before = orjson.dumps(current["spec"])
             patch.pop("status", None)
-            _merge(current, patch)
+            merge_patch(current, patch)
             metadata["generation"] += orjson.dumps(current["spec"]) != before
         self._version += 1
         metadata["resourceVersion"] = str(self._version)
@@ -372,20 +373,6 @@ def _objects(kind: str, sizes: Sizes) -> Iterable[Object]:
     if kind.endswith("Policy"):
         return replay_objects.policies(kind, sizes)
     return replay_objects.bindings(kind, sizes)
-
-
-def _merge(target: Object, patch: Object) -> None:
-    """Apply a merge patch (RFC 7386)."""
-    for name, value in patch.items():
-        if value is None:
-            target.pop(name, None)
-        elif isinstance(value, dict):
-            below = target.get(name)
-            if not isinstance(below, dict):
-                below = target[name] = {}
-            _merge(below, value)
-        else:
-            target[name] = value
 
 
 def _gzipped(body: bytes) -> bytes:

@@ -17,6 +17,7 @@ import orjson
 from aiohttp import web
 
 from .faults import Answer, Fault, status
+from .merge_patch import merge_patch
 
 Object = dict[str, Any]
 
@@ -397,9 +398,9 @@ class FakeApiServer:
             return status(409, "Conflict", "the object has been modified", details={"name": key[1]})
         before = orjson.dumps(current.get("spec"))
         if is_status:
-            _merge(current, {"status": body.get("status") or {}})
+            merge_patch(current, {"status": body.get("status") or {}})
         else:
-            _merge(current, {name: value for name, value in body.items() if name != "status"})
+            merge_patch(current, {name: value for name, value in body.items() if name != "status"})
             metadata["generation"] = metadata.get("generation", 1) + (
                 orjson.dumps(current.get("spec")) != before
             )
@@ -486,20 +487,6 @@ def _discovery(parts: list[str]) -> Object | None:
         if version == asked
     ]  # fmt: skip
     return {"kind": "APIResourceList", "groupVersion": asked, "resources": resources} if resources else None
-
-
-def _merge(target: Object, patch: Object) -> None:
-    """Apply a merge patch (RFC 7386)."""
-    for name, value in patch.items():
-        if value is None:
-            target.pop(name, None)
-        elif isinstance(value, dict):
-            below = target.get(name)
-            if not isinstance(below, dict):
-                below = target[name] = {}
-            _merge(below, value)
-        else:
-            target[name] = value
 
 
 def _ok(content: Any) -> Answer:

@@ -24,9 +24,10 @@ from karmada_scheduler import __version__, json_body
 from karmada_scheduler.client.http import Answer, HttpConnections
 from karmada_scheduler.client.identity import ConnectionConfigError, Identity
 from karmada_scheduler.client.kubeconfig import load
-from karmada_scheduler.client.login import Login, in_thread
+from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.sessions import ProxiedConnections, is_tls_trouble, streaming
 from karmada_scheduler.client.watch_lines import Lines
+from karmada_scheduler.daemon_thread import in_daemon_thread
 
 __all__ = ["ApiError", "Connection", "ConnectionConfigError", "Credentials", "connect"]
 
@@ -448,5 +449,5 @@ async def connect(
     def read(known: Identity | None) -> Identity:
         return load(kubeconfig, master, now=now(), known=known)
 
-    first = await in_thread(lambda: read(None))
+    first = await in_daemon_thread(lambda: read(None), name="credentials")
     return Connection(Login(read, first, clock=clock, now=now), on_answer)

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final
 
 from karmada_scheduler.client.identity import Identity
+from karmada_scheduler.daemon_thread import in_daemon_thread
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _LOOK_SECONDS: Final = 10.0
 """How often files are looked at. The kubelet takes about a minute to bring a changed Secret."""
@@ -123,7 +120,7 @@ class Login:
     async def _renew(self) -> None:
         before = self._identity
         try:
-            found = await in_thread(lambda: self._load(before))
+            found = await in_daemon_thread(lambda: self._load(before), name="credentials")
         except Exception as problem:  # noqa: BLE001 (those of before may do for some time)
             self._failures += 1
             if str(problem) != self._logged:
@@ -152,29 +149,3 @@ class Login:
 def _warn_once(text: str) -> None:
     """Log a warning that each connection of the process has a reason for."""
     log.warning("%s", text)
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Run what blocks in a thread that nobody waits for at the end of the process."""
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[T] = loop.create_future()
-
-    def settle(found: T | None, error: BaseException | None) -> None:
-        if result.done():
-            return
-        if error is not None:
-            result.set_exception(error)
-        else:
-            result.set_result(found)  # type: ignore[arg-type]  # None only if that is what it returned
-
-    def run() -> None:
-        found, failure = None, None
-        try:
-            found = work()
-        except BaseException as error:  # noqa: BLE001 (raised where it is awaited)
-            failure = error
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, found, failure)
-
-    threading.Thread(target=run, name="credentials", daemon=True).start()
-    return await result

@@ -25,8 +25,8 @@ class SchedulingError(Exception):
         return type(self)(f"{step}: {self}")
 
 
-class UnschedulableError(SchedulingError):
-    """The replicas do not fit into the clusters that were found, or a plugin refused.
+class _RetryableError(SchedulingError):
+    """An error that may say when the next attempt is worth while.
 
     Attributes:
         retry_after: After how many seconds it is worth asking again; 0 leaves that to the queue.
@@ -39,26 +39,18 @@ class UnschedulableError(SchedulingError):
     def within(self, step: str) -> Self:
         """Return the same error as seen from the step that it stopped."""
         return type(self)(f"{step}: {self}", retry_after=self.retry_after)
+
+
+class UnschedulableError(_RetryableError):
+    """The replicas do not fit into the clusters that were found, or a plugin refused."""
 
 
 class OverBudgetError(SchedulingError):
     """The decision took too long to be finished; as with a broken plugin, that says nothing about the clusters."""
 
 
-class PluginError(SchedulingError):
-    """A plugin raised, took too long, or returned what its extension point does not allow.
-
-    Attributes:
-        retry_after: After how many seconds it is worth asking again; 0 leaves that to the queue.
-    """
-
-    def __init__(self, text: str = "", *, retry_after: float = 0.0) -> None:
-        super().__init__(text)
-        self.retry_after = retry_after
-
-    def within(self, step: str) -> Self:
-        """Return the same error as seen from the step that it stopped."""
-        return type(self)(f"{step}: {self}", retry_after=self.retry_after)
+class PluginError(_RetryableError):
+    """A plugin raised, took too long, or returned what its extension point does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
