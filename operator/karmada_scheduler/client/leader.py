@@ -106,9 +106,8 @@ class Elector:
             return 0.0
         left = renewed_at + self._settings.renew_deadline - self._clock()
         if left <= 0:
-            self._lost = (
-                True  # a renewal that is answered later must not revive it: somebody was told that it is over
-            )
+            # A late answer to a renewal must not make it the leader again: writers may have seen that it is none.
+            self._lost = True
         return max(0.0, left)
 
     @property
@@ -131,7 +130,7 @@ class Elector:
                     self._unreadable_since = None
                     log.info("Successfully acquired lease", extra={"object": self.lease})
                     return
-                self._renewed_at, self._lost = None, False  # nobody was told that this candidate led
+                self._renewed_at, self._lost = None, False  # no writer has seen this candidate lead
                 self._unreadable_since = None
                 state = f"held by {self._holder()}" if self._holder() else "changing hands"
                 if state != logged:
