@@ -21,9 +21,7 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Framework
-from karmada_scheduler.testing import binding, cluster, gates
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler.testing import binding, cluster, framework, gates
 
 
 def resident() -> float:
@@ -48,7 +46,7 @@ def reported(known: Cluster, version: int, dice: random.Random) -> Cluster:
 
 def main(clusters: int, placements: int, decisions: int, reports: int) -> None:
     dice, version = random.Random(1), 1
-    framework, estimators = Framework.build(in_tree(gates())), [GeneralEstimator(gates())]
+    plugins, estimators = framework(gates=gates()), [GeneralEstimator(gates())]
     cache = ClusterCache()
     names = [f"member-{number:04}" for number in range(clusters)]
     for number, name in enumerate(names):
@@ -73,7 +71,7 @@ def main(clusters: int, placements: int, decisions: int, reports: int) -> None:
             decide(
                 bindings[number % placements],
                 cache.snapshot(),
-                framework=framework,
+                framework=plugins,
                 estimators=estimators,
                 gates=gates(),
             )

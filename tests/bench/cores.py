@@ -25,7 +25,7 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Framework
 from karmada_scheduler.framework.guard import Guard
 from karmada_scheduler.framework.isolation import DEFAULT_BUDGET, Alarm
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler.testing import framework
 from tests.bench.worlds import Manifest
 
 Targets = list[tuple[str, int]]
@@ -106,7 +106,7 @@ class Ours:
     def __init__(self, clusters: Sequence[Manifest]) -> None:
         """Fill the cache with a fleet."""
         self._gates = FeatureGates({})
-        self._lineup = Framework.build(in_tree(self._gates)).lineup
+        self._lineup = framework(gates=self._gates).lineup
         self._observer = metrics.AlgorithmObserver(metrics.Metrics())
         self._alarm = Alarm(DEFAULT_BUDGET)
         self._clusters = ClusterCache()

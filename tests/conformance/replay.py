@@ -22,8 +22,8 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.outcome import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Framework, Snapshot
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.testing import framework
 from tests.conformance import recording
 
 AVOID: Final = ScheduleType.AVOID
@@ -91,7 +91,7 @@ class World:
     def differences(self) -> Iterator[Difference]:
         """Replay every case; yield those that differ."""
         snapshot = Snapshot.of(self.clusters)
-        framework = Framework.build(in_tree(self.gates).select(self.plugins).registry)
+        plugins = framework(gates=self.gates, select=self.plugins)
         estimators = [GeneralEstimator(self.gates)]
         terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
         for case in self.cases:
@@ -104,7 +104,7 @@ class World:
                     decide(
                         binding,
                         snapshot,
-                        framework=framework,
+                        framework=plugins,
                         estimators=estimators,
                         gates=self.gates,
                         empty_workload_propagation=self.empty_workload_propagation,

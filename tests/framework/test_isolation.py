@@ -24,8 +24,9 @@ from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.framework import SUCCESS, Guard, PluginError, Point, Result, isolation
 from karmada_scheduler.framework.breaker import Breakers
 from karmada_scheduler.framework.failure_log import FailureLog
-from karmada_scheduler.framework.isolation import Alarm, HangsError, PluginTimeoutError, in_thread
+from karmada_scheduler.framework.isolation import Alarm, PluginTimeoutError
 from karmada_scheduler.framework.judging import Judge
+from karmada_scheduler.framework.load_timeout import in_thread
 from karmada_scheduler.framework.waiting import PermittedLater
 from karmada_scheduler.passage import Passage
 from karmada_scheduler.plugin_handle import PluginHandle
@@ -590,19 +591,3 @@ def test_logging_is_not_interrupted(alarm: Alarm, caplog: pytest.LogCaptureFixtu
 def test_only_the_main_thread_can_be_watched() -> None:
     with pytest.raises(ValueError, match="only the main thread"):
         in_thread(lambda: Alarm(1), seconds=5)
-
-
-# --- code that may never end, while it is loaded ---
-
-
-def test_what_ends_in_a_thread_is_returned_or_raised() -> None:
-    assert in_thread(lambda: 7, seconds=60) == 7
-    for error in (ValueError("x"), SystemExit(1)):
-        with pytest.raises(type(error)):
-            in_thread(raising(error), seconds=60)
-
-
-@pytest.mark.parametrize("hangs", [loops, lambda: time.sleep(3)], ids=["in Python", "outside"])
-def test_what_does_not_end_is_told_with_the_line_at_which_it_is(hangs: Callable[[], Any]) -> None:
-    with pytest.raises(HangsError, match=rf"did not end within 0.1s; it is at line \d+ of {__file__}, in "):
-        in_thread(hangs, seconds=0.1)

@@ -25,7 +25,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Framework, Snapshot
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler.testing import framework
 from tests.oracle import generator
 
 _SHARED = 3
@@ -59,7 +59,7 @@ class World:
         self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
-        self.remembering = Framework.build(in_tree(self.gates).select(self.plugins).registry)
+        self.remembering = framework(gates=self.gates, select=self.plugins)
         self.estimators: list[ReplicaEstimator] = [GeneralEstimator(self.gates)]
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}

@@ -17,7 +17,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Framework, Snapshot
-from karmada_scheduler_plugins.registry import in_tree
+from karmada_scheduler.testing import framework
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class World:
 @cache
 def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
     """Build the plugins once for all worlds that have the same, as a running scheduler does."""
-    return Framework.build(in_tree(FeatureGates({"WorkloadAffinity": groups})).select(plugins).registry)
+    return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ import math
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import FrameType, TracebackType
@@ -29,9 +28,6 @@ DEFAULT_BUDGET: Final = 2.0
 
 GRACE: Final = 1.0
 """Seconds that a coroutine gets to clean up after its time is up."""
-
-LOAD_SECONDS: Final = 30.0
-"""Seconds that a file of plugins, a package, or the factory of a plugin may take."""
 
 _AGAIN: Final = 0.05
 """Seconds between alarms, once one has rung."""
@@ -310,58 +306,3 @@ def _task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:
         return None
-
-
-class HangsError(Exception):
-    """Code did not end in time; the text says where it is."""
-
-
-def in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T:
-    """Call what may never return, in a thread of its own that keeps nothing from ending.
-
-    It is told to stop when its time is up; code that waits outside of Python goes on for as long as it likes.
-
-    Args:
-        function: What to call.
-        seconds: What it may take.
-        file: The file whose line is told when it hangs; without it, the innermost.
-
-    Raises:
-        HangsError: It took longer than ``seconds``.
-        BaseException: What it raised.
-    """
-    results: list[T] = []
-    problems: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(function())
-        except BaseException as problem:  # noqa: BLE001 (raised in the thread that waits)
-            problems.append(problem)
-
-    thread = threading.Thread(target=run, name="plugin code", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        place = _place_of(thread, file)
-        _stop(thread)
-        raise HangsError(f"did not end within {seconds:g}s{place}")
-    if problems:
-        raise problems[0]
-    return results[0]
-
-
-def _place_of(thread: threading.Thread, file: str) -> str:
-    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 (what faulthandler shows)
-    if frame is None:
-        return ""
-    stack = traceback.extract_stack(frame)
-    where = next((each for each in reversed(stack) if each.filename == file), stack[-1])
-    return f"; it is at line {where.lineno} of {where.filename}, in {where.name}"
-
-
-def _stop(thread: threading.Thread) -> None:
-    """Raise SystemExit in a thread as soon as it runs Python code again."""
-    if thread.ident is not None:
-        number, kind = ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.config.structure import structure
-from karmada_scheduler.framework import isolation
+from karmada_scheduler.framework import load_timeout
 from karmada_scheduler.framework.deciding import Plugin
 from karmada_scheduler.framework.handle import Handle
-from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point, points_of
 
 Factory = Callable[..., Plugin]
@@ -82,7 +82,7 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
 
 
 def _is_not_ours(file: str) -> bool:
-    return file not in (__file__, isolation.__file__)
+    return file not in (__file__, load_timeout.__file__)
 
 
 def told_from(problem: BaseException, begins: Callable[[str], bool]) -> BaseException:

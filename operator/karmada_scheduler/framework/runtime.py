@@ -48,7 +48,6 @@ from karmada_scheduler.framework.judging import Judge
 from karmada_scheduler.framework.lineup import Lineup
 from karmada_scheduler.framework.memo import Memo, Verdicts
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point
-from karmada_scheduler.framework.registry import Registry
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.scoring import Scoring
 
@@ -92,15 +91,6 @@ class Framework:
         self._filter_keys = None if self._pre_filters or extenders else _keyed(self._filters, "filter_key")
         self._score_keys = None if looks_at_all or extenders else _keyed(scorers, "score_key")
         self._scoring = Scoring(scorers, lineup.weights, self.guard)
-
-    @classmethod
-    def build(cls, registry: Registry, *, observer: Observer | None = None) -> Framework:
-        """Make every registered plugin, for all points that it has.
-
-        Raises:
-            PluginError: A factory failed; the text is upstream's and the cause is attached.
-        """
-        return cls(Lineup.of(registry.make_all()), guard=Guard(observer=observer))
 
     @property
     def talks(self) -> bool:

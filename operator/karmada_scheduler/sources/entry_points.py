@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
-from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.making import Registration, first_line, wrong_with_registration
 
 GROUP: Final = "karmada_scheduler.plugins"

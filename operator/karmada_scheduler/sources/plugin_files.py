@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.framework.deciding import Plugin
-from karmada_scheduler.framework.isolation import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.making import (
     Registration,
     first_line,

@@ -1,0 +1,71 @@
+"""Loads plugin code with a timeout: a file, a package or a factory that hangs must not hang the scheduler."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+LOAD_SECONDS: Final = 30.0
+"""Seconds that a file of plugins, a package, or the factory of a plugin may take."""
+
+
+class HangsError(Exception):
+    """Code did not end in time; the text says where it is."""
+
+
+def in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T:
+    """Call a function in a daemon thread, and wait for it for a limited time.
+
+    At the timeout the thread gets SystemExit at its next line of Python. Code that waits outside of Python goes on,
+    and the process can end nevertheless.
+
+    Args:
+        function: What to call.
+        seconds: The timeout.
+        file: The error names the innermost line of this file; without it, the innermost line of all.
+
+    Raises:
+        HangsError: It took longer than ``seconds``.
+        BaseException: What it raised.
+    """
+    results: list[T] = []
+    problems: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as problem:  # noqa: BLE001 (raised in the thread that waits)
+            problems.append(problem)
+
+    thread = threading.Thread(target=run, name="plugin code", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        place = _place_of(thread, file)
+        _stop(thread)
+        raise HangsError(f"did not end within {seconds:g}s{place}")
+    if problems:
+        raise problems[0]
+    return results[0]
+
+
+def _place_of(thread: threading.Thread, file: str) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 (what faulthandler shows)
+    if frame is None:
+        return ""
+    stack = traceback.extract_stack(frame)
+    where = next((each for each in reversed(stack) if each.filename == file), stack[-1])
+    return f"; it is at line {where.lineno} of {where.filename}, in {where.name}"
+
+
+def _stop(thread: threading.Thread) -> None:
+    """Raise SystemExit in a thread as soon as it runs Python code again."""
+    if thread.ident is not None:
+        number, kind = ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)
