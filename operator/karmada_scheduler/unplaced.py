@@ -97,12 +97,12 @@ class UnplacedBindings:
         now = self._now()
         held = dict.fromkeys(frozenset(self._gated), GATED)
         held.update({each.binding.key: WAITING for each in self._waiting.all()})
-        counts, oldest = dict.fromkeys(REASONS, 0), dict.fromkeys(REASONS, now)
+        times: dict[str, list[float]] = {reason: [] for reason in REASONS}
         for key, (reason, since) in self._unplaced.copy().items():
-            shown = held.get(key, reason) if held else reason
-            counts[shown] += 1
-            oldest[shown] = min(oldest[shown], since)
-        return {reason: (counts[reason], now - oldest[reason]) for reason in REASONS}
+            times[held.get(key, reason) if held else reason].append(since)
+        return {
+            reason: (len(found), max(0.0, now - min(found, default=now))) for reason, found in times.items()
+        }
 
     def unclaimed(self) -> int:
         """Return how many bindings are ours by their scheduler's name, and no policy claims them."""

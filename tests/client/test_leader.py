@@ -317,7 +317,7 @@ async def test_since_when_the_lease_is_held_is_logged_once_for_each_holder(
     while world.seconds < 30:
         await asyncio.sleep(0)
     acquiring.cancel()
-    first, second = (each.message for each in caplog.records if "held by" in each.message)
+    first, second = [each.message for each in caplog.records if "held by" in each.message]
     assert first == "The lease is held by them since 2026-01-01T00:00:00Z (1 day, 3:04:05), waiting for it"
     assert second.startswith("The lease is held by them since 2026-01-02T03:04:25Z (0:00:0")
 
@@ -325,7 +325,12 @@ async def test_since_when_the_lease_is_held_is_logged_once_for_each_holder(
 @pytest.mark.parametrize(
     ("acquired", "shown"),
     [
-        *((each, "them") for each in (None, "", "soon", 7, [], {}, "2026-13-01T00:00:00Z")),
+        (None, "them"),
+        ("", "them"),
+        ("soon", "them"),
+        (7, "them"),
+        ({}, "them"),
+        ("2026-13-01T00:00:00Z", "them"),
         ("2026-01-03T00:00:00Z", "them since 2026-01-03T00:00:00Z (0:00:00)"),
     ],
 )

@@ -240,7 +240,7 @@ def test_a_report_in_another_thread_is_not_disturbed_by_changes(world: World) ->
     number = 0
     while scrape.is_alive():
         number += 1
-        world.put(f"web-{number % 4000}", **({"clusters": PLACED} if number % 2 else {}))
+        world.put(f"web-{number % 4000}", clusters=PLACED if number % 2 else [])
         key = WEB._replace(name=f"web-{number % 4000}")
         (world.gated.discard if number % 3 else world.gated.add)(key)
     assert len(reports) == 50
