@@ -249,7 +249,7 @@ def test_a_report_in_another_thread_is_not_disturbed_by_changes(world: World) ->
 def test_an_unclaimed_binding_is_counted_and_named_once_at_v2(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logs.V2)
+    caplog.set_level(logs.V2, logger="karmada_scheduler")
     world.put(metadata={"labels": {}})
     world.put(metadata={"labels": {manifests.POLICY_LABEL: ""}}, generation=2)
     assert world.unplaced.unclaimed() == 1
@@ -272,7 +272,7 @@ def test_an_unclaimed_binding_is_counted_and_named_once_at_v2(
 def test_an_unclaimed_binding_that_is_no_business_of_ours_is_not_counted(
     world: World, caplog: pytest.LogCaptureFixture, binding: dict[str, Any]
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="karmada_scheduler")
     world.put(metadata={"labels": {}}, **binding)
     assert world.unplaced.unclaimed() == 0
     assert not caplog.records
