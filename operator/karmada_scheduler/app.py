@@ -44,6 +44,7 @@ from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
 from karmada_scheduler.server import Server
 from karmada_scheduler.supervisor import Supervisor
+from karmada_scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.watch import KopfWatch
 from karmada_scheduler.write_pace import WritePace
 
@@ -200,6 +201,10 @@ class _App:
             accurate=self._estimation.accurate if self._estimation else None,
             assumed=self._assumed,
         )
+        self._unplaced = UnplacedBindings(
+            self._plugins.profiles.names, waiting=self._waiting, gated=self._scheduler.gated
+        )
+        self._bindings.on_change = self._unplaced.changed
         self._filled = False
         self._watch: KopfWatch | None = None
         process.ready = self._ready
@@ -394,6 +399,7 @@ class _App:
         log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
         self._switchboard.activate = self._scheduler.activate
         self._switchboard.record = partial(_record, recorder)
+        self._metrics.watch_unplaced(self._unplaced.report, unclaimed=self._unplaced.unclaimed)
         async with recorder.posting(flush_seconds=_FLUSH_SECONDS):
             try:
                 await self._scheduler.run(cycle)

@@ -44,6 +44,7 @@ def verbosity(level: int) -> int:
 
 
 _KOPF_VERBOSITY: Final = 6
+V2: Final = verbosity(2)
 V3: Final = verbosity(3)
 V4: Final = verbosity(4)
 

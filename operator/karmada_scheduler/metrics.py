@@ -8,7 +8,7 @@ Source: karmada v1.18.2 pkg/scheduler/metrics/metrics.go and pkg/version/prometh
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate
@@ -23,7 +23,7 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from prometheus_client.metrics_core import HistogramMetricFamily, Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -173,6 +173,12 @@ class Metrics:
         )
         self._estimators = gauge("estimators", "Clusters by what is known of their estimators", "standing")
         self._assumed = gauge("assumed_placements", "Bindings whose placement is assumed")
+        self._unplaced = _UnplacedCollector()
+        self.registry.register(self._unplaced)
+        self._unclaimed = gauge(
+            "unclaimed_bindings",
+            "Bindings with our schedulerName that are left alone because no policy claims them, where this process leads",
+        )
         self.in_flight = gauge("writes_in_flight", "Bindings that are being written, their statuses included")
         self.write_window = gauge(
             "write_window",
@@ -241,6 +247,18 @@ class Metrics:
         """Report how many bindings' placements are assumed."""
         self._assumed.set_function(count)
 
+    def watch_unplaced(
+        self, report: Callable[[], Mapping[str, tuple[int, float]]], *, unclaimed: Callable[[], int]
+    ) -> None:
+        """Report from now on what has no place; until then there are no samples, and no unclaimed bindings.
+
+        Args:
+            report: Returns the bindings without a place by reason, with the seconds that the oldest has had none.
+            unclaimed: Returns how many bindings no policy claims.
+        """
+        self._unplaced.report = report
+        self._unclaimed.set_function(unclaimed)
+
     def watch_pending(self, sizes: Callable[[], dict[str, int]]) -> None:
         """Report the sizes of the priority queue's sets; upstream keeps this gauge and does not serve it."""
         pending = Gauge(
@@ -282,6 +300,43 @@ class _DurationsCollector(Collector):
             buckets = list(zip(bounds, accumulate(counts), strict=True))
             family.add_metric([*labels, verdict.value], buckets, seconds)
         return [family]
+
+
+class _UnplacedCollector(Collector):
+    """Exposes how many bindings have no place, and for how long the oldest of them, asking once for each scrape."""
+
+    _labelnames = ("reason",)  # under the name that prometheus_client's own metrics have it
+
+    def __init__(self) -> None:
+        self.report: Callable[[], Mapping[str, tuple[int, float]]] = dict
+
+    def describe(self) -> Iterable[Metric]:
+        """Return the families without samples, so that the registry knows their names."""
+        return self._families()
+
+    def _families(self) -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+        return (
+            GaugeMetricFamily(
+                f"{_SUBSYSTEM}_unplaced_bindings",
+                "Bindings without a place, where this process leads, by the reason in the condition Scheduled "
+                "(NoClusterFit, Unschedulable, SchedulerError, QuotaExceeded, other), or gated by PreEnqueue, "
+                "waiting at Permit, pending for those about which nothing was decided yet",
+                labels=self._labelnames,
+            ),
+            GaugeMetricFamily(
+                f"{_SUBSYSTEM}_unplaced_binding_age_seconds",
+                "For how long the oldest of the bindings without a place has had none, by reason; 0 where there is none",
+                labels=self._labelnames,
+            ),
+        )
+
+    def collect(self) -> Iterable[Metric]:
+        """Return both families."""
+        counts, ages = families = self._families()
+        for reason, (count, age) in self.report().items():
+            counts.add_metric([reason], count)
+            ages.add_metric([reason], age)
+        return families
 
 
 class WorkqueueMetrics:

@@ -94,7 +94,11 @@ class _Attempt:
 
 
 class Scheduler:
-    """Turns keys of the queue into decisions and writes."""
+    """Turns keys of the queue into decisions and writes.
+
+    Attributes:
+        gated: The bindings that PreEnqueue plugins keep out.
+    """
 
     def __init__(
         self,
@@ -138,6 +142,7 @@ class Scheduler:
         self._arrived = asyncio.Event()
         self._in_flight: dict[BindingKey, Binding] = {}
         self._activated: set[BindingKey] = set()
+        self.gated: Final[set[BindingKey]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
         self._peers_count = options.feature_gates.enabled("WorkloadAffinity")
@@ -240,6 +245,7 @@ class Scheduler:
         binding = self._bindings.get(key)
         activated = key in self._activated
         self._activated.discard(key)
+        self.gated.discard(key)
         if binding is None:
             cycle.forget(key)
             self._complained.pop(key, None)
@@ -265,6 +271,7 @@ class Scheduler:
         except PluginError as error:
             return self._follow(attempt, Decision(key, error=error))
         if later > 0:
+            self.gated.add(key)
             return Outcome(later=later)
         # Upstream tells of what is always recomputed at V(3) only, and so do we.
         level = logs.V3 if verdict.reason.endswith("duplicated") else logging.INFO

@@ -295,4 +295,51 @@ async def test_who_holds_the_lease_is_logged_once(world: World, caplog: pytest.L
     caplog.set_level("INFO")
     world.hold("them")
     await world.candidate().acquire()
-    assert caplog.text.count("The lease is held by them") == 1
+    assert [each.message for each in caplog.records if "held by" in each.message] == [
+        "The lease is held by them, waiting for it"
+    ]
+
+
+def held_since(world: World, acquired: object) -> None:
+    world.hold("them")
+    world.spec["acquireTime"] = acquired
+
+
+async def test_since_when_the_lease_is_held_is_logged_once_for_each_holder(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    held_since(world, "2026-01-01T00:00:00.000000Z")
+    world.on_sleep = lambda: held_since(
+        world, "2026-01-01T00:00:00.000000Z" if world.seconds < 20 else "2026-01-02T03:04:25Z"
+    )
+    acquiring = asyncio.create_task(world.candidate().acquire())
+    while world.seconds < 30:
+        await asyncio.sleep(0)
+    acquiring.cancel()
+    first, second = [each.message for each in caplog.records if "held by" in each.message]
+    assert first == "The lease is held by them since 2026-01-01T00:00:00Z (1 day, 3:04:05), waiting for it"
+    assert second.startswith("The lease is held by them since 2026-01-02T03:04:25Z (0:00:0")
+
+
+@pytest.mark.parametrize(
+    ("acquired", "shown"),
+    [
+        (None, "them"),
+        ("", "them"),
+        ("soon", "them"),
+        (7, "them"),
+        ({}, "them"),
+        ("2026-13-01T00:00:00Z", "them"),
+        ("2026-01-03T00:00:00Z", "them since 2026-01-03T00:00:00Z (0:00:00)"),
+    ],
+)
+async def test_a_time_of_acquisition_that_makes_no_sense_keeps_nobody_from_waiting(
+    world: World, caplog: pytest.LogCaptureFixture, acquired: object, shown: str
+) -> None:
+    caplog.set_level("INFO")
+    held_since(world, acquired)
+    elector = world.candidate()
+    await elector.acquire()
+    assert elector.is_leader()
+    assert f"The lease is held by {shown}, waiting for it" in caplog.text

@@ -253,6 +253,7 @@ def everything() -> BindingBuilder:
     return (
         binding("web")
         .binding_uid("b").uid("w").resource_version("7").generation(3).deleting()
+        .created("2026-01-01T00:00:00Z")
         .label("example.com/team", "a").labels(app="web").annotation("example.com/note").annotations(space="2")
         .replicas(2, cpu=1).priority_class("high").node_claim(nodeSelector={"disk": "ssd"}).component("c", 1)
         .groups(affinity="g").priority(5).scheduler("mine").suspended().evicted_from("m9").on(m1=2)

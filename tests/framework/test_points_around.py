@@ -582,9 +582,11 @@ async def test_a_parked_binding_is_asked_about_again_later_or_when_something_hap
     world.server.change("web", replicas=3)
     await world.run()
     assert world.queue.seconds_to_next() == 10.0
+    assert world.scheduler.gated == {key}
     world.now += 10.0
     await world.run()
     assert not answers
+    assert world.scheduler.gated == set()
     assert world.placed() == ["m1", "m2"]
     assert key not in world.queue
 

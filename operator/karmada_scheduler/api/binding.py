@@ -264,6 +264,7 @@ class Binding:
         labels: Those of the binding, not of the workload; labels that others set on it stay.
         annotations: Those of the binding, not of the workload.
         deleting: Whether it has a deletion timestamp.
+        creation_timestamp: When it was created; None where the manifest does not say so in a way that can be read.
         spec: What is wanted of it, and where it is.
         status: What was done about it so far.
     """
@@ -275,6 +276,7 @@ class Binding:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     deleting: bool = False
+    creation_timestamp: datetime | None = None
     spec: BindingSpec = field(default_factory=BindingSpec)
     status: BindingStatus = field(default_factory=BindingStatus)
 
@@ -327,6 +329,7 @@ class Binding:
             labels=_read_labels(metadata),
             annotations=meta.shared_map(meta.text_map(metadata, "annotations", "metadata")),
             deleting=metadata.get("deletionTimestamp") is not None,
+            creation_timestamp=_read_creation(metadata),
             spec=_read_spec(meta.mapping(manifest, "spec", "")),
             status=_read_status(meta.mapping(manifest, "status", "")),
         )
@@ -366,6 +369,13 @@ def template_binding_name(resource: ObjectReference) -> str:
     Source: karmada v1.18.2 pkg/util/names GenerateBindingName.
     """
     return f"{resource.name.replace(':', '.')}-{resource.kind}".lower()
+
+
+def _read_creation(metadata: Manifest) -> datetime | None:
+    try:
+        return meta.time(metadata, "creationTimestamp", "metadata")
+    except ManifestError:  # no decision goes by it
+        return None
 
 
 def _read_labels(metadata: Manifest) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -16,13 +16,18 @@ _ANTI_AFFINITY: Final = "anti-affinity group"
 
 
 class BindingCache(Store[BindingKey, Binding]):
-    """Bindings by key, with three indexes; conforms to ``framework.interface.Peers``."""
+    """Bindings by key, with three indexes; conforms to ``framework.interface.Peers``.
+
+    Attributes:
+        on_change: Called with every binding as it was and as it is, None where there is nothing; must not raise.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
         super().__init__(lambda binding: binding.key)
         self._index: dict[tuple[str, str], set[BindingKey]] = {}
         self._counts: Counter[str] = Counter()
+        self.on_change: Callable[[Binding | None, Binding | None], None] = lambda *_: None
 
     def count(self, kind: str) -> int:
         """Return how many there are of a kind."""
@@ -64,6 +69,7 @@ class BindingCache(Store[BindingKey, Binding]):
                 del self._index[entry]
         for entry in after - before:
             self._index.setdefault(entry, set()).add(new.key)  # type: ignore[union-attr]
+        self.on_change(old, new)
 
 
 def _entries(binding: Binding | None) -> set[tuple[str, str]]:

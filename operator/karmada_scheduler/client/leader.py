@@ -20,9 +20,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from karmada_scheduler.api import meta
 from karmada_scheduler.client.connection import ApiError, Connection
 from karmada_scheduler.config.options import LeaderElection
 
@@ -132,10 +133,7 @@ class Elector:
                     return
                 self._renewed_at, self._lost = None, False  # no writer has seen this candidate lead
                 self._unreadable_since = None
-                state = f"held by {self._holder()}" if self._holder() else "changing hands"
-                if state != logged:
-                    log.info("The lease is %s, waiting for it", state, extra={"object": self.lease})
-                logged = state
+                logged = self._say_who_holds_it(logged)
             except ApiError as error:
                 if self._unreadable_since is None:
                     self._unreadable_since = self._clock()
@@ -184,6 +182,27 @@ class Elector:
 
     def _holder(self) -> str:
         return "" if self._observed is None else str(_spec(self._observed).get("holderIdentity") or "")
+
+    def _say_who_holds_it(self, logged: str) -> str:
+        """Log who holds the Lease and since when, unless that is what was ``logged`` last; return what is."""
+        holder, acquired = self._holder(), self._acquired()
+        state = f"held by {holder}" if holder else "changing hands"
+        lasting = ""
+        if holder and acquired is not None:
+            state += f" since {meta.format_time(acquired)}"
+            # By this machine's clock, which may be behind the holder's.
+            lasting = f" ({timedelta(seconds=max(0, int((self._now() - acquired).total_seconds())))})"
+        if state != logged:
+            log.info("The lease is %s%s, waiting for it", state, lasting, extra={"object": self.lease})
+        return state
+
+    def _acquired(self) -> datetime | None:
+        """Return when the holder took the Lease, as it says; None if it does not say so in a way that can be read."""
+        text = None if self._observed is None else _spec(self._observed).get("acquireTime")
+        try:
+            return meta.parse_time(text) if isinstance(text, str) else None
+        except ValueError:
+            return None
 
     async def _step(self, *, timeout: float, within: float) -> bool:
         """Do one step, whose requests may take ``timeout`` each and ``within`` together; True if the Lease is ours."""

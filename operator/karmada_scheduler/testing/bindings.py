@@ -234,6 +234,11 @@ class BindingBuilder:
         self._metadata["generation"] = generation
         return self
 
+    def created(self, moment: str) -> Self:
+        """Set the time of its creation, as the API has times: ``2026-01-31T13:00:00Z``."""
+        self._metadata["creationTimestamp"] = moment
+        return self
+
     def deleting(self) -> Self:
         """Mark it as being deleted."""
         self._metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
