@@ -6,7 +6,7 @@ binding follows its spec patch at once, and three of ten came too early. A watch
 it has brought a write, the next patch is computed once.
 
 Source: kubernetes 1.35 staging/src/k8s.io/apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go
-(GuaranteedUpdate). docs/decisions/0014-echoes-first.md has the measurement.
+(GuaranteedUpdate). docs/decisions/0014-status-after-own-write.md has the measurement.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ member cluster decides whether orjson can read the list of all bindings. Nothing
 some 20 levels. So whatever is deeper than ``MAX_DEPTH`` is cut out of the bytes; an object that cannot be decoded even
 then is replaced by one that says who it was. All of that happens only where orjson has refused the whole.
 
-docs/decisions/0018-answers.md has the alternatives.
+docs/decisions/0018-api-server-input.md has the alternatives.
 """
 
 from __future__ import annotations

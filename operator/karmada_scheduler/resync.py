@@ -6,7 +6,7 @@ such a list ended, and every few minutes the caches are compared with another on
 
 A list without a resourceVersion is of the newest version there is. One that is older than what was seen before it was
 asked for tells of an API server whose etcd was restored from a backup (or of one that lags behind, which a second list
-does not confirm): what it has replaces the cache. docs/decisions/0019-versions-that-go-back.md has the reasons.
+does not confirm): what it has replaces the cache. docs/decisions/0019-resource-version-rollback.md has the reasons.
 """
 
 from __future__ import annotations

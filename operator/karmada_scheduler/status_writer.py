@@ -1,7 +1,7 @@
 """The second patch of a binding: its status says how it went.
 
 A status is in no hurry: it waits until the watch has brought the result (``echoes``), and lets the results of other
-bindings go first (docs/decisions/0015-placements-first.md), unless a successor could not make up for it.
+bindings go first (docs/decisions/0015-results-before-statuses.md), unless a successor could not make up for it.
 
 Source: karmada v1.18.2 pkg/scheduler/scheduler.go (patchBindingStatusCondition, patchBindingStatus).
 """

@@ -123,7 +123,7 @@ _any_stream = kopf_api.stream
 async def _begun(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[tuple[Collection[Any], str]]:
     """Be a list of a kind, of no objects, at the version from which kopf is to watch it.
 
-    kopf lists before each watch that does not go on where another one ended. docs/decisions/0012-echoes.md has
+    kopf lists before each watch that does not go on where another one ended. docs/decisions/0012-own-writes.md has
     why it need not.
     """
     if not isinstance(settings, _Settings):  # another operator in this process
@@ -138,7 +138,7 @@ async def _news(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[A
     """Yield the events of a kind as kopf does, but for those that are no news.
 
     kopf asks handlers' filters only when each event has a queue, a task and three loggers.
-    docs/decisions/0012-echoes.md has the measurement, and why this is where it is done.
+    docs/decisions/0012-own-writes.md has the measurement, and why this is where it is done.
     """
     is_ours = isinstance(settings, _Settings)
     stream = cast("AsyncGenerator[Any, None]", _all_events(settings=settings, resource=resource, **rest))
@@ -151,7 +151,7 @@ async def _news(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[A
 
 
 def _connection(*, settings: Any, resource: Any, since: str | None = None, **rest: Any) -> AsyncIterator[Any]:
-    """Return what one connection of a watch brings; docs/decisions/0019-versions-that-go-back.md has why."""
+    """Return what one connection of a watch brings; docs/decisions/0019-resource-version-rollback.md has why."""
     if not isinstance(settings, _Settings):
         return _any_connection(settings=settings, resource=resource, since=since, **rest)
     kind, streams = resource.kind, settings.streams
@@ -161,7 +161,7 @@ def _connection(*, settings: Any, resource: Any, since: str | None = None, **res
 
 
 def _events(url: str, *, settings: Any, **rest: Any) -> AsyncIterator[Any]:
-    """Return what one request to watch a kind brings; docs/decisions/0018-answers.md has why it is not kopf's."""
+    """Return what one request to watch a kind brings; docs/decisions/0018-api-server-input.md has why it is not kopf's."""
     if not isinstance(settings, _Settings):
         return _any_stream(url=url, settings=settings, **rest)
     return settings.requests.events(url, settings.accepted)

@@ -3,7 +3,7 @@
 Upstream sends a fixed number of requests a second, 40 by default, whatever the API server could take. Here the
 number of writes in flight follows how long they take, as a sender's window follows a network; a rate that was asked
 for (``--kube-api-qps``) is kept on top of it. Placements go before what is only told of them, the statuses; neither
-Events nor the Lease take turns here. docs/decisions/0011-pace-of-writes.md and 0015-placements-first.md have the
+Events nor the Lease take turns here. docs/decisions/0011-write-limiter.md and 0015-results-before-statuses.md have the
 reasons and the measurements.
 """
 

@@ -30,7 +30,7 @@ def test_the_image_holds_an_installation_and_no_tools(image: Image) -> None:
     assert not list((image.root / "opt/karmada-pyscheduler").glob("lib/python*/site-packages/pip"))
     megabytes = (rootfs.size(image.root) - rootfs.size(rootfs.base().root)) / 1e6
     print(f"the image adds {megabytes:.0f} MB to its base")
-    assert megabytes < 320  # numpy is 73 of them: docs/decisions/0008-memory.md
+    assert megabytes < 320  # numpy is 73 of them: docs/decisions/0008-incremental-decisions.md
 
 
 def test_its_user_can_write_nothing_of_it(image: Image) -> None:

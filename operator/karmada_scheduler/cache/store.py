@@ -6,7 +6,7 @@ newer, and a deletion is remembered for a while, so that an older list cannot br
 
 Versions decide as long as they grow. After a restore of etcd they go back; then a complete list is the truth for
 all that is not newer than it (``as_of``), and where even the list is older than what was seen before, the known
-versions are forgotten (``forget_versions``). docs/decisions/0019-versions-that-go-back.md has the cases.
+versions are forgotten (``forget_versions``). docs/decisions/0019-resource-version-rollback.md has the cases.
 
 resourceVersions are compared as numbers, which the API server's storage guarantees to work within one
 resource (KEP-5504, in force since Kubernetes 1.35 and true of etcd before).

@@ -2,7 +2,7 @@
 
 A placed binding is four requests, and through aiohttp they were a third of what the scheduler's CPU was used for.
 httptools parses answers, asyncio does the rest; there are no redirects, cookies, proxies or streams here.
-docs/decisions/0013-requests.md has the measurements.
+docs/decisions/0013-http-client.md has the measurements.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``kubernetes.aio`` chooses the context and knows the older ways to log in. It is not left to read certificates, token
 files and exec plugins: it reads each of them once, keeps temporary files with keys, and goes on as nobody when a
-plugin fails. docs/decisions/0018-answers.md has more.
+plugin fails. docs/decisions/0018-api-server-input.md has more.
 
 Everything here blocks; ``login`` runs it in a thread.
 

@@ -2,7 +2,7 @@
 
 kopf would decode each line by ``json.loads``, which ends its watch at an object that is more than 1,000 levels deep, would
 repeat a request with the credentials of before for ever, and would ask again at once where a proxy answers in place of
-the API server. docs/decisions/0018-answers.md has more.
+the API server. docs/decisions/0018-api-server-input.md has more.
 """
 
 from __future__ import annotations
