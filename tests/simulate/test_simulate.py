@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO, TextIOWrapper
@@ -307,6 +310,67 @@ def test_what_plugins_print_does_not_get_into_the_result(run: Run, tmp_path: Pat
     assert ran.clusters == {"web-deployment": {"m2": 6}}
     assert "loading\n" in ran.err
     assert "deciding\n" in ran.err
+
+
+SLEEPY = """
+import time
+
+from karmada_scheduler.framework import SUCCESS
+
+
+class Sleepy:
+    name = "Sleepy"
+
+    def filter(self, context):
+        print("asked", flush=True)
+        while context.cycle.binding.key.name == "slow-deployment":
+            time.sleep(1)
+        {end}
+
+
+PLUGINS = {{"Sleepy": Sleepy}}
+"""
+
+
+def test_a_plugin_that_hangs_is_cut_off_and_asked_about_the_next_binding(run: Run, tmp_path: Path) -> None:
+    plugins, config = tmp_path / "plugins", tmp_path / "config.yaml"
+    plugins.mkdir()
+    (plugins / "sleepy.py").write_text(SLEEPY.format(end="return SUCCESS"))
+    config.write_text(
+        "{apiVersion: pyscheduler.karmada.io/v1alpha1, kind: KarmadaSchedulerConfiguration, pluginTimeoutSeconds: 0.1,"
+        " profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{name: Sleepy}]}}}]}"
+    )
+    ran = run(FLEET, [binding("slow").names("m1"), binding("next").names("m1")],
+              f"--plugin-dir={plugins}", f"--config={config}")  # fmt: skip
+    slow, after = ran.results
+    assert slow["condition"]["reason"] == "SchedulerError"
+    assert 'plugin "Sleepy" took longer than 0.1s at Filter' in slow["condition"]["message"]
+    assert [target["name"] for target in after["clusters"]] == ["m1"]
+    assert ran.status == 1
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_an_interrupt_is_not_taken_for_the_plugins(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(SLEEPY.format(end="raise KeyboardInterrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        run(FLEET, [WEB], f"--plugin-dir={tmp_path}")
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_ctrl_c_ends_it_at_once_in_the_midst_of_a_plugin(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(SLEEPY.format(end="raise AssertionError"))
+    clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
+    clusters.write_text(written(FLEET))
+    bindings.write_text(written([binding("slow")]))
+    files = [f"--clusters={clusters}", f"--bindings={bindings}", f"--plugin-dir={tmp_path}"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "karmada_scheduler", "simulate", *files], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "asked\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 128 + signal.SIGINT
+        assert process.stderr.read() == ""
 
 
 def test_placed_bindings_are_decided_anew_on_demand(run: Run) -> None:
