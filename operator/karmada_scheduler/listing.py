@@ -36,7 +36,14 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--plugins", action="append", metavar="LIST", help="as for the scheduler (default *)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
-    parser.add_argument("--plugin-dir", type=Path, metavar="DIR", help="directory of plugin files")
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
     parser.add_argument("--scheduler-name", default=DEFAULT_SCHEDULER_NAME, help="name of the profile")
     parser.add_argument("--feature-gates", action="append", default=[], metavar="LIST", help="A=true,B=false")
     parser.add_argument("-o", "--output", choices=sorted(_WRITERS), default="table", help="default table")
@@ -63,7 +70,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         mistakes.extend(problem.mistakes)
     chosen = Options(
         plugins=plugin_tokens(arguments.plugins),
-        plugin_dir=arguments.plugin_dir,
+        plugin_dirs=tuple(arguments.plugin_dir),
         scheduler_name=arguments.scheduler_name,
     )
     setup = PluginSetup.of(

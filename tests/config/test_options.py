@@ -139,7 +139,7 @@ def test_a_configuration_file_and_a_plugin_directory_have_to_be_there(tmp_path: 
     file = tmp_path / "config.yaml"
     file.touch()
     found = parse([f"--config={file}", f"--plugin-dir={tmp_path}"])
-    assert (found.config, found.plugin_dir) == (file, tmp_path)
+    assert (found.config, found.plugin_dirs) == (file, (tmp_path,))
     with pytest.raises(OptionsError) as refused:
         parse([f"--config={tmp_path}", f"--plugin-dir={file}"])
     assert str(refused.value).splitlines() == [
@@ -148,5 +148,19 @@ def test_a_configuration_file_and_a_plugin_directory_have_to_be_there(tmp_path: 
     ]
 
 
+def test_plugin_directories_add_up(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    given = [f"--plugin-dir={tmp_path}", "--plugin-dir", str(other)]
+    assert parse(given).plugin_dirs == (tmp_path, other)
+    assert parse(["--plugin-dir="]).plugin_dirs == ()
+    with pytest.raises(OptionsError) as refused:
+        parse([*given, "--plugin-dir=/nowhere", "--plugin-dir=/nor/here"])
+    assert str(refused.value).splitlines() == [
+        "--plugin-dir: /nowhere is not a directory that can be read",
+        "--plugin-dir: /nor/here is not a directory that can be read",
+    ]
+
+
 def test_without_a_configuration_file_there_is_none() -> None:
-    assert (parse([]).config, parse([]).plugin_dir) == (None, None)
+    assert (parse([]).config, parse([]).plugin_dirs) == (None, ())

@@ -192,7 +192,7 @@ def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixtu
         output="table",
         plugins=None,
         config=None,
-        plugin_dir=None,
+        plugin_dir=[],
         feature_gates=[],
         enable_empty_workload_propagation="false",
     )
@@ -326,13 +326,11 @@ class Sleepy:
         while context.cycle.binding.key.name == "slow-deployment":
             time.sleep(1)
         {end}
-
-
-PLUGINS = {{"Sleepy": Sleepy}}
 """
 
 
 def test_a_plugin_that_hangs_is_cut_off_and_asked_about_the_next_binding(run: Run, tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGALRM)
     plugins, config = tmp_path / "plugins", tmp_path / "config.yaml"
     plugins.mkdir()
     (plugins / "sleepy.py").write_text(SLEEPY.format(end="return SUCCESS"))
@@ -347,14 +345,15 @@ def test_a_plugin_that_hangs_is_cut_off_and_asked_about_the_next_binding(run: Ru
     assert 'plugin "Sleepy" took longer than 0.1s at Filter' in slow["condition"]["message"]
     assert [target["name"] for target in after["clusters"]] == ["m1"]
     assert ran.status == 1
-    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_an_interrupt_is_not_taken_for_the_plugins(run: Run, tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGALRM)
     (tmp_path / "p.py").write_text(SLEEPY.format(end="raise KeyboardInterrupt"))
     with pytest.raises(KeyboardInterrupt):
         run(FLEET, [WEB], f"--plugin-dir={tmp_path}")
-    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_ctrl_c_ends_it_at_once_in_the_midst_of_a_plugin(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Options:
             (gate SchedulingOvercommitProtection).
         health_address, metrics_address: ``host:port``, or "" for none.
         config: The file with profiles, plugin args and extenders.
-        plugin_dir: The directory whose files are plugins.
+        plugin_dirs: The directories whose files are plugins.
         notices: What is odd about the flags without being a mistake; for the log.
     """
 
@@ -103,7 +103,7 @@ class Options:
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     plugins: tuple[str, ...] = ("*",)
     config: Path | None = None
-    plugin_dir: Path | None = None
+    plugin_dirs: tuple[Path, ...] = ()
     feature_gates: features.FeatureGates = field(default_factory=features.FeatureGates)
     enable_empty_workload_propagation: bool = False
     estimators: EstimatorOptions = field(default_factory=EstimatorOptions)
@@ -203,7 +203,13 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
     )
     flag("config", "", "YAML file with profiles, plugin args and extenders", metavar="FILE")
-    flag("plugin-dir", "", "directory whose *.py files are plugins; changes count at once", metavar="DIR")
+    flag(
+        "plugin-dir",
+        [],
+        "directory whose *.py files are plugins; changes count at once; may be repeated",
+        action="append",
+        metavar="DIR",
+    )
     flag("feature-gates", [], "gates, as A=true,B=false", action="append", metavar="LIST")
     flag(
         "enable-empty-workload-propagation",
@@ -378,10 +384,11 @@ def _validated(flags: argparse.Namespace) -> Options:
         mistakes.append(f"--kubeconfig: cannot read {flags.kubeconfig}")
     if flags.config and not (Path(flags.config).is_file() and os.access(flags.config, os.R_OK)):
         mistakes.append(f"--config: cannot read {flags.config}")
-    if flags.plugin_dir and not (
-        Path(flags.plugin_dir).is_dir() and os.access(flags.plugin_dir, os.R_OK | os.X_OK)
-    ):
-        mistakes.append(f"--plugin-dir: {flags.plugin_dir} is not a directory that can be read")
+    mistakes.extend(
+        f"--plugin-dir: {folder} is not a directory that can be read"
+        for folder in flags.plugin_dir
+        if folder and not (Path(folder).is_dir() and os.access(folder, os.R_OK | os.X_OK))
+    )
     if mistakes:
         raise OptionsError("\n".join(mistakes))
     defaults = Options()
@@ -391,7 +398,7 @@ def _validated(flags: argparse.Namespace) -> Options:
         scheduler_name=flags.scheduler_name,
         plugins=plugin_tokens(flags.plugins),
         config=Path(flags.config) if flags.config else None,
-        plugin_dir=Path(flags.plugin_dir) if flags.plugin_dir else None,
+        plugin_dirs=tuple(Path(folder) for folder in flags.plugin_dir if folder),
         feature_gates=gates,
         enable_empty_workload_propagation=flags.enable_empty_workload_propagation,
         estimators=_estimators(flags),

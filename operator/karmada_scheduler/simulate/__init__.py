@@ -71,7 +71,14 @@ def add_parser(subparsers: Any) -> None:
         help="plugins to enable: *, *,-Name, Name,Other (default *)",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
-    parser.add_argument("--plugin-dir", type=Path, metavar="DIR", help="directory of plugin files")
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
     parser.add_argument(
         "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
     )
@@ -142,9 +149,18 @@ def _decided(
     try:
         configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
         budget = plugin_budget(configuration, _NO_ELECTION)
+        snapshot = Snapshot.of(clusters.objects)
+        setup = PluginSetup.of(
+            Options(plugins=plugin_tokens(arguments.plugins), plugin_dirs=tuple(arguments.plugin_dir)),
+            in_tree(gates),
+            handle_for=lambda name: DetachedHandle(name, lambda: snapshot, wanted, time.time),
+            own=own,
+            configuration=configuration,
+            switched_off=IN_TREE,
+        )
         with closing(Alarm(budget)) as alarm:
             guard = Guard(watch=alarm, budget=budget, interrupts=(KeyboardInterrupt,))
-            frameworks = _frameworks(arguments, gates, own, clusters.objects, wanted, configuration, guard)
+            frameworks = _frameworks(setup, configuration, guard)
             for problem in (*clusters.problems, *bindings.problems):
                 _tell(str(problem))
             settled = simulate(
@@ -162,13 +178,7 @@ def _decided(
 
 
 def _frameworks(
-    arguments: argparse.Namespace,
-    gates: features.FeatureGates,
-    own: Sequence[Registration],
-    clusters: Sequence[Cluster],
-    bindings: Sequence[Binding],
-    configuration: SchedulerConfiguration,
-    guard: Guard,
+    setup: PluginSetup, configuration: SchedulerConfiguration, guard: Guard
 ) -> Callable[[Binding], Framework | None]:
     """Return what gives each binding its plugins; without a file all bindings have the same.
 
@@ -177,15 +187,6 @@ def _frameworks(
     """
     if configuration.extenders:
         _tell("extenders are not asked, as if there were none")
-    snapshot = Snapshot.of(clusters)
-    setup = PluginSetup.of(
-        Options(plugins=plugin_tokens(arguments.plugins), plugin_dir=arguments.plugin_dir),
-        in_tree(gates),
-        handle_for=lambda name: DetachedHandle(name, lambda: snapshot, bindings, time.time),
-        own=own,
-        configuration=configuration,
-        switched_off=IN_TREE,
-    )
     by_name = {name: Framework(lineup, guard=guard) for name, lineup in setup.start().by_name.items()}
     for message in setup.messages:
         if message.warning:
