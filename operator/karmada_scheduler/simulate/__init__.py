@@ -187,7 +187,10 @@ def _frameworks(
     """
     if configuration.extenders:
         _tell("extenders are not asked, as if there were none")
-    by_name = {name: Framework(lineup, guard=guard) for name, lineup in setup.start().by_name.items()}
+    lineups = setup.start()
+    by_name = {name: Framework(lineup, guard=guard) for name, lineup in lineups.by_name.items()}
+    for notice in (*configuration.notices, *lineups.notices):
+        _tell(notice)
     for message in setup.messages:
         if message.warning:
             _tell(message.text)
