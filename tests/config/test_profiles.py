@@ -115,8 +115,10 @@ def test_a_file_says_what_it_says_in_kubernetes(path: Path, head: str) -> None:
             ExtenderConfig(url_prefix="http://other", node_cache_capable=True, http_timeout=5),
         ),
         notices=(
-            "extenders[0].managedResources[0].ignoredByScheduler has no effect: "
-            "example.com/gpu counts when room is estimated",
+            (
+                "extenders[0].managedResources[0].ignoredByScheduler has no effect: "
+                "example.com/gpu counts when room is estimated"
+            ),
         ),
         source=str(path),
     )
