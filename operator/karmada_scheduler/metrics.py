@@ -31,7 +31,7 @@ from prometheus_client.utils import floatToGoString
 from karmada_scheduler import __version__
 from karmada_scheduler.durations import Durations
 
-disable_created_metrics()  # karmada-scheduler has no such series beside each counter and histogram
+disable_created_metrics()  # type: ignore[no-untyped-call]  # karmada-scheduler has no such series beside each counter and histogram
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _SUBSYSTEM: Final = "karmada_scheduler"

@@ -220,11 +220,15 @@ def test_a_file_whose_plugin_cannot_be_made_is_refused(
     write("a.py", source("A", score=1))
     setup = make()
     setup.start()
-    write("a.py", source("A", score=2) + "    def __init__(self):\n        raise RuntimeError('no prices')\n")
+    path = write(
+        "a.py", source("A", score=2) + "    def __init__(self):\n        raise RuntimeError('no prices')\n"
+    )
     assert setup.reload() is None
     assert score(setup.lineups, "A") == 1
     [record] = caplog.records
-    assert record.getMessage().endswith('stays: failed to initialize plugin "A": no prices')
+    assert record.getMessage().endswith(
+        f'stays: failed to initialize plugin "A": RuntimeError: no prices (line 10 of {path})'
+    )
     assert record.exc_info
 
 

@@ -169,6 +169,14 @@ def test_an_item_of_a_list_is_named(run: Run) -> None:
         pytest.param("", "bindings.yaml: holds no objects", id="empty-file"),
         pytest.param("---\n---\n", "bindings.yaml: holds no objects", id="empty-documents"),
         pytest.param("{", "bindings.yaml: document 1: line ", id="broken-json"),
+        pytest.param(
+            '\n{\n  "kind": "List",\n  "items": [\n',
+            "bindings.yaml: document 1: line 5, column 1: not JSON: ",
+            id="truncated-json",
+        ),
+        pytest.param(
+            '{"kind": [}', "bindings.yaml: document 1: line 1, column 11: not JSON: ", id="odd-json"
+        ),
     ],
 )
 def test_an_empty_or_broken_file_is_a_problem(run: Run, content: str, message: str) -> None:
@@ -396,6 +404,14 @@ def test_several_files_add_up_and_may_be_gzipped(run: Run, tmp_path: Path) -> No
     ran = run(FLEET[:1], [WEB], f"--bindings={more}")
     assert ran.clusters == {"web-deployment": {"m1": 4}, "more-deployment": {"m1": 1}} or ran.status == 1
     assert set(ran.clusters) == {"web-deployment", "more-deployment"}
+
+
+def test_bytes_that_are_no_text_are_a_problem_of_their_file(run: Run, tmp_path: Path) -> None:
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(b"apiVersion: \xff\xfe")
+    ran = run(FLEET, [WEB], f"--bindings={noise}")
+    assert ran.status == 2
+    assert ran.err.startswith("noise.bin: is neither YAML nor JSON: byte 13 is no UTF-8\n")
 
 
 def test_a_broken_gzip_is_a_problem_of_its_file(run: Run, tmp_path: Path) -> None:
