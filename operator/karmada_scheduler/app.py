@@ -333,7 +333,7 @@ class _App:
             tasks.create_task(self._plugins.run_plugins(), name="plugins")
             tasks.create_task(
                 self._plugins.follow_files(
-                    follows=self._options.plugin_dir is not None, on_change=self._intake.plugins_changed
+                    follows=bool(self._options.plugin_dirs), on_change=self._intake.plugins_changed
                 ),
                 name="plugin files",
             )

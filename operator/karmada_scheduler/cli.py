@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
         plugins: Of one's own main; see ``command``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["version"]:
+    if given[:1] == ["help"]:
+        given = [*given[1:2], "--help"]
+    if given[:1] == ["version"] or "--version" in given:
         print(f"karmada-pyscheduler version: {__version__}")
         return 0
     if given and given[0] in _COMMANDS:

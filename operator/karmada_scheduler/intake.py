@@ -321,7 +321,12 @@ class Intake:
         event = triggers.on_binding(change.old, change.new, self._scheduler_names)
         if event is not None and change.new is not None:
             self._wake(change.new, event)
-        elif change.new is not None and change.old is not None:
+        elif (
+            change.new is not None
+            and change.old is not None
+            and log.isEnabledFor(logs.V4)
+            and triggers.is_responsible(change.new, self._scheduler_names)
+        ):
             kind = change.new.key.kind
             log.log(
                 logs.V4,

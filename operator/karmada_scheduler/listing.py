@@ -32,11 +32,19 @@ def add_parser(subparsers: Any) -> None:
         "plugins",
         help="list all plugins and which of them are on",
         description="List all plugins, with the same flags as the scheduler.",
-        epilog="Exit status: 0; 1 if the scheduler would not start like this (the rest is still listed).",
+        epilog="Exit status: 0; 1 if the scheduler would not start like this. All plugins that can be used are then "
+        "still listed, and which of them are on is shown as ?.",
     )
     parser.add_argument("--plugins", action="append", metavar="LIST", help="as for the scheduler (default *)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
-    parser.add_argument("--plugin-dir", type=Path, metavar="DIR", help="directory of plugin files")
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
     parser.add_argument("--scheduler-name", default=DEFAULT_SCHEDULER_NAME, help="name of the profile")
     parser.add_argument("--feature-gates", action="append", default=[], metavar="LIST", help="A=true,B=false")
     parser.add_argument("-o", "--output", choices=sorted(_WRITERS), default="table", help="default table")
@@ -63,7 +71,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         mistakes.extend(problem.mistakes)
     chosen = Options(
         plugins=plugin_tokens(arguments.plugins),
-        plugin_dir=arguments.plugin_dir,
+        plugin_dirs=tuple(arguments.plugin_dir),
         scheduler_name=arguments.scheduler_name,
     )
     setup = PluginSetup.of(
@@ -78,10 +86,19 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         setup.start()
     except ConfigError as problem:
         mistakes.extend(problem.mistakes)
-    _WRITERS[arguments.output](_listed(setup), sys.stdout)
+    _WRITERS[arguments.output](_listed(setup, Lineups({}) if mistakes else setup.lineups), sys.stdout)
+    for notice in (*configuration.notices, *setup.lineups.notices):
+        _tell(f"Warning: {notice}")
+    for message in setup.messages:
+        if message.warning:
+            _tell(f"Warning: {message.text}")
     for mistake in mistakes:
-        print(f"Error: {mistake}", file=sys.stderr)  # noqa: T201 (a command for people, not a server)
+        _tell(f"Error: {mistake}")
     return MISTAKES if mistakes else LISTED
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command for people, not a server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +107,7 @@ class Listed:
 
     Attributes:
         points: All that the plugin has; none if that cannot be known.
-        enabled: The points at which it runs, by profile; empty if the profiles cannot be built.
+        enabled: The points at which it runs, by profile; empty if the scheduler would not start.
     """
 
     plugin: Registration
@@ -133,9 +150,9 @@ def _labels(points: Sequence[Point]) -> str:
     return ",".join(point.label for point in points)
 
 
-def _listed(setup: PluginSetup) -> list[Listed]:
+def _listed(setup: PluginSetup, lineups: Lineups) -> list[Listed]:
     return [
-        Listed(plugin, _points_of(plugin, setup.lineups), _enabled(plugin.name, setup.lineups))
+        Listed(plugin, _points_of(plugin, setup.lineups), _enabled(plugin.name, lineups))
         for plugin in setup.registry().values()
     ]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 import sys
 from datetime import UTC, datetime
@@ -63,8 +64,8 @@ def _time(record: logging.LogRecord) -> str:
     )
 
 
-def _fields(record: logging.LogRecord) -> dict[str, str]:
-    return {name: str(record.__dict__[name]) for name in FIELDS if name in record.__dict__}
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {name: record.__dict__[name] for name in FIELDS if name in record.__dict__}
 
 
 class TextFormatter(logging.Formatter):
@@ -75,7 +76,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, with its traceback below when there is one."""
-        fields = "".join(f" {key}={_quoted(text)}" for key, text in _fields(record).items())
+        fields = "".join(f" {key}={_quoted(str(value))}" for key, value in _fields(record).items())
         line = f"{_time(record)} {_name(record.levelno):<5} {_escaped(record.getMessage())}{fields}"
         return f"{line}\n{_indented(trace)}" if (trace := _trace(self, record)) else line
 
@@ -109,10 +110,16 @@ class JsonFormatter(logging.Formatter):
             entry["level"] = _name(record.levelno).lower()
         else:
             entry["v"] = logging.INFO - record.levelno
-        entry.update(_fields(record))
+        entry.update({key: _json_value(value) for key, value in _fields(record).items()})
         if trace := _trace(self, record):
             entry["stacktrace"] = trace
         return json.dumps(entry)
+
+
+def _json_value(value: object) -> object:
+    """Return a number as it is, if JSON has it, and anything else as text."""
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_number else str(value)
 
 
 _ATTEMPT: Final = re.compile(r"attempt #(\d+).* will retry")

@@ -20,6 +20,7 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -29,6 +30,8 @@ from prometheus_client.utils import floatToGoString
 
 from karmada_scheduler import __version__
 from karmada_scheduler.durations import Durations
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # karmada-scheduler has no such series beside each counter and histogram
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _SUBSYSTEM: Final = "karmada_scheduler"

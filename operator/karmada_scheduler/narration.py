@@ -10,9 +10,16 @@ from karmada_scheduler.core.decision import Attempt, Decision
 def lines(decision: Decision) -> Iterator[str]:
     """Yield what each attempt of a decision found, in order.
 
+    A decision is taken again on top of its own result until it stays the same (``core.schedule``).
+
     Source of the texts: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go.
     """
+    passes, decided = 0, None
     for attempt in decision.attempts:
+        if attempt.cycle is not None and attempt.cycle.binding is not decided:
+            passes, decided = passes + 1, attempt.cycle.binding
+            if passes > 1:
+                yield f"Pass {passes}, as if the result of the one before were written:"
         if attempt.affinity_name:
             yield f'Affinity term "{attempt.affinity_name}"'
         yield from _attempt_lines(attempt)

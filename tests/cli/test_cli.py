@@ -28,9 +28,36 @@ def _restored_logging() -> Iterator[None]:
     logging.captureWarnings(capture=False)
 
 
-def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["version"]) == 0
+@pytest.mark.parametrize(
+    "asked", [["version"], ["--version"], ["--v=4", "--version"], ["simulate", "--version"]]
+)
+def test_the_version_is_printed(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked) == 0
     assert capsys.readouterr().out == f"karmada-pyscheduler version: {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (["help"], "--scheduler-name"),
+        (["help", "simulate"], "--ignore-other-schedulers"),
+        (["help", "plugins"], "list all plugins"),
+    ],
+)
+def test_help_is_a_command(asked: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(asked)
+    assert ended.value.code == 0
+    assert shown.lower() in capsys.readouterr().out.lower()
+
+
+def test_a_command_that_there_is_not_is_named_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain"]) == 1
+    assert capsys.readouterr().err.splitlines()[0] == (
+        'Error: no command "explain"; commands: plugins, simulate, version, help; or none, with flags'
+    )
 
 
 def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:

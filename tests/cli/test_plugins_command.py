@@ -125,6 +125,28 @@ def test_what_would_keep_the_scheduler_from_starting_is_told(
     assert "DefaultBinder" in printed.out
 
 
+@pytest.mark.parametrize("broken", ["kind: Nope", "profiles: [{schedulerName: 3}]", "a: ["])
+def test_what_is_on_is_not_known_where_the_scheduler_would_not_start(
+    capsys: pytest.CaptureFixture[str], folder: Path, config: Path, broken: str
+) -> None:
+    config.write_text(broken)
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 1
+    listed = table(capsys)
+    assert {row[2] for name, row in listed.items() if name != "NAME"} == {"?"}
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}", "-o", "json"]) == 1
+    assert [each["enabled"] for each in json.loads(capsys.readouterr().out)] == [{}] * (len(listed) - 1)
+
+
+def test_what_of_the_file_has_no_effect_is_told(
+    capsys: pytest.CaptureFixture[str], folder: Path, config: Path
+) -> None:
+    config.write_text(CONFIG + "clientConnection: {qps: 50}\n")
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "Warning: clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst say it"
+    ]
+
+
 def test_a_command_of_ones_own_has_its_plugins(capsys: pytest.CaptureFixture[str]) -> None:
     command = new_scheduler_command(with_plugin("Cost", Cost))
     assert command(["plugins"]) == 0

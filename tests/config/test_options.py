@@ -103,7 +103,8 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
     ("arguments", "message"),
     [
         (["--nope=1"], "unknown flag: --nope"),
-        (["x"], "\"karmada-pyscheduler\" does not take any arguments, got ['x']"),
+        (["x"], 'no command "x"; commands: plugins, simulate, version, help; or none, with flags'),
+        (["simulat"], 'no command "simulat"; did you mean "simulate"? commands: plugins'),
         (["--leader-elect=maybe"], "'maybe' is not true or false"),
         (["--leader-elect-retry-period=2"], "is not a duration such as 15s"),
         (["--scheduler-name="], 'Options.SchedulerName: Invalid value: "": should not be empty'),
@@ -113,7 +114,10 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
         (["--feature-gates=Failover=2"], "invalid value of Failover=2"),
         (["--leader-elect-lease-duration=5s"], "--leader-elect-lease-duration must be greater than"),
         (["--metrics-bind-address=localhost"], "--metrics-bind-address: 'localhost' is not host:port"),
-        (["--kubeconfig=/no/such/file"], "--kubeconfig: cannot read /no/such/file"),
+        (
+            ["--kubeconfig=/no/such/file"],
+            "--kubeconfig: cannot read /no/such/file: No such file or directory",
+        ),
         (["--logging-format=xml"], "invalid choice: 'xml'"),
     ],
 )
@@ -139,14 +143,28 @@ def test_a_configuration_file_and_a_plugin_directory_have_to_be_there(tmp_path: 
     file = tmp_path / "config.yaml"
     file.touch()
     found = parse([f"--config={file}", f"--plugin-dir={tmp_path}"])
-    assert (found.config, found.plugin_dir) == (file, tmp_path)
+    assert (found.config, found.plugin_dirs) == (file, (tmp_path,))
     with pytest.raises(OptionsError) as refused:
         parse([f"--config={tmp_path}", f"--plugin-dir={file}"])
     assert str(refused.value).splitlines() == [
-        f"--config: cannot read {tmp_path}",
-        f"--plugin-dir: {file} is not a directory that can be read",
+        f"--config: cannot read {tmp_path}: Is a directory",
+        f"--plugin-dir: cannot read {file}: Not a directory",
+    ]
+
+
+def test_plugin_directories_add_up(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    given = [f"--plugin-dir={tmp_path}", "--plugin-dir", str(other)]
+    assert parse(given).plugin_dirs == (tmp_path, other)
+    assert parse(["--plugin-dir="]).plugin_dirs == ()
+    with pytest.raises(OptionsError) as refused:
+        parse([*given, "--plugin-dir=/nowhere", "--plugin-dir=/nor/here"])
+    assert str(refused.value).splitlines() == [
+        "--plugin-dir: cannot read /nowhere: No such file or directory",
+        "--plugin-dir: cannot read /nor/here: No such file or directory",
     ]
 
 
 def test_without_a_configuration_file_there_is_none() -> None:
-    assert (parse([]).config, parse([]).plugin_dir) == (None, None)
+    assert (parse([]).config, parse([]).plugin_dirs) == (None, ())

@@ -114,6 +114,12 @@ def test_a_file_says_what_it_says_in_kubernetes(path: Path, head: str) -> None:
             ),
             ExtenderConfig(url_prefix="http://other", node_cache_capable=True, http_timeout=5),
         ),
+        notices=(
+            (
+                "extenders[0].managedResources[0].ignoredByScheduler has no effect: "
+                "example.com/gpu counts when room is estimated"
+            ),
+        ),
         source=str(path),
     )
 
@@ -176,6 +182,16 @@ def test_what_has_no_meaning_here_is_noticed(path: Path) -> None:
         "clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst say it",
         "podMaxBackoffSeconds has no effect: --rate-limiter-max-delay says it",
         "extenders[0].preemptVerb has no effect: nothing is preempted",
+    )
+
+
+def test_an_extenders_resource_that_the_scheduler_should_ignore_is_noticed(path: Path) -> None:
+    text = (
+        "extenders:\n- urlPrefix: http://x\n  managedResources:\n"
+        "  - {name: a.b/c}\n  - {name: a.b/gpu, ignoredByScheduler: true}\n"
+    )
+    assert loaded(path, KUBERNETES + text).notices == (
+        "extenders[0].managedResources[1].ignoredByScheduler has no effect: a.b/gpu counts when room is estimated",
     )
 
 

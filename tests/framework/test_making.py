@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -155,7 +156,10 @@ def test_a_factory_that_raises_is_told_in_upstreams_words_with_what_it_raised() 
     with pytest.raises(ConfigError) as refused:
         made(broken)
     [mistake] = refused.value.mistakes
-    assert str(mistake) == 'failed to initialize plugin "Cost": no such file'
+    line = inspect.getsourcelines(broken)[1] + 1
+    assert str(mistake) == (
+        f'failed to initialize plugin "Cost": RuntimeError: no such file (line {line} of {__file__})'
+    )
     assert isinstance(mistake.cause, RuntimeError)
     assert mistake.cause.__traceback__ is not None
     assert mistake.cause.__traceback__.tb_frame.f_code.co_name == "broken"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from karmada_scheduler.framework import Registry
+from karmada_scheduler.framework.registry import SelectionMessage
 
 
 class Nothing:
@@ -58,8 +59,16 @@ def test_selection_is_told_in_upstreams_words() -> None:
     )
 
 
+@pytest.mark.parametrize("tokens", [[], ["-foo"], ["foo", "-foo"]])
+def test_that_nothing_is_on_is_told(tokens: list[str]) -> None:
+    *_, last = registry("foo").select(tokens).messages
+    assert last == SelectionMessage(
+        warning=True, text="No plugin of Filter and Score is enabled: every cluster fits"
+    )
+
+
 def test_switching_off_before_anything_is_on_is_ignored() -> None:
-    assert registry("foo").select(["-foo"]).messages == ()
+    assert len(registry("foo").select(["-foo"]).messages) == 1
 
 
 def test_registering_adds_a_plugin_once() -> None:

@@ -162,11 +162,11 @@ def test_normalization_runs_for_no_clusters_too() -> None:
     [
         (Score("foo", raises), 'plugin "foo" failed with: RuntimeError: foo'),
         (Normalizing("foo", raises), 'plugin "foo" normalizeScore failed with: RuntimeError: foo'),
-        (Score("foo", lambda _: 1.5), 'plugin "foo" failed with: expected 1 integers, got [1.5]'),
-        (Score("foo", lambda _: True), 'plugin "foo" failed with: expected 1 integers, got [True]'),
+        (Score("foo", lambda _: 1.5), 'plugin "foo" failed with: expected an integer, got 1.5'),
+        (Score("foo", lambda _: True), 'plugin "foo" failed with: expected an integer, got True'),
         (
             Normalizing("foo", lambda _: []),
-            'plugin "foo" normalizeScore failed with: expected 1 integers, got []',
+            'plugin "foo" normalizeScore failed with: expected 1 integer, got []',
         ),
     ],
 )
@@ -206,7 +206,7 @@ def test_a_factory_that_fails_is_named() -> None:
     def broken() -> Any:
         raise RuntimeError("boom")
 
-    with pytest.raises(PluginError, match=r'^failed to initialize plugin "X": boom$'):
+    with pytest.raises(PluginError, match=r'^failed to initialize plugin "X": \w+: boom \(line \d+ of .*\)$'):
         Registry({"X": broken}).make_all()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler import json_body
+from karmada_scheduler import json_body, logs
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -546,6 +546,25 @@ def test_what_was_malformed_and_is_not_listed_any_more_is_forgotten(world: World
     assert len(world.intake._malformed) == 2
     world.listed(RB, [], "9")
     assert [kind for kind, _ in world.intake._malformed] == ["Cluster"]
+
+
+def test_an_update_that_is_ignored_is_told_only_of_bindings_of_ours(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    foreign, unclaimed = manifests.binding("foreign"), manifests.binding("unclaimed")
+    foreign["spec"]["schedulerName"] = "volcano"
+    unclaimed["metadata"]["labels"] = {}
+    bindings = [manifests.binding(), foreign, unclaimed]
+    with caplog.at_level(logs.V4, logger="karmada_scheduler"):
+        for each in bindings:
+            world.intake.saw(RB, "ADDED", each)
+            updated = {**each["metadata"], "resourceVersion": "2"}
+            world.intake.saw(
+                RB, "MODIFIED", {**each, "metadata": updated, "status": {"lastScheduledTime": None}}
+            )
+    assert [record.getMessage() for record in caplog.records if record.levelno == logs.V4] == [
+        "Ignore update event of resourceBinding demo/web-deployment as specification no change"
+    ]
 
 
 def test_a_consequence_that_fails_ends_no_list_and_loses_no_binding(

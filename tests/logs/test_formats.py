@@ -40,6 +40,13 @@ def test_a_json_line_has_upstream_s_keys() -> None:
     assert line == {"ts": 1767323045678.9, "v": 4, "msg": "Something happened", "binding": "demo/web"}
 
 
+def test_a_number_is_a_number_in_json() -> None:
+    made = record(count=0, seconds=1.5, note=float("inf"), binding=("a", 1))
+    line = json.loads(logs.JsonFormatter().format(made), parse_constant=pytest.fail)
+    assert (line["count"], line["seconds"]) == (0, 1.5)
+    assert (line["note"], line["binding"]) == ("inf", "('a', 1)")
+
+
 def test_a_json_warning_says_so() -> None:
     assert json.loads(logs.JsonFormatter().format(record(level=logging.WARNING)))["level"] == "warn"
 

@@ -111,6 +111,10 @@ def test_observations_of_one_kind_add_up() -> None:
     assert sample == 2
 
 
+def test_no_series_tells_when_another_was_created() -> None:
+    assert "_created" not in used().exposition().decode()
+
+
 def test_the_priority_queue_s_sets_are_exposed() -> None:
     metrics = Metrics()
     metrics.watch_pending(lambda: {"active": 3, "backoff": 2, "unschedulable": 1})

@@ -20,6 +20,15 @@ def test_every_step_of_a_decision_is_told_in_upstream_s_words() -> None:
     ]
 
 
+def test_a_decision_on_top_of_its_own_result_is_told_apart() -> None:
+    told = list(narration.lines(decide(binding("web").names("m1").duplicated(), cluster("m1"))))
+    assert told.count("Assigned Replicas: [m1:0]") == 2
+    assert told[told.index("Assigned Replicas: [m1:0]") + 1] == (
+        "Pass 2, as if the result of the one before were written:"
+    )
+    assert "Pass 3" not in " ".join(told)
+
+
 def test_what_stopped_an_attempt_is_told() -> None:
     decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").room(cpu="2"))
     assert list(narration.lines(decision))[-1] == (

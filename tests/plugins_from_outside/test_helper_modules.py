@@ -11,7 +11,7 @@ import pytest
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.mistakes import ConfigError
 from karmada_scheduler.framework import DetachedHandle
-from karmada_scheduler.sources import PluginDirectory, PluginSetup
+from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
 from tests.plugins_from_outside.conftest import Write, source
 
@@ -24,7 +24,7 @@ def user(name: str, statement: str = "from ._prices import price, seen") -> str:
 
 def setup_of(folder: Path) -> PluginSetup:
     return PluginSetup(
-        in_tree(FeatureGates()), handle_for=DetachedHandle, directory=PluginDirectory(folder), packages=list
+        in_tree(FeatureGates()), handle_for=DetachedHandle, directories=[folder], packages=list
     )
 
 

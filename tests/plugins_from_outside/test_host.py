@@ -71,7 +71,7 @@ async def _until(condition: Callable[[], object]) -> None:
 
 
 async def test_a_saved_file_is_put_to_use_and_told_of(make: Make, folder: Path, write: Write) -> None:
-    host, changes = make(plugin_dir=folder), []
+    host, changes = make(plugin_dirs=(folder,)), []
     following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
     write("a.py", source("Saved"))
     await _until(lambda: changes)
@@ -89,7 +89,7 @@ async def test_files_are_followed_whatever_happens(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    host, changes = make(plugin_dir=folder), []
+    host, changes = make(plugin_dirs=(folder,)), []
     reload, calls = host._setup.reload, []
 
     def breaks_once() -> Any:
@@ -125,7 +125,7 @@ async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do
 ) -> None:
     write("a.py", source("A"))
     write("b.py", source("B"))
-    host = make(plugin_dir=folder)
+    host = make(plugin_dirs=(folder,))
 
     def plugin(name: str) -> Any:
         [(_, framework)] = host.profiles.items()
@@ -169,7 +169,7 @@ async def test_what_plugins_run_changes_with_their_files_and_ends_with_the_host(
 ) -> None:
     write("a.py", RUNS.format(name="Stays"))
     write("b.py", RUNS.format(name="Changes"))
-    host, changes = make(plugin_dir=folder), []
+    host, changes = make(plugin_dirs=(folder,)), []
 
     def plugin(name: str) -> Any:
         [(_, framework)] = host.profiles.items()

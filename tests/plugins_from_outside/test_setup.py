@@ -15,7 +15,7 @@ from karmada_scheduler.config.profiles import SchedulerConfiguration, read
 from karmada_scheduler.framework import DetachedHandle, Point
 from karmada_scheduler.framework.available import Lineups
 from karmada_scheduler.framework.making import Registration
-from karmada_scheduler.sources import PluginDirectory, PluginSetup
+from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
 from tests.plugins_from_outside.conftest import Write, source
 
@@ -35,8 +35,7 @@ def make(folder: Path) -> Make:
         return PluginSetup(
             in_tree(FeatureGates()),
             handle_for=DetachedHandle,
-            directory=PluginDirectory(folder),
-            **{"packages": list, **kwargs},
+            **{"packages": list, "directories": [folder], **kwargs},
         )
 
     return make
@@ -70,6 +69,52 @@ def test_plugins_come_from_everywhere(make: Make, write: Write) -> None:
         packages=lambda: [Registration("Packed", type("P", (Own,), {"name": "Packed"}), "acme 1.2")],
     )
     assert scorers(setup.start()) == ["Own", "Packed", "FromFile"]
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    path = tmp_path / "other"
+    path.mkdir()
+    return path
+
+
+def test_several_directories_add_up_each_with_its_own_helpers(make: Make, folder: Path, other: Path) -> None:
+    for value, each in enumerate((folder, other)):
+        (each / "_value.py").write_text(f"VALUE = {value}\n")
+        plugin = source(f"P{value}").replace("return 1", "return VALUE")
+        (each / "p.py").write_text("from ._value import VALUE\n" + plugin)
+    lineups = make(directories=[other, folder, other]).start()
+    assert scorers(lineups) == ["P1", "P0"]
+    assert (score(lineups, "P0"), score(lineups, "P1")) == (0, 1)
+
+
+def test_a_name_that_another_directory_gives_up_is_free(make: Make, write: Write, other: Path) -> None:
+    file = write("a.py", source("A", score=1))
+    setup = make(directories=[file.parent, other])
+    setup.start()
+    (other / "b.py").write_text(source("A", score=2))
+    assert setup.reload() is None
+    assert score(setup.lineups, "A") == 1
+    file.unlink()
+    setup.reload()
+    lineups = setup.reload() or setup.lineups
+    assert score(lineups, "A") == 2
+
+
+def test_no_directory_is_followed_while_one_cannot_be_read(
+    make: Make, write: Write, other: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = write("a.py", source("A", score=1))
+    setup = make(directories=[file.parent, other])
+    setup.start()
+    other.rmdir()
+    write("a.py", source("A", score=2))
+    assert setup.reload() is None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{other}: cannot be read: No such file or directory; the plugins stay as they are"
+    ]
+    other.mkdir()
+    assert score(setup.reload(), "A") == 2
 
 
 def test_upstreams_words_about_the_flag_are_kept_for_the_log(make: Make) -> None:
@@ -175,11 +220,15 @@ def test_a_file_whose_plugin_cannot_be_made_is_refused(
     write("a.py", source("A", score=1))
     setup = make()
     setup.start()
-    write("a.py", source("A", score=2) + "    def __init__(self):\n        raise RuntimeError('no prices')\n")
+    path = write(
+        "a.py", source("A", score=2) + "    def __init__(self):\n        raise RuntimeError('no prices')\n"
+    )
     assert setup.reload() is None
     assert score(setup.lineups, "A") == 1
     [record] = caplog.records
-    assert record.getMessage().endswith('stays: failed to initialize plugin "A": no prices')
+    assert record.getMessage().endswith(
+        f'stays: failed to initialize plugin "A": RuntimeError: no prices (line 10 of {path})'
+    )
     assert record.exc_info
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO, TextIOWrapper
@@ -166,6 +169,14 @@ def test_an_item_of_a_list_is_named(run: Run) -> None:
         pytest.param("", "bindings.yaml: holds no objects", id="empty-file"),
         pytest.param("---\n---\n", "bindings.yaml: holds no objects", id="empty-documents"),
         pytest.param("{", "bindings.yaml: document 1: line ", id="broken-json"),
+        pytest.param(
+            '\n{\n  "kind": "List",\n  "items": [\n',
+            "bindings.yaml: document 1: line 5, column 1: not JSON: ",
+            id="truncated-json",
+        ),
+        pytest.param(
+            '{"kind": [}', "bindings.yaml: document 1: line 1, column 11: not JSON: ", id="odd-json"
+        ),
     ],
 )
 def test_an_empty_or_broken_file_is_a_problem(run: Run, content: str, message: str) -> None:
@@ -189,7 +200,7 @@ def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixtu
         output="table",
         plugins=None,
         config=None,
-        plugin_dir=None,
+        plugin_dir=[],
         feature_gates=[],
         enable_empty_workload_propagation="false",
     )
@@ -309,6 +320,66 @@ def test_what_plugins_print_does_not_get_into_the_result(run: Run, tmp_path: Pat
     assert "deciding\n" in ran.err
 
 
+SLEEPY = """
+import time
+
+from karmada_scheduler.framework import SUCCESS
+
+
+class Sleepy:
+    name = "Sleepy"
+
+    def filter(self, context):
+        print("asked", flush=True)
+        while context.cycle.binding.key.name == "slow-deployment":
+            time.sleep(1)
+        {end}
+"""
+
+
+def test_a_plugin_that_hangs_is_cut_off_and_asked_about_the_next_binding(run: Run, tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    plugins, config = tmp_path / "plugins", tmp_path / "config.yaml"
+    plugins.mkdir()
+    (plugins / "sleepy.py").write_text(SLEEPY.format(end="return SUCCESS"))
+    config.write_text(
+        "{apiVersion: pyscheduler.karmada.io/v1alpha1, kind: KarmadaSchedulerConfiguration, pluginTimeoutSeconds: 0.1,"
+        " profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{name: Sleepy}]}}}]}"
+    )
+    ran = run(FLEET, [binding("slow").names("m1"), binding("next").names("m1")],
+              f"--plugin-dir={plugins}", f"--config={config}")  # fmt: skip
+    slow, after = ran.results
+    assert slow["condition"]["reason"] == "SchedulerError"
+    assert 'plugin "Sleepy" took longer than 0.1s at Filter' in slow["condition"]["message"]
+    assert [target["name"] for target in after["clusters"]] == ["m1"]
+    assert ran.status == 1
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_an_interrupt_is_not_taken_for_the_plugins(run: Run, tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    (tmp_path / "p.py").write_text(SLEEPY.format(end="raise KeyboardInterrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        run(FLEET, [WEB], f"--plugin-dir={tmp_path}")
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_ctrl_c_ends_it_at_once_in_the_midst_of_a_plugin(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(SLEEPY.format(end="raise AssertionError"))
+    clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
+    clusters.write_text(written(FLEET))
+    bindings.write_text(written([binding("slow")]))
+    files = [f"--clusters={clusters}", f"--bindings={bindings}", f"--plugin-dir={tmp_path}"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "karmada_scheduler", "simulate", *files], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "asked\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 128 + signal.SIGINT
+        assert process.stderr.read() == ""
+
+
 def test_placed_bindings_are_decided_anew_on_demand(run: Run) -> None:
     settled = run(FLEET, [WEB])
     assert settled.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
@@ -333,6 +404,14 @@ def test_several_files_add_up_and_may_be_gzipped(run: Run, tmp_path: Path) -> No
     ran = run(FLEET[:1], [WEB], f"--bindings={more}")
     assert ran.clusters == {"web-deployment": {"m1": 4}, "more-deployment": {"m1": 1}} or ran.status == 1
     assert set(ran.clusters) == {"web-deployment", "more-deployment"}
+
+
+def test_bytes_that_are_no_text_are_a_problem_of_their_file(run: Run, tmp_path: Path) -> None:
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(b"apiVersion: \xff\xfe")
+    ran = run(FLEET, [WEB], f"--bindings={noise}")
+    assert ran.status == 2
+    assert ran.err.startswith("noise.bin: is neither YAML nor JSON: byte 13 is no UTF-8\n")
 
 
 def test_a_broken_gzip_is_a_problem_of_its_file(run: Run, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class ManagedResource:
 
     Attributes:
         name: An extended resource: ``example.com/gpu``.
-        ignored_by_scheduler: Do not count it when room is estimated; the extender does.
+        ignored_by_scheduler: Read for the sake of Kubernetes' files; the resource counts when room is estimated.
     """
 
     name: str

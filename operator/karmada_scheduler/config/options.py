@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Never
@@ -20,6 +21,7 @@ import durationpy
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
+from karmada_scheduler.config.mistakes import nearest
 
 
 class OptionsError(ValueError):
@@ -94,7 +96,7 @@ class Options:
             (gate SchedulingOvercommitProtection).
         health_address, metrics_address: ``host:port``, or "" for none.
         config: The file with profiles, plugin args and extenders.
-        plugin_dir: The directory whose files are plugins.
+        plugin_dirs: The directories whose files are plugins.
         notices: What is odd about the flags without being a mistake; for the log.
     """
 
@@ -103,7 +105,7 @@ class Options:
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     plugins: tuple[str, ...] = ("*",)
     config: Path | None = None
-    plugin_dir: Path | None = None
+    plugin_dirs: tuple[Path, ...] = ()
     feature_gates: features.FeatureGates = field(default_factory=features.FeatureGates)
     enable_empty_workload_propagation: bool = False
     estimators: EstimatorOptions = field(default_factory=EstimatorOptions)
@@ -203,7 +205,13 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
     )
     flag("config", "", "YAML file with profiles, plugin args and extenders", metavar="FILE")
-    flag("plugin-dir", "", "directory whose *.py files are plugins; changes count at once", metavar="DIR")
+    flag(
+        "plugin-dir",
+        [],
+        "directory whose *.py files are plugins; changes count at once; may be repeated",
+        action="append",
+        metavar="DIR",
+    )
     flag("feature-gates", [], "gates, as A=true,B=false", action="append", metavar="LIST")
     flag(
         "enable-empty-workload-propagation",
@@ -298,16 +306,19 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
     return result
 
 
-_COMMANDS: Final = (
-    "Commands instead of flags: 'version'; 'plugins', which lists them; 'simulate', which decides over files "
-    "(see 'simulate --help')."
+COMMANDS: Final = ("plugins", "simulate", "version", "help")
+"""What may stand in place of the flags."""
+
+_ABOUT_COMMANDS: Final = (
+    "Commands instead of flags: 'version' (or --version); 'plugins', which lists them; 'simulate', which decides "
+    "over files; 'help' with the name of one of these."
 )
 
 
 def make_parser(program: str = "karmada-pyscheduler") -> argparse.ArgumentParser:
     """Return the parser of the scheduler's own flags."""
     parser = _Parser(
-        prog=program, allow_abbrev=False, description="Schedule Karmada's bindings.", epilog=_COMMANDS
+        prog=program, allow_abbrev=False, description="Schedule Karmada's bindings.", epilog=_ABOUT_COMMANDS
     )
     _add_flags(parser)
     return parser
@@ -327,7 +338,10 @@ def parse(arguments: Sequence[str]) -> Options:
         unknown = [item.partition("=")[0] for item in rest if item.startswith("-")]
         if unknown:
             raise OptionsError("\n".join(f"unknown flag: {name}" for name in unknown))
-        raise OptionsError(f'"karmada-pyscheduler" does not take any arguments, got {list(rest)!r}')
+        guess = nearest(rest[0], COMMANDS)
+        raise OptionsError(
+            f'no command "{rest[0]}"; {guess}commands: {", ".join(COMMANDS)}; or none, with flags'
+        )
     return _validated(known)
 
 
@@ -374,14 +388,7 @@ def _validated(flags: argparse.Namespace) -> Options:
         )
         if value <= 0
     )
-    if flags.kubeconfig and not os.access(flags.kubeconfig, os.R_OK):
-        mistakes.append(f"--kubeconfig: cannot read {flags.kubeconfig}")
-    if flags.config and not (Path(flags.config).is_file() and os.access(flags.config, os.R_OK)):
-        mistakes.append(f"--config: cannot read {flags.config}")
-    if flags.plugin_dir and not (
-        Path(flags.plugin_dir).is_dir() and os.access(flags.plugin_dir, os.R_OK | os.X_OK)
-    ):
-        mistakes.append(f"--plugin-dir: {flags.plugin_dir} is not a directory that can be read")
+    mistakes.extend(_unreadable(flags))
     if mistakes:
         raise OptionsError("\n".join(mistakes))
     defaults = Options()
@@ -391,7 +398,7 @@ def _validated(flags: argparse.Namespace) -> Options:
         scheduler_name=flags.scheduler_name,
         plugins=plugin_tokens(flags.plugins),
         config=Path(flags.config) if flags.config else None,
-        plugin_dir=Path(flags.plugin_dir) if flags.plugin_dir else None,
+        plugin_dirs=tuple(Path(folder) for folder in flags.plugin_dir if folder),
         feature_gates=gates,
         enable_empty_workload_propagation=flags.enable_empty_workload_propagation,
         estimators=_estimators(flags),
@@ -413,6 +420,24 @@ def _validated(flags: argparse.Namespace) -> Options:
         verbosity=flags.v,
         logging_format=flags.logging_format,
     )
+
+
+def _unreadable(flags: argparse.Namespace) -> Iterator[str]:
+    folders = (("plugin-dir", folder) for folder in flags.plugin_dir)
+    for name, path in (("kubeconfig", flags.kubeconfig), ("config", flags.config), *folders):
+        if path and (why := _why_unreadable(Path(path), is_folder=name == "plugin-dir")):
+            yield f"--{name}: cannot read {path}: {why}"
+
+
+def _why_unreadable(path: Path, *, is_folder: bool) -> str:
+    try:
+        mode = path.stat().st_mode
+    except OSError as problem:
+        return problem.strerror or str(problem)
+    if stat.S_ISDIR(mode) != is_folder:
+        return "Not a directory" if is_folder else "Is a directory"
+    needed = os.R_OK | os.X_OK if is_folder else os.R_OK
+    return "" if os.access(path, needed) else "Permission denied"
 
 
 def _notices(flags: argparse.Namespace) -> tuple[str, ...]:

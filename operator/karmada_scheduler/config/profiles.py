@@ -240,6 +240,10 @@ def _notices(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
     for position, each in enumerate(file.extenders):
         if each.preempt_verb:
             yield f"extenders[{position}].preemptVerb has no effect: nothing is preempted"
+        for index, resource in enumerate(each.managed_resources):
+            if resource.ignored_by_scheduler:
+                path = f"extenders[{position}].managedResources[{index}].ignoredByScheduler"
+                yield f"{path} has no effect: {resource.name} counts when room is estimated"
 
 
 def _mistakes_in(file: _File) -> Iterator[Mistake]:

@@ -49,11 +49,18 @@ class Guard:
         budget: float = isolation.DEFAULT_BUDGET,
         breakers: Breakers | None = None,
         clock: Callable[[], float] = time.monotonic,
+        interrupts: tuple[type[BaseException], ...] | None = None,
     ) -> None:
         """Watch plugins with ``watch``, and end their coroutines after ``budget`` seconds.
 
-        Without ``breakers`` a plugin that was cut off is called again at once. The ``clock`` says which tracebacks
-        were logged lately.
+        Args:
+            observer: Receives how long calls took.
+            watch: Ends plain functions that take too long; by default nothing does.
+            budget: Seconds that a coroutine may take.
+            breakers: Without them a plugin that was cut off is called again at once.
+            clock: Says which tracebacks were logged lately.
+            interrupts: What is raised because somebody wants the process to stop, and is no plugin's; by default
+                KeyboardInterrupt where nothing watches: an event loop that is watched takes SIGINT itself.
         """
         self.observer: Final = observer
         self.watch: Final = watch or isolation.Unwatched()
@@ -61,9 +68,9 @@ class Guard:
         self._breakers: Final = breakers
         self._open: Final = breakers.open if breakers is not None else {}
         self._failures: Final = FailureLog(clock=clock)
-        # Where nobody watches, as in a command, no event loop has taken SIGINT either, and somebody wants to stop.
-        is_watched = not isinstance(self.watch, isolation.Unwatched)
-        self.interrupts: Final[tuple[type[BaseException], ...]] = () if is_watched else (KeyboardInterrupt,)
+        if interrupts is None:
+            interrupts = (KeyboardInterrupt,) if isinstance(self.watch, isolation.Unwatched) else ()
+        self.interrupts: Final = interrupts
 
     def call(
         self, plugin: Plugin, point: Point, function: Callable[[Context], Answer], context: Context

@@ -68,7 +68,7 @@ class Watch(Protocol):
 
 
 class Unwatched:
-    """Lets plugins take as long as they like: for tests, ``simulate``, and threads other than the main one."""
+    """Lets plugins take as long as they like: for tests, and for threads other than the main one."""
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import inspect
 import re
+import traceback
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from karmada_scheduler.config.mistakes import ConfigError, Mistake
 from karmada_scheduler.config.structure import structure
 from karmada_scheduler.framework import load_timeout
 from karmada_scheduler.framework.deciding import Plugin
+from karmada_scheduler.framework.guard import said
 from karmada_scheduler.framework.handle import Handle
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point, points_of
@@ -69,8 +71,10 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     except ConfigError:
         raise
     except (Exception, SystemExit) as problem:
-        text = f'failed to initialize plugin "{plugin.name}": {str(problem) or type(problem).__name__}'
-        cause = None if isinstance(problem, HangsError) else told_from(problem, _is_not_ours)
+        hangs = isinstance(problem, HangsError)
+        cause = None if hangs else told_from(problem, _is_not_ours)
+        what = str(problem) if hangs else f"{said(problem)}{_place_of(problem)}"
+        text = f'failed to initialize plugin "{plugin.name}": {what}'
         raise ConfigError([Mistake("", text, cause)]) from problem
     texts = list(wrong_with(made))
     name = getattr(made, "name", None)
@@ -79,6 +83,13 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     if texts:
         raise ConfigError([Mistake("", f'plugin "{plugin.name}": {text}') for text in texts])
     return made
+
+
+def _place_of(problem: BaseException) -> str:
+    """Return the line of the plugin's file where it raised, from what is left of the traceback."""
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(problem.__traceback__)]
+    lines = [line for file, line in places if file == places[0][0] and _is_not_ours(file)]
+    return f" (line {lines[-1]} of {places[0][0]})" if lines else ""
 
 
 def _is_not_ours(file: str) -> bool:

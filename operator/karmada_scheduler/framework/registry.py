@@ -109,6 +109,9 @@ class Registry(Mapping[str, Registration]):
                     continue
                 chosen.discard(name)
                 messages.append(SelectionMessage(warning=True, text=f'"{name}" is disabled'))
+        if choosable and not chosen:
+            text = "No plugin of Filter and Score is enabled: every cluster fits"
+            messages.append(SelectionMessage(warning=True, text=text))
         selected = Registry(
             {name: plugin for name, plugin in self.items() if plugin.essential or name in chosen}
         )

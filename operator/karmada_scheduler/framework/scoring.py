@@ -125,7 +125,7 @@ class Scoring:
         try:
             score = plugin.score(context)
             if type(score) is not int:
-                (score,) = _checked_scores([score], expected=1)
+                _check_score(score)
             code = Code.SUCCESS
         except self._not_the_plugins:
             raise
@@ -139,10 +139,16 @@ class Scoring:
         return score
 
 
+def _check_score(score: object) -> None:
+    if not isinstance(score, int) or isinstance(score, bool):
+        raise _NonsenseError(f"expected an integer, got {score!r:.200}")
+
+
 def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
+    wanted = "1 integer" if expected == 1 else f"{expected} integers"
     if not isinstance(scores, Sequence):
-        raise _NonsenseError(f"expected {expected} integers, got {scores!r:.200}")
+        raise _NonsenseError(f"expected {wanted}, got {scores!r:.200}")
     integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
     if len(integers) != len(scores) or len(scores) != expected:
-        raise _NonsenseError(f"expected {expected} integers, got {scores!r:.200}")
+        raise _NonsenseError(f"expected {wanted}, got {scores!r:.200}")
     return integers

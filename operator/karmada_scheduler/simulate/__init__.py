@@ -3,7 +3,8 @@
 Reads what ``kubectl get -o yaml`` (or ``-o json``) writes and prints where each binding would settle. The
 bindings are decided in the order of the file, each on the clusters as they are in theirs; where a feature
 gate makes bindings depend on each other, a later one sees what was decided for the earlier ones. Plugins
-decide as they would in the scheduler; what comes after a decision (Reserve to PostBind) is left out.
+decide as they would in the scheduler and have the same time for it; one that was cut off is called again for the
+next binding. What comes after a decision (Reserve to PostBind) is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +22,11 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config import features
 from karmada_scheduler.config.mistakes import ConfigError
-from karmada_scheduler.config.options import Options, plugin_tokens
-from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.framework import DetachedHandle, Framework, Snapshot
+from karmada_scheduler.framework.guard import Guard
+from karmada_scheduler.framework.isolation import Alarm
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_cluster, read
 from karmada_scheduler.simulate.forecast import Outcome, Placed, as_new, simulate
@@ -36,6 +39,8 @@ __all__ = ["Contents", "Placed", "Problem", "add_parser", "read", "run", "simula
 ALL_PLACED: Final = 0
 SOME_NOT_PLACED: Final = 1
 BAD_INPUT: Final = 2
+
+_NO_ELECTION: Final = LeaderElection(enabled=False)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -66,7 +71,14 @@ def add_parser(subparsers: Any) -> None:
         help="plugins to enable: *, *,-Name, Name,Other (default *)",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
-    parser.add_argument("--plugin-dir", type=Path, metavar="DIR", help="directory of plugin files")
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
     parser.add_argument(
         "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
     )
@@ -135,52 +147,50 @@ def _decided(
     """Decide everything; None, after saying why, if the configuration or a plugin cannot be used."""
     wanted = [as_new(each) for each in bindings.objects] if arguments.anew else bindings.objects
     try:
-        frameworks = _frameworks(arguments, gates, own, clusters.objects, wanted)
-    except ConfigError as unusable:
-        for each in unusable.mistakes:
-            _tell(f"Error: {each}")
-        return None
-    for problem in (*clusters.problems, *bindings.problems):
-        _tell(str(problem))
-    return list(
-        with_progress(
-            simulate(
+        configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
+        budget = plugin_budget(configuration, _NO_ELECTION)
+        snapshot = Snapshot.of(clusters.objects)
+        setup = PluginSetup.of(
+            Options(plugins=plugin_tokens(arguments.plugins), plugin_dirs=tuple(arguments.plugin_dir)),
+            in_tree(gates),
+            handle_for=lambda name: DetachedHandle(name, lambda: snapshot, wanted, time.time),
+            own=own,
+            configuration=configuration,
+            switched_off=IN_TREE,
+        )
+        with closing(Alarm(budget)) as alarm:
+            guard = Guard(watch=alarm, budget=budget, interrupts=(KeyboardInterrupt,))
+            frameworks = _frameworks(setup, configuration, guard)
+            for problem in (*clusters.problems, *bindings.problems):
+                _tell(str(problem))
+            settled = simulate(
                 wanted,
                 clusters.objects,
                 framework_of=frameworks,
                 gates=gates,
                 empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
-            ),
-            total=len(wanted),
-        )
-    )
+            )
+            return list(with_progress(settled, total=len(wanted)))
+    except ConfigError as unusable:
+        for each in unusable.mistakes:
+            _tell(f"Error: {each}")
+        return None
 
 
 def _frameworks(
-    arguments: argparse.Namespace,
-    gates: features.FeatureGates,
-    own: Sequence[Registration],
-    clusters: Sequence[Cluster],
-    bindings: Sequence[Binding],
+    setup: PluginSetup, configuration: SchedulerConfiguration, guard: Guard
 ) -> Callable[[Binding], Framework | None]:
     """Return what gives each binding its plugins; without a file all bindings have the same.
 
     Raises:
-        ConfigError: The file or a plugin cannot be used.
+        ConfigError: A profile or a plugin cannot be used.
     """
-    configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
     if configuration.extenders:
         _tell("extenders are not asked, as if there were none")
-    snapshot = Snapshot.of(clusters)
-    setup = PluginSetup.of(
-        Options(plugins=plugin_tokens(arguments.plugins), plugin_dir=arguments.plugin_dir),
-        in_tree(gates),
-        handle_for=lambda name: DetachedHandle(name, lambda: snapshot, bindings, time.time),
-        own=own,
-        configuration=configuration,
-        switched_off=IN_TREE,
-    )
-    by_name = {name: Framework(lineup) for name, lineup in setup.start().by_name.items()}
+    lineups = setup.start()
+    by_name = {name: Framework(lineup, guard=guard) for name, lineup in lineups.by_name.items()}
+    for notice in (*configuration.notices, *lineups.notices):
+        _tell(notice)
     for message in setup.messages:
         if message.warning:
             _tell(message.text)

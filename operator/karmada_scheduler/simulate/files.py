@@ -28,6 +28,7 @@ from karmada_scheduler.api.meta import (
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 
 _DOCUMENT_START: Final = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
+_JSON_START: Final = re.compile(r'\s*\{\s*"')
 _GZIP: Final = b"\x1f\x8b"
 _CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
@@ -81,7 +82,10 @@ def read(paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T]) -> Conte
     for path in paths:
         try:
             text = _text(path)
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as problem:
+        except UnicodeDecodeError as problem:
+            text = f"is neither YAML nor JSON: byte {problem.start + 1} is no UTF-8"
+            contents.problems.append(Problem(path, text))
+        except (OSError, EOFError, zlib.error) as problem:
             reason = getattr(problem, "strerror", None) or str(problem)
             contents.problems.append(Problem(path, f"cannot be read: {reason}"))
         else:
@@ -132,7 +136,8 @@ def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
         try:
             content = _decoded(document)
         except yaml.YAMLError as problem:
-            yield place, Problem(place, _yaml_problem(problem, line))
+            text_ = _json_problem(document, line) or _yaml_problem(problem, line)
+            yield place, Problem(place, text_)
             continue
         if content is None:
             continue
@@ -179,6 +184,17 @@ def _decoded(document: str) -> Any:
         except ValueError:
             pass  # a YAML flow mapping looks like this, too, and YAML's errors have a line
     return yaml.load(document, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
+
+
+def _json_problem(document: str, line: int) -> str:
+    """Return what is wrong with a document that is meant to be JSON, "" for any other."""
+    if not _JSON_START.match(document):
+        return ""
+    try:
+        orjson.loads(document)
+    except orjson.JSONDecodeError as problem:
+        return f"line {line + problem.lineno}, column {problem.colno}: not JSON: {problem.msg}"
+    return ""
 
 
 def _yaml_problem(problem: yaml.YAMLError, line: int) -> str:

@@ -6,8 +6,7 @@
 - ``setup``: all of them in one registry, and the profiles that are built from it, again after a change.
 """
 
-from karmada_scheduler.sources.directory import PluginDirectory
 from karmada_scheduler.sources.entry_points import installed
 from karmada_scheduler.sources.setup import PluginSetup
 
-__all__ = ["PluginDirectory", "PluginSetup", "installed"]
+__all__ = ["PluginSetup", "installed"]

@@ -1,4 +1,4 @@
-"""The files of ``--plugin-dir``: what is there, what changed, and which version of each file counts.
+"""The files of each ``--plugin-dir``: what is there, what changed, and which version of each file counts.
 
 Nothing is replaced by itself: ``look`` loads what changed, and who builds profiles from it says with
 ``accept`` or ``refuse`` what becomes of it. A file that was refused is tried again when it changes, or when
@@ -74,10 +74,17 @@ class PluginDirectory:
         Raises:
             ConfigError: The directory cannot be read; all that was accepted stays.
         """
+        return self.changes(self.read())
+
+    def read(self) -> dict[Path, bytes]:
+        """Return the contents of all files by path; raises as ``look`` does."""
         try:
-            files = dict(self._contents())
+            return dict(self._contents())
         except OSError as problem:
             raise ConfigError([Mistake(str(self.path), f"cannot be read: {problem.strerror}")]) from problem
+
+    def changes(self, files: Mapping[Path, bytes]) -> list[Change]:
+        """Load what is different in the files that were read; see ``look``."""
         contents = {path: content for path, content in files.items() if not is_helper(path)}
         self._follow_helpers({path: content for path, content in files.items() if is_helper(path)})
         gone = [path for path in self._live if path not in contents and self._settled[path] != _GONE]
@@ -127,7 +134,7 @@ class PluginDirectory:
 
     def accept(self, change: Change) -> None:
         """Let a change count from now on; what was refused gets another chance."""
-        self._settled = {path: each.digest for path, each in self._live.items()}
+        self.reconsider()
         before = self._live.pop(change.path, None)
         if before is not None and before.module != change.module:
             plugin_files.forget(before.module)
@@ -143,7 +150,46 @@ class PluginDirectory:
         if change.module and change is not self._live.get(change.path):
             plugin_files.forget(change.module)
 
+    def reconsider(self) -> None:
+        """Give what was refused another chance at the next look."""
+        self._settled = {path: each.digest for path, each in self._live.items()}
+
     @property
     def live(self) -> Mapping[Path, Change]:
         """The versions that count."""
         return self._live
+
+
+class PluginDirectories:
+    """Several directories as if they were one; the plugins of an earlier one come first."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        """Take the directories in their order; one that is named twice counts once."""
+        self._directories: Final = [PluginDirectory(path) for path in dict.fromkeys(paths)]
+
+    def look(self) -> list[Change]:
+        """Load what is different in any of them; raises as one does, and then has loaded nothing."""
+        read = [(each, each.read()) for each in self._directories]
+        return [change for each, files in read for change in each.changes(files)]
+
+    def plugins(self, changes: Iterable[Change] = ()) -> list[Registration]:
+        """Return all plugins as they would be with some changes."""
+        changes = list(changes)
+        return [
+            plugin
+            for each in self._directories
+            for plugin in each.plugins(change for change in changes if change.path.parent == each.path)
+        ]
+
+    def accept(self, change: Change) -> None:
+        """Let a change count from now on; what was refused in any of them gets another chance."""
+        for each in self._directories:
+            each.reconsider()
+        self._of(change).accept(change)
+
+    def refuse(self, change: Change) -> None:
+        """Leave a change aside; the version before goes on counting."""
+        self._of(change).refuse(change)
+
+    def _of(self, change: Change) -> PluginDirectory:
+        return next(each for each in self._directories if each.path == change.path.parent)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from karmada_scheduler import logs
@@ -23,7 +24,7 @@ from karmada_scheduler.framework.handle import Handle
 from karmada_scheduler.framework.making import Registration
 from karmada_scheduler.framework.profile import build
 from karmada_scheduler.framework.registry import Registry, SelectionMessage
-from karmada_scheduler.sources.directory import Change, PluginDirectory
+from karmada_scheduler.sources.directory import Change, PluginDirectories
 from karmada_scheduler.sources.entry_points import installed
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class PluginSetup:
         handle_for: Callable[[str], Handle],
         own: Iterable[Registration] = (),
         packages: Callable[[], Iterable[Registration]] = installed,
-        directory: PluginDirectory | None = None,
+        directories: Sequence[Path] = (),
         tokens: Sequence[str] = ("*",),
         configuration: SchedulerConfiguration | None = None,
         scheduler_name: str = DEFAULT_SCHEDULER_NAME,
@@ -57,7 +58,7 @@ class PluginSetup:
             handle_for: Gives the handle for the plugins of a scheduler name; the same for the same name.
             own: The plugins of one's own main.
             packages: Imports those of installed packages.
-            directory: Those of files.
+            directories: Those of files.
             tokens: ``--plugins``.
             configuration: The file, if there is one.
             scheduler_name: ``--scheduler-name``.
@@ -71,7 +72,7 @@ class PluginSetup:
         for plugin in self._plugins:
             logs.follow(getattr(plugin.factory, "__module__", "") or "__main__")
         self._packages: Final = packages
-        self._directory: Final = directory
+        self._files: Final = PluginDirectories(directories) if directories else None
         self._tokens: Final = tuple(tokens)
         self._configuration: Final = configuration or SchedulerConfiguration()
         self._scheduler_name: Final = scheduler_name
@@ -94,7 +95,7 @@ class PluginSetup:
             in_tree,
             handle_for=handle_for,
             own=own,
-            directory=PluginDirectory(options.plugin_dir) if options.plugin_dir else None,
+            directories=options.plugin_dirs,
             tokens=options.plugins,
             configuration=configuration,
             scheduler_name=options.scheduler_name,
@@ -110,13 +111,13 @@ class PluginSetup:
         mistakes = Mistakes()
         with mistakes.below(""):
             self._plugins.extend(self._packages())
-        if self._directory is not None:
+        if self._files is not None:
             with mistakes.below(""):
-                for change in self._directory.look():
+                for change in self._files.look():
                     if change.problem is not None:
                         mistakes.extend(change.problem.mistakes)
                     else:
-                        self._directory.accept(change)
+                        self._files.accept(change)
         with mistakes.below(""):
             registry = self._registry()
             mistakes.extend(self._unknown_names(registry))
@@ -142,19 +143,19 @@ class PluginSetup:
         Returns:
             The new profiles; None if nothing changed, or nothing that can be used.
         """
-        if self._directory is None:
+        if self._files is None:
             return None
         try:
-            changes = self._directory.look()
+            changes = self._files.look()
             self._unreadable = ""
         except ConfigError as problem:
             if str(problem) != self._unreadable:
                 self._unreadable = str(problem)
                 log.error("%s; the plugins stay as they are", problem)  # noqa: TRY400 (the text says it all)
             return None
-        return self._apply(changes, self._directory) if changes else None
+        return self._apply(changes, self._files) if changes else None
 
-    def _apply(self, changes: Sequence[Change], directory: PluginDirectory) -> Lineups | None:
+    def _apply(self, changes: Sequence[Change], directory: PluginDirectories) -> Lineups | None:
         """Take all changes at once; if that cannot be, each that goes with those before it."""
         usable = [each for each in changes if each.problem is None]
         refused = [(each, each.problem) for each in changes if each.problem is not None]
@@ -190,7 +191,7 @@ class PluginSetup:
     def _registry(self, changes: Iterable[Change] = (), *, strict: bool = True) -> Registry:
         registry = Registry(self._in_tree)
         mistakes = []
-        files = self._directory.plugins(changes) if self._directory else ()
+        files = self._files.plugins(changes) if self._files else ()
         for plugin in (*self._plugins, *files):
             try:
                 registry.add(plugin)

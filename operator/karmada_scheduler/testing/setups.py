@@ -12,7 +12,7 @@ from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework import Framework, Handle, Plugin
 from karmada_scheduler.framework import making as framework_making
 from karmada_scheduler.framework.making import Factory, Registration
-from karmada_scheduler.sources import PluginDirectory, PluginSetup
+from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler.testing.handles import FakeHandle
 from karmada_scheduler_plugins.registry import in_tree
 
@@ -69,7 +69,7 @@ def profiles(
         handle_for=lambda name: handle or FakeHandle(profile=name),
         own=[Registration(each.name, each) for each in plugins],
         packages=list,
-        directory=PluginDirectory(plugin_dir) if plugin_dir else None,
+        directories=[plugin_dir] if plugin_dir else (),
         configuration=load(config) if config else SchedulerConfiguration(),
     )
     return {name: Framework(lineup) for name, lineup in setup.start().by_name.items()}
