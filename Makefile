@@ -157,10 +157,6 @@ image: ## build the image (PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... IMA
 	$(ENGINE) build $(ENGINE_ARGS) --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
 	  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) -t $(IMAGE) .
 
-.PHONY: rootfs
-rootfs: install ## carry out the Dockerfile without a container engine, as root (ARGS=--folder=DIR)
-	@$(BIN)/python -m tests.deploy rootfs $(ARGS)
-
 SUPPLY := $(VENV)/supply-chain/bin
 
 $(SUPPLY)/.installed: requirements/supply-chain.txt

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import time
-from pathlib import Path
 
-from . import chart, manifests, programs, reference, rootfs
-from .dockerfile import DockerfileError
+from . import buildah, chart, manifests, programs, reference
 
 
 def _manifests(_: argparse.Namespace) -> None:
@@ -25,28 +21,12 @@ def _programs(arguments: argparse.Namespace) -> None:
     print(f"Helm: {programs.helm()}")
     if arguments.all:
         print(f"CRDs of Prometheus Operator: {programs.monitoring_crds()}")
+        print(f"Base of the image: {buildah.why_not() or buildah.ensure()}")
 
 
 def _package(_: argparse.Namespace) -> None:
     print(chart.helm("lint", "--strict", str(chart.CHART)), end="")
     print(chart.helm("package", str(chart.CHART), f"--destination={chart.ROOT / 'dist'}"), end="")
-
-
-def _rootfs(arguments: argparse.Namespace) -> None:
-    folder: Path = arguments.folder
-    if folder.exists():
-        raise SystemExit(f"{folder} is there already: remove it, or name another with --folder")
-    started = time.monotonic()
-    base = rootfs.base()
-    image = rootfs.image(folder / "stages", quiet=False)
-    whole, below = rootfs.size(image.root), rootfs.size(base.root)
-    image.root.rename(folder / "root")
-    shutil.rmtree(folder / "stages")
-    seconds = time.monotonic() - started
-    print(
-        f"\n{folder / 'root'}: {whole / 1e6:.0f} MB, {(whole - below) / 1e6:.0f} MB of them ours; {seconds:.0f} s"
-    )
-    print(f"Try it: sudo chroot --userspec={image.user} {folder / 'root'} {rootfs.ENTRYPOINT} --help")
 
 
 def main() -> int:
@@ -60,15 +40,10 @@ def main() -> int:
     command.add_argument("--all", action="store_true", help="also what only the end-to-end tests need")
     command.set_defaults(do=_programs)
     commands.add_parser("package", help="lint the chart and pack it into dist/").set_defaults(do=_package)
-    command = commands.add_parser(
-        "rootfs", help="carry out the Dockerfile without a container engine, as root"
-    )
-    command.add_argument("--folder", type=Path, default=chart.ROOT / "dist" / "image", help="(dist/image)")
-    command.set_defaults(do=_rootfs)
     arguments = parser.parse_args()
     try:
         arguments.do(arguments)
-    except (chart.HelmError, programs.BuildError, rootfs.CannotBuildError, DockerfileError) as error:
+    except (chart.HelmError, programs.BuildError, buildah.BuildahError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -14,8 +14,7 @@ from tests.controlplane.fleet import simulated_members
 from tests.controlplane.members import Member
 from tests.controlplane.ours import Scheduler
 from tests.controlplane.ours import start_scheduler as start
-from tests.deploy import programs, rootfs
-from tests.deploy.dockerfile import Image
+from tests.deploy import programs
 
 USERS = [
     "system:karmada:my-scheduler",
@@ -76,16 +75,6 @@ def host(plane: ControlPlane) -> Iterator[Member]:
     member.stop_loops()
     member.kill()
     member.close()
-
-
-@pytest.fixture(scope="session")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    """Our image, made by carrying out the Dockerfile in a clean Debian."""
-    try:
-        rootfs.base()
-    except rootfs.CannotBuildError as error:
-        pytest.skip(f"no root file system can be made here: {error}")
-    return rootfs.image(tmp_path_factory.mktemp("image") / "stages")
 
 
 @pytest.fixture

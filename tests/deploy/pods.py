@@ -1,28 +1,21 @@
-"""Deployments of a host cluster, run: what its controllers and kubelets would do, as far as this chart needs it.
+"""What kubelets would do with the Pods of a host cluster, as far as the commands of docs/operations.md need it.
 
-A Pod is a process in a root file system of its own: in a mount namespace, with the image's root mounted
-read-only if its security context says so, its volumes filled from Secrets and ConfigMaps of the API server,
-as its user and group, without capabilities and without a way to new privileges. Its address is one of
-127.0.2.0/24. Not done: seccomp (the container runtime brings the profile), limits of resources, network policy.
+kube-controller-manager makes Pods of Deployments. A Pod here is a process of this machine, not a container: it has the
+args and variables of its container, the Pod's name as its host name, and an address of its own in 127.0.2.0/24. Its volumes
+are folders, whose paths stand in its args in place of the mount paths. How the container is confined is for test_image.py.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import itertools
-import json
-import os
 import re
-import shlex
-import shutil
 import threading
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import requests
 
@@ -30,9 +23,6 @@ from tests.controlplane import ControlPlane, Object
 from tests.controlplane.api import ApiError, Client
 from tests.controlplane.processes import Process
 
-from .dockerfile import Image
-
-_ENTERING: Final = "sys_chroot,+setuid,+setgid"
 _addresses = itertools.count(10)
 
 
@@ -40,28 +30,26 @@ _addresses = itertools.count(10)
 class Pod:
     """One Pod, as a process that is started again when it ends."""
 
-    name: str
-    template: str
     spec: Object
     address: str
     folder: Path
     process: Process | None = None
     starts: int = 0
-    problem: str = ""
-    due: float = 0.0
 
     @property
+    def container(self) -> Object:
+        """Its only container."""
+        only: Object = self.spec["containers"][0]
+        return only
+
     def is_ready(self) -> bool:
         """Whether its readiness probe, or else its liveness probe, is answered with 200."""
-        [container] = self.spec["containers"]
-        probe = container.get("readinessProbe") or container["livenessProbe"]
-        port = probe["httpGet"]["port"]
-        if isinstance(port, str):
-            [port] = [entry["containerPort"] for entry in container["ports"] if entry["name"] == port]
+        probe = (self.container.get("readinessProbe") or self.container["livenessProbe"])["httpGet"]
+        ports = {entry["name"]: entry["containerPort"] for entry in self.container.get("ports", ())}
+        url = f"http://{self.address}:{ports.get(probe['port'], probe['port'])}{probe['path']}"
         try:
             with requests.Session() as session:
                 session.trust_env = False
-                url = f"http://{self.address}:{port}{probe['httpGet']['path']}"
                 return session.get(url, timeout=2).status_code == 200
         except requests.RequestException:
             return False
@@ -69,204 +57,97 @@ class Pod:
 
 @dataclass
 class Kubelet:
-    """Runs the Deployments of one namespace of an API server while its ``with`` block runs.
+    """Runs the Pods of one namespace of an API server while its ``with`` block runs.
 
     Attributes:
-        pods: By the name of their Deployment.
-        images: What the names in ``image`` stand for.
+        programs: The command that stands for an image, by the name of the image.
+        pods: The Pods that run, by name.
     """
 
     plane: ControlPlane
     host: Client
-    images: dict[str, Image]
+    programs: dict[str, list[str]]
     folder: Path
     namespace: str = "karmada-system"
-    pods: dict[str, list[Pod]] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="kubelet", daemon=True)
-        self.crash: BaseException | None = None
+        self._core = f"/api/v1/namespaces/{self.namespace}"
 
     @contextmanager
     def running(self) -> Iterator[Kubelet]:
         """Run until the end of the block, then end every Pod."""
-        self._thread.start()
-        try:
-            yield self
-        finally:
-            self._stop.set()
-            self._thread.join(timeout=30)
-            for pod in [pod for pods in self.pods.values() for pod in pods]:
-                self._end(pod)
-            if self.crash is not None:
-                raise self.crash
-
-    def _loop(self) -> None:
-        try:
-            while not self._stop.wait(0.3):
-                try:
-                    self._reconcile()
-                except (ApiError, requests.RequestException):
-                    continue
-        except BaseException as error:  # noqa: BLE001 (told at the end of the block)
-            self.crash = error
-
-    def _reconcile(self) -> None:
-        wanted = {
-            deployment["metadata"]["name"]: deployment
-            for deployment in self.host.list(f"/apis/apps/v1/namespaces/{self.namespace}/deployments")
-        }
-        for name in list(self.pods):
-            if name not in wanted:
-                for pod in self.pods.pop(name):
+        done = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            loop = pool.submit(self._loop, done)
+            try:
+                yield self
+            finally:
+                done.set()
+                wait([loop])
+                for pod in self.pods.values():
                     self._end(pod)
-        for name, deployment in wanted.items():
-            self._serve(name, deployment)
+                loop.result()
 
-    def _serve(self, name: str, deployment: Object) -> None:
-        spec = deployment["spec"]
-        template = hashlib.sha256(json.dumps(spec["template"], sort_keys=True).encode()).hexdigest()[:8]
-        pods = self.pods.setdefault(name, [])
-        current = [pod for pod in pods if pod.template == template]
-        old = [pod for pod in pods if pod.template != template]
-        replicas = spec.get("replicas", 1)
-        if old and (spec.get("strategy", {}).get("type") == "Recreate" or replicas == 0):
-            self._drop(pods, old)
-        for pod in current[replicas:]:
-            self._drop(pods, [pod])
-        while sum(pod.template == template for pod in pods) < replicas:
-            number = next(_addresses)
-            pod_name = f"{name}-{template}-{number}"
-            folder = self.folder / pod_name
-            pods.append(Pod(pod_name, template, spec["template"]["spec"], f"127.0.2.{number}", folder))
-        for pod in pods:
-            self._run(pod)
-        current = [pod for pod in pods if pod.template == template]
-        ready = [pod for pod in current if pod.is_ready]
-        if len(ready) >= replicas:
-            self._drop(pods, [pod for pod in pods if pod.template != template])
-        self._report(deployment, pods=len(pods), current=len(current), ready=len(ready))
+    def _loop(self, done: threading.Event) -> None:
+        while not done.wait(0.3):
+            try:
+                self._sync()
+            except (ApiError, requests.RequestException):
+                continue  # such as a Secret that is not there yet
 
-    def _report(self, deployment: Object, *, pods: int, current: int, ready: int) -> None:
-        metadata = deployment["metadata"]
-        status = {
-            "observedGeneration": metadata["generation"],
-            "replicas": pods,
-            "updatedReplicas": current,
-            "readyReplicas": ready,
-            "availableReplicas": ready,
-            "unavailableReplicas": max(0, deployment["spec"].get("replicas", 1) - ready),
-        }
-        known = deployment.get("status", {})
-        if any(known.get(key, 0) != value for key, value in status.items()):
-            path = f"/apis/apps/v1/namespaces/{metadata['namespace']}/deployments/{metadata['name']}/status"
-            self.host.patch(path, {"status": status})
+    def _sync(self) -> None:
+        found = {pod["metadata"]["name"]: pod for pod in self.host.list(f"{self._core}/pods")}
+        for name in self.pods.keys() - found.keys():
+            self._end(self.pods.pop(name))
+        for name, manifest in found.items():
+            if name not in self.pods:
+                self.pods[name] = Pod(manifest["spec"], f"127.0.2.{next(_addresses)}", self.folder / name)
+            self._run(name, self.pods[name])
+            self._report(name, self.pods[name], manifest["status"])
 
-    def _drop(self, pods: list[Pod], leaving: list[Pod]) -> None:
-        for pod in leaving:
-            pods.remove(pod)
-            self._end(pod)
+    def _run(self, name: str, pod: Pod) -> None:
+        if pod.process is not None:
+            if pod.process.exit_status is None:
+                return
+            self.plane.forget(pod.process)
+        container = pod.container
+        replaced = {"$(POD_IP)": pod.address}
+        for mount in container.get("volumeMounts", ()):
+            [volume] = [entry for entry in pod.spec["volumes"] if entry["name"] == mount["name"]]
+            replaced[mount["mountPath"]] = str(self._fill(pod.folder / "volumes" / volume["name"], volume))
+        words = [*container.get("command", ())[1:], *container.get("args", ())]
+        known = re.compile("|".join(map(re.escape, replaced)))
+        words = [known.sub(lambda match: replaced[match[0]], word) for word in words]
+        # A host name of its own, for whoever may make user namespaces.
+        script = f'hostname {name}; exec "$@"'
+        own_name = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-ec", script, "sh"]
+        pod.process = self.plane.spawn(name, [*own_name, *self.programs[container["image"]], *words])
+        pod.process.asked_to_stop = True  # its end is the kubelet's business
+        pod.starts += 1
+
+    def _fill(self, path: Path, volume: Object) -> Path:
+        """Write the files of a volume into a folder, and return it."""
+        path.mkdir(parents=True, exist_ok=True)
+        content: dict[str, bytes] = {}
+        source = volume.get("secret") or volume.get("configMap") or {}
+        if "secret" in volume:
+            data = self.host.get(f"{self._core}/secrets/{source['secretName']}")["data"]
+            content = {key: base64.b64decode(value) for key, value in data.items()}
+        elif "configMap" in volume:
+            data = self.host.get(f"{self._core}/configmaps/{source['name']}")["data"]
+            content = {key: value.encode() for key, value in data.items()}
+        for item in source.get("items") or [{"key": key, "path": key} for key in content]:
+            (path / item["path"]).write_bytes(content[item["key"]])
+        return path
+
+    def _report(self, name: str, pod: Pod, known: Object) -> None:
+        ready = [{"type": "Ready", "status": str(pod.is_ready())}]
+        if [{key: entry[key] for key in ready[0]} for entry in known.get("conditions", ())] != ready:
+            status = {"phase": "Running", "podIP": pod.address, "conditions": ready}
+            self.host.patch(f"{self._core}/pods/{name}/status", {"status": status})
 
     def _end(self, pod: Pod) -> None:
         if pod.process is not None:
-            pod.process.stop(timeout=pod.spec.get("terminationGracePeriodSeconds", 30))
+            pod.process.stop(timeout=pod.spec["terminationGracePeriodSeconds"])
             self.plane.forget(pod.process)
-            pod.process = None
-
-    def _run(self, pod: Pod) -> None:
-        if pod.process is not None and pod.process.exit_status is None:
-            return
-        if time.monotonic() < pod.due:
-            return
-        if pod.process is not None:
-            self.plane.forget(pod.process)
-        pod.due = time.monotonic() + 2
-        if (wanted := pod.spec["containers"][0]["image"]) not in self.images:
-            pod.problem = f"there is no image {wanted}"
-            return
-        try:
-            volumes = {volume["name"]: self._fill(pod, volume) for volume in pod.spec.get("volumes", ())}
-        except ApiError as error:
-            pod.problem = str(error)
-            return
-        pod.starts += 1
-        pod.process = self.plane.spawn(pod.name, ["sh", "-c", self._script(pod, volumes)])
-        pod.process.asked_to_stop = True  # its end is the kubelet's business
-
-    def _fill(self, pod: Pod, volume: Object) -> Path:
-        """Write the files of a volume, as the group of the Pod may read them."""
-        folder = pod.folder / "volumes" / str(volume["name"])
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        group = pod.spec.get("securityContext", {}).get("fsGroup", 0)
-        core = f"/api/v1/namespaces/{self.namespace}"
-        if "secret" in volume:
-            source = volume["secret"]
-            found = self.host.get(f"{core}/secrets/{source['secretName']}")
-            content = {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
-        elif "configMap" in volume:
-            source = volume["configMap"]
-            found = self.host.get(f"{core}/configmaps/{source['name']}")
-            content = {key: value.encode() for key, value in (found.get("data") or {}).items()}
-        else:
-            assert "emptyDir" in volume, volume
-            os.chown(folder, 0, group)
-            folder.chmod(0o2777)
-            return folder
-        paths = {item["key"]: item["path"] for item in source.get("items") or ()} or {
-            key: key for key in content
-        }
-        for key, name in paths.items():
-            path = folder / name
-            path.write_bytes(content[key])
-            os.chown(path, 0, group)
-            path.chmod(source.get("defaultMode", 0o644))
-        return folder
-
-    def _script(self, pod: Pod, volumes: dict[str, Path]) -> str:
-        [container] = pod.spec["containers"]
-        image = self.images[container["image"]]
-        context = {**pod.spec.get("securityContext", {}), **container.get("securityContext", {})}
-        root = pod.folder / "root"
-        root.mkdir(exist_ok=True)
-        flag = "ro" if context.get("readOnlyRootFilesystem") else "rw"
-        lines = [f"mount --bind {image.root} {root}"]
-        for mount in container.get("volumeMounts", ()):
-            point = mount["mountPath"].lstrip("/")
-            (image.root / point).mkdir(parents=True, exist_ok=True)
-            lines.append(f"mount --bind {volumes[mount['name']]} {root}/{point}")
-            if mount.get("readOnly"):
-                lines.append(f"mount -o remount,bind,ro {root}/{point}")
-        (image.root / "proc").mkdir(exist_ok=True)
-        (image.root / "dev").mkdir(exist_ok=True)
-        lines += [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
-        lines += [f"mount -o remount,bind,{flag} {root}", f"hostname {pod.name}"]
-        inside = shlex.join(self._command(pod, container, image, context, root))
-        script = "set -e; " + "; ".join(lines) + "; exec " + inside
-        return "exec " + shlex.join(
-            ["unshare", "--mount", "--uts", "--propagation=private", "sh", "-c", script]
-        )
-
-    def _command(self, pod: Pod, container: Object, image: Image, context: Object, root: Path) -> list[str]:
-        user, group = image.user.split(":")
-        user, group = str(context.get("runAsUser", user)), str(context.get("runAsGroup", group))
-        assert not (context.get("runAsNonRoot") and user == "0"), "runAsNonRoot and the user is root"
-        environment = dict(image.environment)
-        for entry in container.get("env", ()):
-            reference = entry.get("valueFrom", {}).get("fieldRef", {})
-            is_address = reference.get("fieldPath") == "status.podIP"
-            environment[entry["name"]] = pod.address if is_address else entry["value"]
-
-        def filled_in(text: str) -> str:
-            return re.sub(r"\$\(([A-Z_]+)\)", lambda match: environment[match[1]], text)
-
-        words = [*(container.get("command") or image.entrypoint), *container.get("args", ())]
-        chroot = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin") or "chroot"
-        return [
-            *("env", "-i", *(f"{name}={value}" for name, value in environment.items())),
-            *(shutil.which("setpriv") or "setpriv", f"--bounding-set=-all,+{_ENTERING}", "--inh-caps=-all"),
-            *(() if context.get("allowPrivilegeEscalation", True) else ("--no-new-privs",)),
-            *(chroot, f"--userspec={user}:{group}", f"--groups={context.get('fsGroup', group)}", str(root)),
-            *map(filled_in, words),
-        ]

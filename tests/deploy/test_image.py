@@ -1,113 +1,84 @@
-"""The image: what is in it, and that it runs as the chart runs it, on the chart's permissions."""
+"""The image: the Dockerfile builds, and what comes of it runs confined as the chart confines it."""
 
 from __future__ import annotations
 
-import base64
 import os
+import re
+import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from karmada_scheduler import __version__
-from tests.controlplane import ControlPlane
-from tests.controlplane.members import Member
-from tests.deploy import rootfs
-from tests.deploy.chart import CHART, ROOT, helm, objects
-from tests.deploy.dockerfile import Builder, DockerfileError, Image, run
-from tests.deploy.pods import Kubelet
+from tests.controlplane import ControlPlane, Object
+from tests.controlplane.processes import Process
+from tests.deploy import buildah
+from tests.deploy.buildah import BASE, Buildah
+from tests.deploy.chart import ROOT, container, objects, one
 from tests.e2e.workload import Workload, named
 
 pytestmark = pytest.mark.e2e
 
-
-def test_the_image_holds_an_installation_and_no_tools(image: Image) -> None:
-    assert run(image, "karmada-pyscheduler version").strip() == f"karmada-pyscheduler version: {__version__}"
-    tools = run(image, "for tool in gcc cc make g++; do command -v $tool || true; done")
-    assert tools == ""
-    assert not (image.root / "src").exists()
-    assert not (image.root / "wheels").exists()
-    assert not list((image.root / "opt/karmada-pyscheduler").glob("lib/python*/site-packages/pip"))
-    megabytes = (rootfs.size(image.root) - rootfs.size(rootfs.base().root)) / 1e6
-    print(f"the image adds {megabytes:.0f} MB to its base")
-    assert megabytes < 320  # numpy is 73 of them: docs/decisions/0008-incremental-decisions.md
+OURS = "registry.example/karmada-pyscheduler:0.1.0"
+PLUGINS = "with-testfilter:0.1.0"
+INSTALLED = "opt/karmada-pyscheduler"
+ADDRESS = "127.0.3.1"
 
 
-def test_its_user_can_write_nothing_of_it(image: Image) -> None:
-    assert image.user == "65532:65532"
-    assert run(image, "id -u").strip() == "65532"
-    writable = "find /opt /usr /etc -xdev -writable -not -type l 2>/dev/null | head"
-    assert run(image, writable) == ""
-
-
-def test_it_has_the_labels_of_the_open_container_initiative(image: Image) -> None:
-    prefix = "org.opencontainers.image."
-    assert image.labels[prefix + "title"] == "karmada-pyscheduler"
-    assert image.labels[prefix + "version"] == __version__
-    assert image.labels[prefix + "licenses"] == "Apache-2.0"
-    assert image.labels[prefix + "base.name"] == rootfs.BASE
-
-
-def test_the_chart_s_deployment_runs_in_it_without_rights_on_a_read_only_root(
-    plane: ControlPlane, host: Member, image: Image, namespace: str, tmp_path: Path
-) -> None:
-    name = f"in-{namespace}"
-    for document in objects({"schedulerName": name}, side="karmada", release=name):
-        plane.client.apply(document)
-    kubeconfig = plane.kubeconfig_for(f"system:karmada:{name}")
-    host.client.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": f"{name}-config", "namespace": "karmada-system"},
-            "data": {"karmada.config": base64.b64encode(kubeconfig.read_bytes()).decode()},
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
+    """buildah with a base image, and with our image built on it by ``make image``."""
+    if reason := buildah.why_not():
+        pytest.skip(reason)
+    with Buildah.with_base(tmp_path_factory.mktemp("buildah")) as engine:
+        digest = engine.call("images", "--digests", "--format={{.Digest}}", BASE).strip()
+        settings = {
+            "ENGINE": " ".join(engine.command),
+            "ENGINE_ARGS": " ".join(engine.build_options),
+            "PYTHON_IMAGE": f"{BASE}@{digest}",
+            "IMAGE": OURS,
         }
-    )
-    settings = [
-        f"--set=schedulerName={name},kubeconfig.secretName={name}-config",
-        "--namespace=karmada-system",
-    ]
-    helm("install", name, str(CHART), *settings, kubeconfig=host.kubeconfig)
-    images = {rootfs.OURS: image}
-    with Kubelet(plane, host.client, images, tmp_path / "pods").running() as kubelet:
-        deployment = f"/apis/apps/v1/namespaces/karmada-system/deployments/{name}"
-        plane.wait_for(
-            lambda: host.client.get(deployment).get("status", {}).get("readyReplicas"),
-            f"two ready replicas; {kubelet.pods}",
-            until=lambda ready: ready == 2,
-        )
-        Workload(plane, namespace).create(named("sim-a1"), replicas=2, scheduler=name).wait_placed(
-            {"sim-a1": 2}
-        )
-        processes = [pod.process for pod in kubelet.pods[name] if pod.process is not None]
-        for process in processes:
-            status = dict(
-                line.split(":\t", 1)
-                for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
-                if ":\t" in line
-            )
-            assert set(status["Uid"].split()) == {"65532"}
-            assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
-            assert status["NoNewPrivs"] == "1"
-            root = Path(f"/proc/{process.pid}/root")
-            known = {line.split(":")[2] for line in (root / "etc/passwd").read_text().splitlines()}
-            assert "65532" not in known
-            given = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
-            assert not {"HOME", "USER", "LOGNAME"} & {entry.partition("=")[0] for entry in given}
-            assert os.statvfs(root).f_flag & os.ST_RDONLY
-            assert not os.statvfs(root / "tmp").f_flag & os.ST_RDONLY
-        [leader] = [
-            lease["spec"]["holderIdentity"]
-            for lease in plane.client.list("/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases")
-            if lease["metadata"]["name"] == name
-        ]
-        assert leader.partition("_")[0] in {pod.name for pod in kubelet.pods[name]}
-        helm("uninstall", name, "--namespace=karmada-system", kubeconfig=host.kubeconfig)
-        plane.wait_for(lambda: name not in kubelet.pods, "the Pods to be gone")
-    assert [process.exit_status for process in processes] == [0, 0]
+        buildah.call("make", "image", *(f"{name}={value}" for name, value in settings.items()))
+        yield engine
 
 
-def test_an_image_with_plugins_is_three_lines_on_top(image: Image, tmp_path: Path) -> None:
+def test_the_image_starts_the_scheduler_as_a_user_without_rights(engine: Buildah) -> None:
+    config = engine.config(OURS)
+    assert config["User"] == "65532:65532"
+    assert config["Entrypoint"] == ["karmada-pyscheduler"]
+    assert engine.run(OURS, "id", "-u").strip() == "65532"
+    version = engine.run(OURS, *config["Entrypoint"], "version")
+    assert version.strip() == f"karmada-pyscheduler version: {__version__}"
+
+
+def test_its_labels_name_the_version_the_revision_and_the_base(engine: Buildah) -> None:
+    prefix = "org.opencontainers.image."
+    labels = engine.config(OURS)["Labels"]
+    assert labels[prefix + "title"] == "karmada-pyscheduler"
+    assert labels[prefix + "licenses"] == "Apache-2.0"
+    assert labels[prefix + "version"] == __version__
+    assert labels[prefix + "revision"] == buildah.call("git", "rev-parse", "HEAD").strip()
+    assert labels[prefix + "base.name"].startswith(f"{BASE}@sha256:")
+
+
+def test_it_holds_an_installation_without_sources_compilers_and_pip(engine: Buildah) -> None:
+    assert engine.run(OURS, "sh", "-c", "command -v gcc cc make g++ || true") == ""
+    with engine.mounted(OURS) as root:
+        assert not (root / "src").exists()
+        assert not (root / "wheels").exists()
+        assert not list((root / INSTALLED).glob("lib/python*/site-packages/pip"))
+        size = buildah.call("du", "--summarize", "--block-size=1M", str(root / INSTALLED))
+    assert int(size.split()[0]) < 310  # numpy is 70 of them: docs/decisions/0008-memory.md
+
+
+def test_its_user_can_write_nothing_of_it(engine: Buildah) -> None:
+    writable = "find /opt /usr /etc -xdev -writable -not -type l 2>/dev/null || true"
+    assert engine.run(OURS, "sh", "-c", writable) == ""
+
+
+def test_an_image_with_plugins_is_three_lines_on_top(engine: Buildah, tmp_path: Path) -> None:
     """The Dockerfile of docs/operations.md, beside a package of docs/examples."""
     text = (ROOT / "docs" / "operations.md").read_text()
     [dockerfile] = [block.partition("```")[0] for block in text.split("```dockerfile\n")[1:]]
@@ -115,27 +86,79 @@ def test_an_image_with_plugins_is_three_lines_on_top(image: Image, tmp_path: Pat
     context = tmp_path / "testfilter"
     shutil.copytree(ROOT / "docs" / "examples" / "testfilter", context)
     (context / "Dockerfile").write_text(dockerfile)
-
-    def find(reference: str) -> Image:
-        assert reference.endswith("karmada-pyscheduler:0.1.0")
-        return image
-
-    built = Builder(context, tmp_path / "stages", find=find).build(context / "Dockerfile")
-    assert built.user == image.user
-    assert built.entrypoint == image.entrypoint
-    assert not (built.root / "src").exists()
-    assert "TestFilter" in run(built, "karmada-pyscheduler plugins")
-    assert "TestFilter" not in run(image, "karmada-pyscheduler plugins")
+    engine.call("build", *engine.build_options, f"--tag={PLUGINS}", str(context))
+    above, below = engine.config(PLUGINS), engine.config(OURS)
+    assert (above["User"], above["Entrypoint"]) == (below["User"], below["Entrypoint"])
+    assert "TestFilter" in engine.run(PLUGINS, "karmada-pyscheduler", "plugins")
+    assert "TestFilter" not in engine.run(OURS, "karmada-pyscheduler", "plugins")
+    with engine.mounted(PLUGINS) as root:
+        assert not (root / "src").exists()
 
 
-def test_a_dockerfile_that_copies_what_is_ignored_is_refused(image: Image, tmp_path: Path) -> None:
-    (tmp_path / "context").mkdir()
-    for name, text in {
-        "Dockerfile": "FROM ours\nCOPY secret.txt /\n",
-        ".dockerignore": "*\n",
-        "secret.txt": "",
-    }.items():
-        (tmp_path / "context" / name).write_text(text)
-    builder = Builder(tmp_path / "context", tmp_path / "stages", find=lambda _: Image(tmp_path / "context"))
-    with pytest.raises(DockerfileError, match=r"COPY secret\.txt: \.dockerignore keeps it out"):
-        builder.build(tmp_path / "context" / "Dockerfile")
+def test_it_schedules_under_the_chart_s_security_context_on_a_read_only_root(
+    engine: Buildah, plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    name = f"in-{namespace}"
+    for document in objects({"schedulerName": name}, side="karmada", release=name):
+        plane.client.apply(document)
+    kubeconfig = plane.kubeconfig_for(f"system:karmada:{name}")
+    rendered = objects({"schedulerName": name}, release=name)
+    with engine.mounted(OURS) as root:
+        script = _confined(rendered, engine.config(OURS), root, kubeconfig, tmp_path / "volume")
+        process = plane.spawn(name, ["unshare", "--mount", "sh", "-euc", script])
+        try:
+            web = Workload(plane, namespace).create(named("sim-a1"), replicas=2, scheduler=name)
+            plane.wait_for(web.binding, "the binding")
+            web.wait_placed({"sim-a1": 2}, timeout=60)
+            _is_confined(process)
+        finally:
+            process.stop(timeout=30)
+            plane.forget(process)
+    assert process.exit_status == 0
+
+
+def _confined(rendered: list[Object], image: Object, root: Path, kubeconfig: Path, volume: Path) -> str:
+    """Return a script that becomes the chart's container, in a mount namespace of its own."""
+    pod, own = one(rendered, "Deployment")["spec"]["template"]["spec"], container(rendered)
+    context = {**pod["securityContext"], **own["securityContext"]}
+    assert context["readOnlyRootFilesystem"]
+    assert not context["allowPrivilegeEscalation"]
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    [secret] = [entry["secret"] for entry in pod["volumes"] if entry["name"] == "kubeconfig"]
+    volume.mkdir()
+    file = volume / secret["items"][0]["path"]
+    shutil.copy(kubeconfig, file)
+    file.chmod(secret["defaultMode"])
+    os.chown(file, 0, context["fsGroup"])
+    [config] = [entry["mountPath"] for entry in own["volumeMounts"] if entry["name"] == "kubeconfig"]
+    variables = [*image["Env"], f"POD_IP={ADDRESS}"]
+    words = [*image["Entrypoint"], *(word.replace("$(POD_IP)", ADDRESS) for word in own["args"])]
+    confinement = [
+        f"--reuid={context['runAsUser']}",
+        f"--regid={context['runAsGroup']}",
+        f"--groups={context['fsGroup']}",
+        *("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"),
+    ]
+    return f"""
+        mount --bind {root} {root}
+        mkdir -p {root}{config}
+        mount --bind -o ro {volume} {root}{config}
+        mount -t tmpfs -o size=16m tmpfs {root}/tmp
+        mount -t proc proc {root}/proc
+        mount --rbind /dev {root}/dev
+        mount -o remount,bind,ro {root}
+        exec {shlex.join(["chroot", str(root), "setpriv", *confinement, "env", "-i", *variables, *words])}
+    """
+
+
+def _is_confined(process: Process) -> None:
+    """Look at the process as the kernel has it."""
+    proc = Path(f"/proc/{process.pid}")
+    status = dict(re.findall(r"^(\w+):\t(.*)$", (proc / "status").read_text(), re.MULTILINE))
+    assert set(status["Uid"].split()) == {"65532"}
+    assert [int(status[f"Cap{kind}"], 16) for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")] == [0] * 5
+    assert status["NoNewPrivs"] == "1"
+    assert ":65532:" not in (proc / "root/etc/passwd").read_text()
+    assert not re.search(r"(^|\0)(HOME|USER|LOGNAME)=", (proc / "environ").read_text())
+    assert os.statvfs(proc / "root").f_flag & os.ST_RDONLY
+    assert not os.statvfs(proc / "root/tmp").f_flag & os.ST_RDONLY

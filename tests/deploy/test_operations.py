@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane, Object
+from tests.controlplane import ControlPlane, Object, karmada
 from tests.controlplane.members import Member
-from tests.deploy import programs, rootfs
+from tests.controlplane.processes import free_port
+from tests.deploy import programs
 from tests.deploy.chart import ROOT
-from tests.deploy.dockerfile import Image
 from tests.deploy.pods import Kubelet
 from tests.deploy.reference import PAGE
 
 pytestmark = pytest.mark.e2e
 
+OURS = "karmada-pyscheduler:0.1.0"
 UPSTREAM = "docker.io/karmada/karmada-scheduler:v1.18.2"
 
 
@@ -52,6 +53,13 @@ def _karmada_scheduler() -> Object:
         "env": [address],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": 10351}},
         "volumeMounts": [{"name": "karmada-config", "mountPath": "/etc/karmada/config"}],
+        # Not the installers', but the namespace admits no other.
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
     }
     volume = {"name": "karmada-config", "secret": {"secretName": "karmada-scheduler-config"}}
     return {
@@ -73,16 +81,8 @@ def _karmada_scheduler() -> Object:
     }
 
 
-def _upstream_image(plane: ControlPlane, root: Path) -> Image:
-    """Return an image that holds karmada-scheduler and nothing else."""
-    (root / "bin").mkdir(parents=True)
-    (root / "bin" / "karmada-scheduler").write_bytes(plane.binaries.path("scheduler").read_bytes())
-    (root / "bin" / "karmada-scheduler").chmod(0o755)
-    return Image(root)
-
-
 @contextmanager
-def _installation(plane: ControlPlane, host: Member, image: Image, folder: Path) -> Iterator[Kubelet]:
+def _installation(plane: ControlPlane, host: Member, folder: Path) -> Iterator[Kubelet]:
     """Karmada as an installer leaves it: karmada-scheduler and its kubeconfig, in the host cluster."""
     kubeconfig = plane.kubeconfig_for("system:karmada:karmada-scheduler", ["system:masters"])
     host.client.apply(
@@ -95,12 +95,33 @@ def _installation(plane: ControlPlane, host: Member, image: Image, folder: Path)
     )
     deployment = _karmada_scheduler()
     host.client.apply(deployment)
-    images = {rootfs.OURS: image, UPSTREAM: _upstream_image(plane, folder / "upstream")}
-    with Kubelet(plane, host.client, images, folder / "pods").running() as kubelet:
+    programs = {
+        OURS: [sys.executable, "-m", "karmada_scheduler"],
+        UPSTREAM: [str(plane.binaries.path("scheduler"))],
+    }
+    with (
+        _controllers(plane, host),
+        Kubelet(plane, host.client, programs, folder / "pods").running() as kubelet,
+    ):
         try:
             yield kubelet
         finally:
             host.client.delete(host.client.path_of(deployment))
+
+
+@contextmanager
+def _controllers(plane: ControlPlane, host: Member) -> Iterator[None]:
+    """The controllers of the host cluster that make Pods of Deployments and clean up after them."""
+    flags = karmada.kube_controller_manager_flags(
+        kubeconfig=host.kubeconfig, server=plane._karmada.site.server, port=free_port()
+    )
+    program = str(plane.binaries.path("kube-controller-manager"))
+    process = plane.spawn("host-controllers", [program, *flags, "--controllers=deployment,replicaset"])
+    try:
+        yield
+    finally:
+        process.stop()
+        plane.forget(process)
 
 
 class _Shell:
@@ -141,25 +162,22 @@ class _Shell:
         return answer.stdout
 
 
-def test_every_command_of_the_operators_page_works(
-    plane: ControlPlane, host: Member, image: Image, tmp_path: Path
-) -> None:
+def test_every_command_of_the_operators_page_works(plane: ControlPlane, host: Member, tmp_path: Path) -> None:
     plane.client.delete("/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/my-scheduler")
     shell = _Shell(plane, host, tmp_path / "shell")
     said: dict[str, str] = {}
-    with _installation(plane, host, image, tmp_path) as kubelet:
+    with _installation(plane, host, tmp_path) as kubelet:
         for heading, block in _commands():
             try:
                 said[heading] = said.get(heading, "") + shell.execute(block)
             except (AssertionError, subprocess.TimeoutExpired) as error:
                 logs = [
-                    f"{pod.name} ({pod.starts} starts) {pod.problem}\n{pod.process.log_tail(15) if pod.process else ''}"
-                    for pods in kubelet.pods.values()
-                    for pod in pods
+                    f"{name} ({pod.starts} starts)\n{pod.process.log_tail(15) if pod.process else ''}"
+                    for name, pod in kubelet.pods.items()
                 ]
                 pytest.fail(f"{heading}: {error}\n" + "\n".join(logs))
             if heading == "With its own identity" and "rollout" in block:
-                _only_its_own_identity_is_left(kubelet)
+                _only_its_own_identity_is_left(kubelet, host)
     assert "web-my-deployment" in said["Install next to karmada-scheduler"]
     assert "From" in said["Install next to karmada-scheduler"]
     assert "my-scheduler" in said["Install next to karmada-scheduler"].partition("Events:")[2]
@@ -172,9 +190,12 @@ def test_every_command_of_the_operators_page_works(
     assert "demo/web-my\n" in said["Uninstall"]
 
 
-def _only_its_own_identity_is_left(kubelet: Kubelet) -> None:
+def _only_its_own_identity_is_left(kubelet: Kubelet, host: Member) -> None:
     """The Pods hold the new kubeconfig, and no key of karmada-scheduler's in it."""
-    for pod in kubelet.pods["my-scheduler"]:
-        config = (pod.folder / "volumes" / "kubeconfig" / "karmada.config").read_text()
+    pods = host.client.list("/api/v1/namespaces/karmada-system/pods")
+    ours = [name for pod in pods if (name := pod["metadata"]["name"]).startswith("my-scheduler-")]
+    assert len(ours) == 2
+    for name in ours:
+        config = (kubelet.pods[name].folder / "volumes" / "kubeconfig" / "karmada.config").read_text()
         assert config.count("client-key-data") == 1
         assert "name: my-scheduler" in config
