@@ -1,0 +1,300 @@
+"""One kind's metadata, listed and watched until cancelled; single objects are read beside it.
+
+Lists and watches fail for as long as they like: what is known stays, and a ``problem`` says what is certain not to work.
+After each failure, and after a watch that brought nothing at all, the kind is listed anew, and the list is the truth: there is
+one writer, so versions that go back (a restore of etcd) need no further care.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from karmada_scheduler import json_body
+from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.metadata import WATCH_SECONDS, KindName, NotServedError, ServedResource
+from karmada_scheduler.workloads.kind_cache import KindCache, Name
+
+log = logging.getLogger(__name__)
+
+PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds between two attempts that fail."""
+
+_GRACE_SECONDS: Final = 30.0
+"""How much longer than asked for a watch may last."""
+_REMEMBERED_SECONDS: Final = 60.0
+"""After this time without one a failure counts as the first."""
+_WORKED_SECONDS: Final = 5.0
+"""A watch that lasted as long as this has worked, even if it brought nothing."""
+
+
+class Client(Protocol):
+    """What reads metadata; ``client.metadata.MetadataClient`` is one."""
+
+    async def discover(self, kind: KindName) -> ServedResource: ...
+
+    def list(self, resource: ServedResource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]: ...
+
+    async def get(self, resource: ServedResource, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+
+    def watch(
+        self, resource: ServedResource, version: str, accepted: Callable[[], None]
+    ) -> AsyncGenerator[dict[str, Any], None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all kinds share.
+
+    Attributes:
+        client: Reads metadata.
+        clock: In seconds, never running backwards.
+        sleep: Waits for so many seconds.
+        reads: Bounds how many single objects are read at a time.
+    """
+
+    client: Client
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    reads: asyncio.Semaphore
+
+
+class Inquiry:
+    """A single object that is being read.
+
+    Attributes:
+        began: When, in seconds.
+        problem: Why it will not be known soon; "" if it may be.
+        trouble: What went wrong last.
+    """
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.problem = ""
+        self.trouble = ""
+        self.task: asyncio.Task[None] | None = None
+
+
+class KindWatch:
+    """Keeps the cache of one kind true to the API server.
+
+    Attributes:
+        cache: What is known.
+        began: When it was started, in seconds.
+        is_synced: Whether all that was there has been listed once.
+        problem: What is certain not to work, for people; "" if nothing is.
+        trouble: What went wrong last.
+    """
+
+    def __init__(
+        self,
+        kind: KindName,
+        cache: KindCache,
+        surroundings: Surroundings,
+        *,
+        on_news: Callable[[], None],
+        on_read: Callable[[Name], None],
+    ) -> None:
+        """Prepare; ``start`` begins.
+
+        Args:
+            kind: What is watched.
+            cache: What to keep true.
+            surroundings: What all kinds share.
+            on_news: Called when the kind is synced, or its ``problem`` is another one.
+            on_read: Told the name when a single object has been read, or is known not to be readable.
+        """
+        self.kind: Final = kind
+        self.cache: Final = cache
+        self.began = surroundings.clock()
+        self.is_synced = False
+        self.problem = ""
+        self.trouble = ""
+        self._with = surroundings
+        self._on_news = on_news
+        self._on_read = on_read
+        self._resource: ServedResource | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._inquiries: dict[Name, Inquiry] = {}
+        self._told = ""
+
+    def start(self) -> None:
+        """Begin to list and watch; in an event loop."""
+        if self._task is None:
+            self.began = self._with.clock()
+            self._task = asyncio.create_task(self._run(), name=f"metadata of {self.kind}")
+
+    def stop(self) -> None:
+        """End everything."""
+        for task in (self._task, *(each.task for each in self._inquiries.values())):
+            if task is not None:
+                task.cancel()
+
+    def inquire(self, name: Name) -> Inquiry:
+        """Read a single object that the watch has not brought, and go on until the API server has answered."""
+        inquiry = self._inquiries.get(name)
+        if inquiry is None:
+            inquiry = self._inquiries[name] = Inquiry(self._with.clock())
+            inquiry.task = asyncio.create_task(self._read(name, inquiry), name=f"metadata of {name}")
+        return inquiry
+
+    def drop(self, name: Name) -> None:
+        """Forget an object."""
+        self.cache.drop(name)
+        inquiry = self._inquiries.pop(name, None)
+        if inquiry is not None and inquiry.task is not None:
+            inquiry.task.cancel()
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            begun = self._with.clock()
+            trouble: str | None = None
+            try:
+                await self._list_and_watch()
+            except NotServedError as error:
+                self._resource, trouble = None, str(error)
+                self._has_problem(trouble)
+            except ApiError as error:
+                trouble = str(error)
+                if error.is_not_found:
+                    self._resource = None
+                if error.code == 403:
+                    self._has_problem(self._forbidden("list and watch", trouble))
+            except Exception as error:
+                trouble = f"{type(error).__name__}: {error}"
+                log.exception("Cannot watch the metadata of workloads", extra={"kind": str(self.kind)})
+            worked = self._with.clock() - begun > _REMEMBERED_SECONDS
+            failures = 0 if trouble is None or worked else failures + 1
+            if trouble is not None:
+                self.trouble = trouble
+                if failures != 1 or not self.is_synced:  # one is what every restart of an API server brings
+                    self._tell(self.problem or trouble)
+            await self._with.sleep(PAUSES[min(max(failures, 1), len(PAUSES)) - 1])
+
+    async def _list_and_watch(self) -> None:
+        """List, then watch until the list has to be taken anew."""
+        resource = self._resource
+        if resource is None:
+            resource = self._resource = await self._with.client.discover(self.kind)
+        version = await self._list(resource)
+        if not self.is_synced:
+            self.is_synced = True
+            self._on_news()
+        brought = True
+        while brought:
+            brought, begun = False, self._with.clock()
+            try:
+                async with asyncio.timeout(WATCH_SECONDS + _GRACE_SECONDS):
+                    stream = self._with.client.watch(resource, version, self._works)
+                    async with aclosing(stream) as events:
+                        async for event in events:
+                            version = event["object"]["metadata"].get("resourceVersion") or version
+                            brought = True
+                            self._saw(event["type"], event["object"])
+            except TimeoutError:
+                return
+            if not brought and self._with.clock() - begun < _WORKED_SECONDS:
+                raise ApiError(f"the watch of {resource} ended without an event")
+            await self._with.sleep(PAUSES[0])
+
+    async def _list(self, resource: ServedResource) -> str:
+        listed = ""
+        self.cache.begin_list()
+        async for items, version in self._with.client.list(resource):
+            self.cache.take(found for item in items if (found := self._parsed(item)) is not None)
+            listed = version
+        self.cache.end_list()
+        return listed
+
+    def _saw(self, event: str, manifest: Mapping[str, Any]) -> None:
+        if event == "BOOKMARK":
+            return
+        found = self._parsed(manifest)
+        if found is None:
+            return
+        if event == "DELETED":
+            self.cache.deleted((found.namespace, found.name), found.uid)
+        else:
+            self.cache.put(found)
+
+    def _parsed(self, manifest: Mapping[str, Any]) -> Workload | None:
+        """Read metadata; None for what cannot be read, and what is known of it stays."""
+        problem = json_body.unreadable(manifest)
+        if problem is None:
+            try:
+                return Workload.from_manifest(
+                    manifest, api_version=self.kind.api_version, kind=self.kind.kind
+                )
+            except ManifestError as error:
+                problem = str(error)
+        metadata = manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        extra = {"kind": str(self.kind), "object": name, "error": problem}
+        log.warning("Cannot read the metadata of a workload, it stays as it is known", extra=extra)
+        return None
+
+    async def _read(self, name: Name, inquiry: Inquiry) -> None:
+        failures = 0
+        while True:
+            try:
+                async with self._with.reads:
+                    workload = await self._get(name)
+            except Exception as error:
+                if not isinstance(error, ApiError):
+                    log.exception("Cannot read the metadata of a workload", extra={"kind": str(self.kind)})
+                inquiry.trouble = str(error)
+                if isinstance(error, ApiError) and error.code == 403 and not inquiry.problem:
+                    inquiry.problem = self._forbidden("get", str(error))
+                    self._tell(inquiry.problem)
+                    self._on_read(name)
+            else:
+                del self._inquiries[name]
+                self.cache.confirm(name, workload)
+                self._on_read(name)
+                return
+            await self._with.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
+            failures += 1
+
+    async def _get(self, name: Name) -> Workload | None:
+        """Return an object, None if it is not there; ApiError if that cannot be found out."""
+        if self._resource is None:
+            raise ApiError(self.problem or self.trouble or f"{self.kind} is not discovered")
+        found = await self._with.client.get(self._resource, *name)
+        if found is None:
+            return None
+        workload = self._parsed(found)
+        if workload is None:
+            raise ApiError("its metadata cannot be read")
+        return workload
+
+    def _works(self) -> None:
+        """Take note that the API server has accepted a watch."""
+        if self._told:
+            log.info("The metadata of workloads is watched", extra={"kind": str(self.kind)})
+            self._told = ""
+        if self.problem:
+            self.problem = ""
+            self._on_news()
+
+    def _has_problem(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            self._on_news()
+
+    def _forbidden(self, verbs: str, trouble: str) -> str:
+        what = str(self._resource or self.kind)
+        return f"the scheduler may not {verbs} {what}, which workloadMetadata of the chart's side=karmada grants ({trouble})"
+
+    def _tell(self, text: str) -> None:
+        """Log a problem once."""
+        if text != self._told:
+            self._told = text
+            extra = {"kind": str(self.kind), "error": text}
+            log.error("Cannot watch the metadata of workloads, plugins are told so", extra=extra)
