@@ -142,7 +142,8 @@ class MetadataClient:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         target = f"{resource.path}?{urlencode(query)}"
-        async with aclosing(self._connection.watch(target, accepted, accept=METADATA)) as lines:
+        stream = self._connection.watch(target, accepted, accept=METADATA)
+        async with aclosing(stream) as lines:
             async for line in lines:
                 try:
                     event = event_of(line)

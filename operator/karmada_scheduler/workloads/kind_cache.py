@@ -134,6 +134,11 @@ class KindCache:
             else:
                 self._note_recent(name, found)
 
+    def leave(self, names: Iterable[Name]) -> None:
+        """Leave objects of the list as they are known, be it not at all: they are there, whether they can be read or not."""
+        assert self._listed is not None  # begun
+        self._listed.update(name for name in names if name in self._states)
+
     def end_list(self) -> None:
         """Take what the list did not have for missing; what was asked for meanwhile may be newer than the list."""
         assert self._listed is not None  # begun

@@ -209,6 +209,7 @@ class KindWatch:
         self.cache.begin_list()
         async for items, version in self._with.client.list(resource):
             self.cache.take(found for item in items if (found := self._parsed(item)) is not None)
+            self.cache.leave(_name_of(item) for item in items)
             listed = version
         self.cache.end_list()
         return listed
@@ -234,9 +235,8 @@ class KindWatch:
                 )
             except ManifestError as error:
                 problem = str(error)
-        metadata = manifest.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        extra = {"kind": str(self.kind), "object": name, "error": problem}
+        namespace, name = _name_of(manifest)
+        extra = {"kind": str(self.kind), "object": f"{namespace}/{name}", "error": problem}
         log.warning("Cannot read the metadata of a workload, it stays as it is known", extra=extra)
         return None
 
@@ -298,3 +298,9 @@ class KindWatch:
             self._told = text
             extra = {"kind": str(self.kind), "error": text}
             log.error("Cannot watch the metadata of workloads, plugins are told so", extra=extra)
+
+
+def _name_of(manifest: Mapping[str, Any]) -> Name:
+    """Return the name of an object, also of one that cannot be read."""
+    metadata = manifest.get("metadata") or {}
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
