@@ -78,10 +78,6 @@ def _new_budget() -> Budget:
     return Budget(time.perf_counter, time.thread_time)
 
 
-def _nothing_is_watched(_: Binding) -> WorkloadAnswer:
-    return WorkloadAnswer(problem="the metadata of workloads is not watched here")
-
-
 @dataclass(slots=True)
 class _Attempt:
     """What belongs together while one binding is decided and written.
@@ -123,7 +119,7 @@ class Scheduler:
         accurate: AccurateEstimator | None = None,
         assumed: AssumedPlacements | None = None,
         new_budget: Callable[[], Budget] = _new_budget,
-        look_up: Callable[[Binding], WorkloadAnswer | Later] = _nothing_is_watched,
+        look_up: Callable[[Binding], WorkloadAnswer | Later],
     ) -> None:
         """Take what deciding needs; ``clock`` is in seconds, ``new_budget`` makes the budget of one decision.
 

@@ -99,7 +99,7 @@ class World:
         *plugins: Plugin,
         clock: Callable[[], float] = lambda: 0.0,
         assumed: AssumedPlacements | None = None,
-        look_up: Callable[[Binding], WorkloadAnswer | Later] | None = None,
+        look_up: Callable[[Binding], WorkloadAnswer | Later] = lambda _: WorkloadAnswer(problem="unknown"),
         **options: Any,
     ) -> None:
         self.now = 0.0
@@ -127,7 +127,7 @@ class World:
             clock=lambda: self.now,
             new_budget=lambda: Budget(clock, clock),
             assumed=assumed,
-            **({} if look_up is None else {"look_up": look_up}),
+            look_up=look_up,
         )
 
     def put(self, name: str = "web", **fields: Any) -> BindingKey:

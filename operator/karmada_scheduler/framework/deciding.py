@@ -140,7 +140,8 @@ class FilterPlugin(Plugin, Protocol):
         depend on, for clusters that the binding is neither on (``cycle.targets``) nor being moved off
         (``cycle.evicted``); None if that cannot be said this time. If all Filter plugins of a profile have it, they
         are asked about such clusters once per key and version of the cluster. It must not depend on anything
-        that changes by itself, such as the time.
+        that changes by itself, such as the time. What counts of the workload's metadata belongs into the key:
+        ``cycle.workload``.
         """
         ...
 
