@@ -98,7 +98,7 @@ PARTS: Final = (
                 "Binding", "BindingKey", "BindingSpec", "BindingStatus", "TargetCluster", "ObjectReference", "ReplicaRequirements",
                 "Component", "GracefulEvictionTask", "WorkloadAffinityGroups", "ClusterHealth",
             ),
-            "api/workload.py": ("Workload", "OwnerReference"),
+            "api/workload.py": ("Workload", "OwnerReference", "WorkloadAnswer"),
             "api/placement.py": (
                 "Placement", "ClusterAffinity", "ClusterAffinityTerm", "OverflowAffinity", "SpreadConstraint",
                 "ReplicaSchedulingStrategy", "ClusterPreferences", "StaticClusterWeight", "WorkloadAffinity",
