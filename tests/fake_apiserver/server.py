@@ -186,6 +186,11 @@ class FakeApiServer:
         with self._lock:
             self._faults = [each for each in self._faults if faults and each not in faults]
 
+    def watching(self, kind: str) -> int:
+        """Return how many watches of a kind are open; one that a client has left is noticed at the next write."""
+        with self._lock:
+            return len(self._collections[kind].watches)
+
     def end_watches(self, kind: str | None = None) -> None:
         """End the watches of a kind, or all, as a server does after some minutes."""
         with self._lock:
