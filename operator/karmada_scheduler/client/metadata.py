@@ -101,9 +101,9 @@ class MetadataClient:
             raise ApiError(f"GET {path}: expected an APIResourceList, it has no resources")
         for entry in entries:
             if isinstance(entry, dict) and entry.get("kind") == kind.kind:
-                name, verbs = entry.get("name"), entry.get("verbs") or ()
+                name, verbs = entry.get("name"), entry.get("verbs")
                 if isinstance(name, str) and "/" not in name:
-                    if not {"list", "watch"} <= set(verbs):
+                    if not isinstance(verbs, list) or "list" not in verbs or "watch" not in verbs:
                         raise NotServedError(f"the API server lets no {kind} be watched", code=405)
                     return ServedResource(kind.api_version, name, entry.get("namespaced") is True)
         raise NotServedError(f"the API server serves no {kind}", code=404)
@@ -125,6 +125,9 @@ class MetadataClient:
         found = json_body.checked(found)
         if problem := json_body.unreadable(found):
             raise ApiError(f"GET {path}: {problem}")
+        metadata = found["metadata"]
+        if (metadata.get("namespace") or "", metadata["name"]) != (namespace, name):
+            raise ApiError(f"GET {path}: the answer is another object")
         return found
 
     async def watch(
