@@ -279,6 +279,7 @@ class Scheduler:
             if isinstance(looked_up, Later):
                 if activated:
                     self._activated.add(key)
+                log.log(logs.V3, "%s waits for the metadata of its workload", key.display)
                 return Outcome(later=looked_up.seconds)
             workload = looked_up
         attempt = _Attempt(binding, framework, cycle, verdict, started, workload)
