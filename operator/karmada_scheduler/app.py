@@ -48,7 +48,7 @@ from karmada_scheduler.server import Server
 from karmada_scheduler.supervisor import Supervisor
 from karmada_scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.watch import KopfWatch
-from karmada_scheduler.workloads import Later, WorkloadInformer
+from karmada_scheduler.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.write_pace import WritePace
 
 log = logging.getLogger(__name__)
@@ -370,7 +370,7 @@ class _App:
         self._intake.follow = self._workloads.saw if is_needed else None
         self._workloads.follow_all(self._bindings if is_needed else ())
 
-    def _look_up(self, binding: Binding) -> WorkloadAnswer | Later:
+    def _look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
         assert self._workloads is not None  # nothing is decided before
         return self._workloads.look_up(binding)
 

@@ -45,7 +45,7 @@ from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.passage import Passage
 from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.scheduling_queue import WaitingQueue
-from karmada_scheduler.workloads import Later
+from karmada_scheduler.workloads import NotSynced
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Scheduler:
         accurate: AccurateEstimator | None = None,
         assumed: AssumedPlacements | None = None,
         new_budget: Callable[[], Budget] = _new_budget,
-        look_up: Callable[[Binding], WorkloadAnswer | Later],
+        look_up: Callable[[Binding], WorkloadAnswer | NotSynced],
     ) -> None:
         """Take what deciding needs; ``clock`` is in seconds, ``new_budget`` makes the budget of one decision.
 
@@ -276,11 +276,11 @@ class Scheduler:
         workload = None
         if framework.needs_workload:
             looked_up = self._look_up(binding)
-            if isinstance(looked_up, Later):
+            if isinstance(looked_up, NotSynced):
                 if activated:
                     self._activated.add(key)
                 log.log(logs.V3, "%s waits for the metadata of its workload", key.display)
-                return Outcome(later=looked_up.seconds)
+                return Outcome(later=looked_up.retry_after)
             workload = looked_up
         attempt = _Attempt(binding, framework, cycle, verdict, started, workload)
         try:

@@ -25,7 +25,7 @@ from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
 from karmada_scheduler.testing import cluster, framework, gates
-from karmada_scheduler.workloads import Later
+from karmada_scheduler.workloads import NotSynced
 from tests import manifests
 
 
@@ -99,7 +99,9 @@ class World:
         *plugins: Plugin,
         clock: Callable[[], float] = lambda: 0.0,
         assumed: AssumedPlacements | None = None,
-        look_up: Callable[[Binding], WorkloadAnswer | Later] = lambda _: WorkloadAnswer(problem="unknown"),
+        look_up: Callable[[Binding], WorkloadAnswer | NotSynced] = lambda _: WorkloadAnswer(
+            problem="unknown"
+        ),
         **options: Any,
     ) -> None:
         self.now = 0.0
@@ -641,7 +643,7 @@ async def test_plugins_see_the_workload_before_and_in_a_decision() -> None:
 
 
 async def test_a_binding_whose_workload_is_not_known_yet_is_parked_and_holds_up_no_other() -> None:
-    found: dict[str, WorkloadAnswer | Later] = {"web": Later(3.0), "api": WorkloadAnswer(_SATELLITE)}
+    found: dict[str, WorkloadAnswer | NotSynced] = {"web": NotSynced(3.0), "api": WorkloadAnswer(_SATELLITE)}
     world = World(OnlySpace(), look_up=lambda binding: found[binding.key.name], max_in_flight=1)
     world.put("web")
     world.put("api")
@@ -659,7 +661,7 @@ async def test_a_binding_that_was_activated_stays_so_while_its_workload_is_await
         def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
             return Result.unschedulable("not yet")
 
-    found: list[WorkloadAnswer | Later] = [Later(3.0), WorkloadAnswer(_SATELLITE)]
+    found: list[WorkloadAnswer | NotSynced] = [NotSynced(3.0), WorkloadAnswer(_SATELLITE)]
     world = World(Gate(), look_up=lambda _: found.pop(0))
     key = world.put()
     world.scheduler.activate(key)

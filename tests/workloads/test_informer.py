@@ -15,7 +15,7 @@ from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.client.metadata import KindName, NotServedError, ServedResource
 from karmada_scheduler.testing import BindingBuilder, binding
-from karmada_scheduler.workloads import Later, WorkloadInformer
+from karmada_scheduler.workloads import NotSynced, WorkloadInformer
 
 DEPLOYMENT = KindName("apps/v1", "Deployment")
 FORBIDDEN = ApiError("deployments.apps is forbidden", code=403, reason="Forbidden")
@@ -164,7 +164,7 @@ async def test_the_workload_of_a_binding_is_known_once_its_kind_is_listed() -> N
     async with world() as w:
         w.server.store("web", type="space")
         web = of("web")
-        assert isinstance(w.informer.look_up(web), Later)
+        assert isinstance(w.informer.look_up(web), NotSynced)
         await w.until(lambda: w.resumed == ["web"])
         assert (await w.known(web)).annotations == {"type": "space"}
         assert w.server.asked == ["discover", "list", "watch"]
@@ -217,7 +217,7 @@ async def test_a_workload_that_the_watch_has_not_brought_yet_is_read_by_itself()
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
         w.server.store("web", quietly=True, type="space")
-        assert isinstance(w.informer.look_up(of("web")), Later)
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
         assert (await w.known(of("web"))).annotations == {"type": "space"}
         assert w.server.asked.count("get") == 1
         assert w.resumed == ["web"]
@@ -281,7 +281,7 @@ async def test_a_binding_of_the_new_uid_does_not_get_what_is_known_of_the_old_on
         w.informer.follow_all([of("web", uid="old")])
         await w.known(of("web", uid="old"))
         w.server.store("web", quietly=True, uid="new", type="ground")
-        assert isinstance(w.informer.look_up(of("web", uid="new")), Later)
+        assert isinstance(w.informer.look_up(of("web", uid="new")), NotSynced)
         assert (await w.known(of("web", uid="new"))).annotations == {"type": "ground"}
 
 
@@ -292,7 +292,7 @@ async def test_what_is_forbidden_is_named_once_at_once_and_asked_for_again(
     async with world() as w:
         w.server.fails[verb] = FORBIDDEN
         w.informer.follow_all([of("web")])
-        assert isinstance(w.informer.look_up(of("web")), Later)
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
         await w.until(lambda: w.server.asked.count(verb) > 9)
         problem = await w.problem(of("web"))
         if verb != "watch":  # the list has shown that it is not there
@@ -315,7 +315,7 @@ async def test_a_single_read_that_is_forbidden_is_said_at_once() -> None:
         w.server.fails["get"] = FORBIDDEN
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
-        assert isinstance(w.informer.look_up(of("web")), Later)
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
         await w.until(lambda: w.resumed == ["web"])
         assert "may not get deployments.apps" in await w.problem(of("web"))
         w.server.store("web")
@@ -334,8 +334,8 @@ async def test_a_list_that_hangs_lets_nobody_wait_for_longer_than_the_bound(verb
         w.server.store("web")
         w.server.held[verb] = asyncio.Event()
         found = w.informer.look_up(of("web"))
-        assert isinstance(found, Later)
-        assert 5 <= found.seconds < 5.1
+        assert isinstance(found, NotSynced)
+        assert 5 <= found.retry_after < 5.1
         w.now += 5.1
         assert await w.problem(of("web")) == "the metadata of Deployment (apps/v1) was not read within 5s"
         late = of("late")
@@ -351,7 +351,7 @@ async def test_a_read_that_fails_is_repeated_and_lets_nobody_wait_for_longer_tha
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
         w.server.fails["get"] = BROKEN
-        assert isinstance(w.informer.look_up(of("web")), Later)
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
         await w.until(lambda: w.server.asked.count("get") > 1)
         w.now += 5.1
         assert (await w.problem(of("web"))).endswith("was not read within 5s: cannot reach the server")
@@ -405,9 +405,23 @@ async def test_metadata_that_cannot_be_read_is_named_and_the_others_go_on(
         w.server.objects["odd"]["metadata"]["labels"] = {"a": 1}
         w.informer.follow_all([of("web"), of("odd")])
         await w.known(of("web"))
-        assert isinstance(w.informer.look_up(of("odd")), Later)
+        assert isinstance(w.informer.look_up(of("odd")), NotSynced)
         w.now += 5.1
         await w.until(lambda: w.server.asked.count("get") > 1)
         assert (await w.problem(of("odd"))).endswith("was not read within 5s: its metadata cannot be read")
         warnings = {getattr(each, "error", "") for each in caplog.records}
         assert "metadata.labels.a: expected a string, got int 1" in warnings
+
+
+async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_worth_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        for lists in (2, 3, 4):
+            await w.until(lambda: w.server.watches)
+            w.now += 1000
+            w.server.send(BROKEN)
+            await w.until(lambda: w.server.asked.count("list") == lists)  # noqa: B023
+        assert caplog.records == []

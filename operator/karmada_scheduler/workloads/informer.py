@@ -13,8 +13,8 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.client.metadata import KindName
-from karmada_scheduler.workloads.kind_cache import KindCache, Missing, Name, State
-from karmada_scheduler.workloads.kind_watch import Client, KindWatch, Surroundings
+from karmada_scheduler.workloads.metadata_store import MetadataStore, Missing, Name, State
+from karmada_scheduler.workloads.reflector import Client, Dependencies, Reflector
 
 PATIENCE_SECONDS: Final = 5.0
 """How long a binding waits for the metadata of its workload."""
@@ -25,10 +25,14 @@ _MARGIN_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
-    """What is asked for may be known in some seconds; whoever asked is woken when it is known before."""
+class NotSynced:
+    """The metadata is not known yet; whoever asked for it is told when it is.
 
-    seconds: float
+    Attributes:
+        retry_after: Seconds after which to ask again if nobody was told before.
+    """
+
+    retry_after: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,12 @@ class _Kind:
     """A kind that occurs.
 
     Attributes:
-        watch: Keeps its metadata.
+        reflector: Keeps its metadata.
         bindings: Those that name an object, by its name.
     """
 
-    def __init__(self, watch: KindWatch) -> None:
-        self.watch = watch
+    def __init__(self, reflector: Reflector) -> None:
+        self.reflector = reflector
         self.bindings: dict[Name, set[BindingKey]] = {}
 
 
@@ -83,15 +87,15 @@ class WorkloadInformer:
         self._resume = resume
         self._clock = clock
         self._patience = patience
-        self._with = Surroundings(client=client, clock=clock, sleep=sleep, reads=asyncio.Semaphore(_READS))
+        self._deps = Dependencies(client=client, clock=clock, sleep=sleep, reads=asyncio.Semaphore(_READS))
         self._followed: dict[BindingKey, _Reference] = {}
         self._kinds: dict[KindName, _Kind] = {}
         self._waiting: set[BindingKey] = set()
-        self._without: set[BindingKey] = set()
+        self._answered_none: set[BindingKey] = set()
 
     def __len__(self) -> int:
         """Count the objects whose metadata is kept; may be asked from any thread."""
-        return sum(len(each.watch.cache) for each in list(self._kinds.values()))
+        return sum(len(each.reflector.store) for each in list(self._kinds.values()))
 
     @property
     def kinds(self) -> list[KindName]:
@@ -99,8 +103,12 @@ class WorkloadInformer:
         return sorted(self._kinds)
 
     def unavailable(self) -> list[KindName]:
-        """Return the kinds that are watched and not known, or that cannot be watched."""
-        return [name for name, each in self._kinds.items() if each.watch.problem or not each.watch.is_synced]
+        """Return the kinds that are not listed yet, or cannot be watched; may be asked from any thread."""
+        return [
+            name
+            for name, each in list(self._kinds.items())
+            if each.reflector.problem or not each.reflector.is_synced
+        ]
 
     def follow_all(self, bindings: Iterable[Binding]) -> None:
         """Follow these bindings and no others, as far as plugins need their workloads."""
@@ -111,7 +119,7 @@ class WorkloadInformer:
             self._follow(key, binding)
         # A list is only of use for the objects that are wanted when it begins.
         for each in self._kinds.values():
-            each.watch.start()
+            each.reflector.start()
 
     def saw(self, key: BindingKey, binding: Binding | None) -> None:
         """Follow a binding as it is now, None if there is none any more."""
@@ -119,35 +127,35 @@ class WorkloadInformer:
             self._unfollow(key)
         else:
             self._follow(key, binding)
-            self._kinds[self._followed[key].kind].watch.start()
+            self._kinds[self._followed[key].kind].reflector.start()
 
-    def look_up(self, binding: Binding) -> WorkloadAnswer | Later:
+    def look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
         """Return what is known of the workload of a binding; never waits."""
         key = binding.key
         self._follow(key, binding)
         reference = self._followed[key]
-        watch = self._kinds[reference.kind].watch
-        watch.start()
-        found = watch.cache.find(reference.name, reference.uid)
+        reflector = self._kinds[reference.kind].reflector
+        reflector.start()
+        found = reflector.store.find(reference.name, reference.uid)
         if isinstance(found, Workload):
             self._waiting.discard(key)
-            self._without.discard(key)
+            self._answered_none.discard(key)
             return WorkloadAnswer(found)
-        problem = found.reason if isinstance(found, Missing) else watch.problem
+        problem = found.reason if isinstance(found, Missing) else reflector.problem
         if problem:
             return self._nothing(key, problem)
-        began, trouble = watch.began, watch.trouble
-        if watch.is_synced:
-            inquiry = watch.inquire(reference.name)
-            if inquiry.problem:
-                return self._nothing(key, inquiry.problem)
-            began, trouble = inquiry.began, inquiry.trouble
+        began, last_error = reflector.began, reflector.last_error
+        if reflector.is_synced:
+            pending = reflector.get_object(reference.name)
+            if pending.problem:
+                return self._nothing(key, pending.problem)
+            began, last_error = pending.began, pending.last_error
         left = began + self._patience - self._clock()
         if left > 0:
             self._waiting.add(key)
-            return Later(left + _MARGIN_SECONDS)
+            return NotSynced(left + _MARGIN_SECONDS)
         text = f"the metadata of {reference.kind} was not read within {self._patience:g}s"
-        return self._nothing(key, f"{text}: {trouble}" if trouble else text)
+        return self._nothing(key, f"{text}: {last_error}" if last_error else text)
 
     def close(self) -> None:
         """Stop all watches and forget everything."""
@@ -156,7 +164,7 @@ class WorkloadInformer:
 
     def _nothing(self, key: BindingKey, problem: str) -> WorkloadAnswer:
         self._waiting.discard(key)
-        self._without.add(key)
+        self._answered_none.add(key)
         return WorkloadAnswer(None, problem)
 
     def _follow(self, key: BindingKey, binding: Binding) -> None:
@@ -174,51 +182,51 @@ class WorkloadInformer:
         if kind is None:
             kind = self._kinds[reference.kind] = self._new_kind(reference.kind)
         kind.bindings.setdefault(reference.name, set()).add(key)
-        kind.watch.cache.want(reference.name)
+        kind.reflector.store.want(reference.name)
 
     def _unfollow(self, key: BindingKey) -> None:
         reference = self._followed.pop(key, None)
         if reference is None:
             return
         self._waiting.discard(key)
-        self._without.discard(key)
+        self._answered_none.discard(key)
         kind = self._kinds[reference.kind]
         keys = kind.bindings[reference.name]
         keys.discard(key)
         if not keys:
             del kind.bindings[reference.name]
-            kind.watch.drop(reference.name)
+            kind.reflector.drop(reference.name)
         if not kind.bindings:
             del self._kinds[reference.kind]
-            kind.watch.stop()
+            kind.reflector.stop()
 
     def _new_kind(self, name: KindName) -> _Kind:
         def changed(about: Name, before: State, now: State) -> None:
             self._changed(kind, about, before, now)
 
-        def has_news() -> None:
-            self._tell({key for keys in kind.bindings.values() for key in keys})
+        def state_changed() -> None:
+            self._requeue({key for keys in kind.bindings.values() for key in keys})
 
-        def was_read(about: Name) -> None:
-            self._tell(kind.bindings.get(about, ()))
+        def was_got(about: Name) -> None:
+            self._requeue(kind.bindings.get(about, ()))
 
-        cache = KindCache(name.kind, changed)
-        kind = _Kind(KindWatch(name, cache, self._with, on_news=has_news, on_read=was_read))
+        store = MetadataStore(name.kind, changed)
+        kind = _Kind(Reflector(name, store, self._deps, on_state_change=state_changed, on_get=was_got))
         return kind
 
     def _changed(self, kind: _Kind, name: Name, before: State, now: State) -> None:
         keys = kind.bindings.get(name, ())
-        self._tell(keys)
+        self._requeue(keys)
         if isinstance(before, Workload) and isinstance(now, Workload):
             for key in keys:
                 self._wake(key)
 
-    def _tell(self, keys: Iterable[BindingKey]) -> None:
+    def _requeue(self, keys: Iterable[BindingKey]) -> None:
         """Let go on what waits, and wake what was decided without its workload."""
         for key in keys:
             if key in self._waiting:
                 self._waiting.discard(key)
                 self._resume(key)
-            elif key in self._without:
-                self._without.discard(key)
+            elif key in self._answered_none:
+                self._answered_none.discard(key)
                 self._wake(key)

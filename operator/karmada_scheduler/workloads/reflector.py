@@ -19,7 +19,7 @@ from karmada_scheduler.api.meta import ManifestError
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.client.metadata import WATCH_SECONDS, KindName, NotServedError, ServedResource
-from karmada_scheduler.workloads.kind_cache import KindCache, Name
+from karmada_scheduler.workloads.metadata_store import MetadataStore, Name
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Dependencies:
     """What all kinds share.
 
     Attributes:
@@ -65,134 +65,134 @@ class Surroundings:
     reads: asyncio.Semaphore
 
 
-class Inquiry:
+class PendingGet:
     """A single object that is being read.
 
     Attributes:
         began: When, in seconds.
         problem: Why it will not be known soon; "" if it may be.
-        trouble: What went wrong last.
+        last_error: What went wrong last.
     """
 
     def __init__(self, began: float) -> None:
         self.began = began
         self.problem = ""
-        self.trouble = ""
+        self.last_error = ""
         self.task: asyncio.Task[None] | None = None
 
 
-class KindWatch:
-    """Keeps the cache of one kind true to the API server.
+class Reflector:
+    """Keeps the store of one kind true to the API server.
 
     Attributes:
-        cache: What is known.
+        store: What is known.
         began: When it was started, in seconds.
         is_synced: Whether all that was there has been listed once.
         problem: What is certain not to work, for people; "" if nothing is.
-        trouble: What went wrong last.
+        last_error: What went wrong last.
     """
 
     def __init__(
         self,
         kind: KindName,
-        cache: KindCache,
-        surroundings: Surroundings,
+        store: MetadataStore,
+        dependencies: Dependencies,
         *,
-        on_news: Callable[[], None],
-        on_read: Callable[[Name], None],
+        on_state_change: Callable[[], None],
+        on_get: Callable[[Name], None],
     ) -> None:
         """Prepare; ``start`` begins.
 
         Args:
             kind: What is watched.
-            cache: What to keep true.
-            surroundings: What all kinds share.
-            on_news: Called when the kind is synced, or its ``problem`` is another one.
-            on_read: Told the name when a single object has been read, or is known not to be readable.
+            store: What to keep true.
+            dependencies: What all kinds share.
+            on_state_change: Called when the kind is synced, or its ``problem`` is another one.
+            on_get: Told the name when a single object has been read, or is known not to be readable.
         """
         self.kind: Final = kind
-        self.cache: Final = cache
-        self.began = surroundings.clock()
+        self.store: Final = store
+        self.began = dependencies.clock()
         self.is_synced = False
         self.problem = ""
-        self.trouble = ""
-        self._with = surroundings
-        self._on_news = on_news
-        self._on_read = on_read
+        self.last_error = ""
+        self._deps = dependencies
+        self._on_news = on_state_change
+        self._on_read = on_get
         self._resource: ServedResource | None = None
         self._task: asyncio.Task[None] | None = None
-        self._inquiries: dict[Name, Inquiry] = {}
-        self._told = ""
+        self._gets: dict[Name, PendingGet] = {}
+        self._logged = ""
 
     def start(self) -> None:
         """Begin to list and watch; in an event loop."""
         if self._task is None:
-            self.began = self._with.clock()
+            self.began = self._deps.clock()
             self._task = asyncio.create_task(self._run(), name=f"metadata of {self.kind}")
 
     def stop(self) -> None:
         """End everything."""
-        for task in (self._task, *(each.task for each in self._inquiries.values())):
+        for task in (self._task, *(each.task for each in self._gets.values())):
             if task is not None:
                 task.cancel()
 
-    def inquire(self, name: Name) -> Inquiry:
+    def get_object(self, name: Name) -> PendingGet:
         """Read a single object that the watch has not brought, and go on until the API server has answered."""
-        inquiry = self._inquiries.get(name)
-        if inquiry is None:
-            inquiry = self._inquiries[name] = Inquiry(self._with.clock())
-            inquiry.task = asyncio.create_task(self._read(name, inquiry), name=f"metadata of {name}")
-        return inquiry
+        pending = self._gets.get(name)
+        if pending is None:
+            pending = self._gets[name] = PendingGet(self._deps.clock())
+            pending.task = asyncio.create_task(self._read(name, pending), name=f"metadata of {name}")
+        return pending
 
     def drop(self, name: Name) -> None:
         """Forget an object."""
-        self.cache.drop(name)
-        inquiry = self._inquiries.pop(name, None)
-        if inquiry is not None and inquiry.task is not None:
-            inquiry.task.cancel()
+        self.store.drop(name)
+        pending = self._gets.pop(name, None)
+        if pending is not None and pending.task is not None:
+            pending.task.cancel()
 
     async def _run(self) -> None:
         failures = 0
         while True:
-            begun = self._with.clock()
-            trouble: str | None = None
+            begun = self._deps.clock()
+            last_error: str | None = None
             try:
                 await self._list_and_watch()
             except NotServedError as error:
-                self._resource, trouble = None, str(error)
-                self._has_problem(trouble)
+                self._resource, last_error = None, str(error)
+                self._has_problem(last_error)
             except ApiError as error:
-                trouble = str(error)
+                last_error = str(error)
                 if error.is_not_found:
                     self._resource = None
                 if error.code == 403:
-                    self._has_problem(self._forbidden("list and watch", trouble))
+                    self._has_problem(self._forbidden("list and watch", last_error))
             except Exception as error:
-                trouble = f"{type(error).__name__}: {error}"
+                last_error = f"{type(error).__name__}: {error}"
                 log.exception("Cannot watch the metadata of workloads", extra={"kind": str(self.kind)})
-            worked = self._with.clock() - begun > _REMEMBERED_SECONDS
-            failures = 0 if trouble is None or worked else failures + 1
-            if trouble is not None:
-                self.trouble = trouble
+            worked = self._deps.clock() - begun > _REMEMBERED_SECONDS
+            failures = 0 if last_error is None else 1 if worked else failures + 1
+            if last_error is not None:
+                self.last_error = last_error
                 if failures != 1 or not self.is_synced:  # one is what every restart of an API server brings
-                    self._tell(self.problem or trouble)
-            await self._with.sleep(PAUSES[min(max(failures, 1), len(PAUSES)) - 1])
+                    self._log_once(self.problem or last_error)
+            await self._deps.sleep(PAUSES[min(max(failures, 1), len(PAUSES)) - 1])
 
     async def _list_and_watch(self) -> None:
         """List, then watch until the list has to be taken anew."""
         resource = self._resource
         if resource is None:
-            resource = self._resource = await self._with.client.discover(self.kind)
+            resource = self._resource = await self._deps.client.discover(self.kind)
         version = await self._list(resource)
         if not self.is_synced:
             self.is_synced = True
             self._on_news()
         brought = True
         while brought:
-            brought, begun = False, self._with.clock()
+            brought, begun = False, self._deps.clock()
             try:
                 async with asyncio.timeout(WATCH_SECONDS + _GRACE_SECONDS):
-                    stream = self._with.client.watch(resource, version, self._works)
+                    stream = self._deps.client.watch(resource, version, self._works)
                     async with aclosing(stream) as events:
                         async for event in events:
                             version = event["object"]["metadata"].get("resourceVersion") or version
@@ -200,18 +200,18 @@ class KindWatch:
                             self._saw(event["type"], event["object"])
             except TimeoutError:
                 return
-            if not brought and self._with.clock() - begun < _WORKED_SECONDS:
+            if not brought and self._deps.clock() - begun < _WORKED_SECONDS:
                 raise ApiError(f"the watch of {resource} ended without an event")
-            await self._with.sleep(PAUSES[0])
+            await self._deps.sleep(PAUSES[0])
 
     async def _list(self, resource: ServedResource) -> str:
         listed = ""
-        self.cache.begin_list()
-        async for items, version in self._with.client.list(resource):
-            self.cache.take(found for item in items if (found := self._parsed(item)) is not None)
-            self.cache.leave(_name_of(item) for item in items)
+        self.store.begin_list()
+        async for items, version in self._deps.client.list(resource):
+            self.store.take(found for item in items if (found := self._parsed(item)) is not None)
+            self.store.leave(_name_of(item) for item in items)
             listed = version
-        self.cache.end_list()
+        self.store.end_list()
         return listed
 
     def _saw(self, event: str, manifest: Mapping[str, Any]) -> None:
@@ -221,9 +221,9 @@ class KindWatch:
         if found is None:
             return
         if event == "DELETED":
-            self.cache.deleted((found.namespace, found.name), found.uid)
+            self.store.deleted((found.namespace, found.name), found.uid)
         else:
-            self.cache.put(found)
+            self.store.put(found)
 
     def _parsed(self, manifest: Mapping[str, Any]) -> Workload | None:
         """Read metadata; None for what cannot be read, and what is known of it stays."""
@@ -240,33 +240,33 @@ class KindWatch:
         log.warning("Cannot read the metadata of a workload, it stays as it is known", extra=extra)
         return None
 
-    async def _read(self, name: Name, inquiry: Inquiry) -> None:
+    async def _read(self, name: Name, pending: PendingGet) -> None:
         failures = 0
         while True:
             try:
-                async with self._with.reads:
+                async with self._deps.reads:
                     workload = await self._get(name)
             except Exception as error:
                 if not isinstance(error, ApiError):
                     log.exception("Cannot read the metadata of a workload", extra={"kind": str(self.kind)})
-                inquiry.trouble = str(error)
-                if isinstance(error, ApiError) and error.code == 403 and not inquiry.problem:
-                    inquiry.problem = self._forbidden("get", str(error))
-                    self._tell(inquiry.problem)
+                pending.last_error = str(error)
+                if isinstance(error, ApiError) and error.code == 403 and not pending.problem:
+                    pending.problem = self._forbidden("get", str(error))
+                    self._log_once(pending.problem)
                     self._on_read(name)
             else:
-                del self._inquiries[name]
-                self.cache.confirm(name, workload)
+                del self._gets[name]
+                self.store.confirm(name, workload)
                 self._on_read(name)
                 return
-            await self._with.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
+            await self._deps.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
             failures += 1
 
     async def _get(self, name: Name) -> Workload | None:
         """Return an object, None if it is not there; ApiError if that cannot be found out."""
         if self._resource is None:
-            raise ApiError(self.problem or self.trouble or f"{self.kind} is not discovered")
-        found = await self._with.client.get(self._resource, *name)
+            raise ApiError(self.problem or self.last_error or f"{self.kind} is not discovered")
+        found = await self._deps.client.get(self._resource, *name)
         if found is None:
             return None
         workload = self._parsed(found)
@@ -276,9 +276,9 @@ class KindWatch:
 
     def _works(self) -> None:
         """Take note that the API server has accepted a watch."""
-        if self._told:
+        if self._logged:
             log.info("The metadata of workloads is watched", extra={"kind": str(self.kind)})
-            self._told = ""
+            self._logged = ""
         if self.problem:
             self.problem = ""
             self._on_news()
@@ -288,14 +288,14 @@ class KindWatch:
             self.problem = problem
             self._on_news()
 
-    def _forbidden(self, verbs: str, trouble: str) -> str:
+    def _forbidden(self, verbs: str, last_error: str) -> str:
         what = str(self._resource or self.kind)
-        return f"the scheduler may not {verbs} {what}, which workloadMetadata of the chart's side=karmada grants ({trouble})"
+        return f"the scheduler may not {verbs} {what}, which workloadMetadata of the chart's side=karmada grants ({last_error})"
 
-    def _tell(self, text: str) -> None:
+    def _log_once(self, text: str) -> None:
         """Log a problem once."""
-        if text != self._told:
-            self._told = text
+        if text != self._logged:
+            self._logged = text
             extra = {"kind": str(self.kind), "error": text}
             log.error("Cannot watch the metadata of workloads, plugins are told so", extra=extra)
 

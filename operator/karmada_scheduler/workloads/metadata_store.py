@@ -31,7 +31,7 @@ State = Workload | Missing | None
 """What is known of an object; None for nothing."""
 
 
-class KindCache:
+class MetadataStore:
     """Metadata by namespace and name; one watch writes it, and reads of single objects beside it."""
 
     def __init__(
