@@ -90,6 +90,14 @@ async def test_a_group_that_is_not_there_is_not_served_and_one_that_cannot_be_as
         assert not isinstance(caught.value, NotServedError)
 
 
+async def test_a_binding_cannot_name_more_than_a_path() -> None:
+    metadata, connection = client(ApiError("404 page not found", code=404))
+    with pytest.raises(NotServedError):
+        await metadata.discover(KindName("apps/v1?x=1\r\nHost: other", "Deployment"))
+    assert connection.asked[0][0] == "/apis/apps/v1%3Fx%3D1%0D%0AHost%3A%20other"
+    assert DEPLOYMENTS.path_of("a/b", "c?d").endswith("/namespaces/a%2Fb/deployments/c%3Fd")
+
+
 async def test_one_object_is_read_or_known_not_to_be_there() -> None:
     found = {"metadata": {"namespace": "a", "name": "web", "resourceVersion": "7"}}
     metadata, connection = client(found)

@@ -71,8 +71,8 @@ class NotServedError(ApiError):
 
 
 def group_path(api_version: str) -> str:
-    """Return the path of a group and version."""
-    return f"/{'apis' if '/' in api_version else 'api'}/{api_version}"
+    """Return the path of a group and version, which may be anything that a binding says."""
+    return f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version, safe='/')}"
 
 
 class MetadataClient:
