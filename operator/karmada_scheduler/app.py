@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from karmada_scheduler import __version__, collector, metrics, process_exit
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.binding_cycle import BindingCycle
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
@@ -26,6 +27,7 @@ from karmada_scheduler.client import permissions
 from karmada_scheduler.client.connection import ApiError, Connection, connect
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
+from karmada_scheduler.client.metadata import MetadataClient
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.config.options import Options
@@ -46,6 +48,7 @@ from karmada_scheduler.server import Server
 from karmada_scheduler.supervisor import Supervisor
 from karmada_scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.watch import KopfWatch
+from karmada_scheduler.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.write_pace import WritePace
 
 log = logging.getLogger(__name__)
@@ -200,11 +203,13 @@ class _App:
             clock=self._clock,
             accurate=self._estimation.accurate if self._estimation else None,
             assumed=self._assumed,
+            look_up=self._look_up,
         )
         self._unplaced = UnplacedBindings(
             self._plugins.profiles.names, waiting=self._waiting, gated=self._scheduler.gated
         )
         self._bindings.on_change = self._unplaced.changed
+        self._workloads: WorkloadInformer | None = None
         self._filled = False
         self._watch: KopfWatch | None = None
         process.ready = self._ready
@@ -247,6 +252,8 @@ class _App:
         finally:
             if self._estimation:
                 await self._estimation.close()
+            if self._workloads is not None:
+                self._workloads.close()
             await self._plugins.close()
             await connection.close()
 
@@ -326,6 +333,8 @@ class _App:
             await self._say_what_is_forbidden(connection)
             with collector.settling():
                 await resync.fill()
+            self._workloads = self._watch_workloads(connection)
+            self._follow_workloads()
             self._filled = True
             tasks.create_task(self._watch.run(), name="watch")
             tasks.create_task(resync.run(), name="resync")
@@ -333,7 +342,7 @@ class _App:
             tasks.create_task(self._plugins.run_plugins(), name="plugins")
             tasks.create_task(
                 self._plugins.follow_files(
-                    follows=bool(self._options.plugin_dirs), on_change=self._intake.plugins_changed
+                    follows=bool(self._options.plugin_dirs), on_change=self._plugins_changed
                 ),
                 name="plugin files",
             )
@@ -341,6 +350,33 @@ class _App:
                 self._lead(client, elector, recorder, may_write, resync.doubt),
                 name="lead",
             )
+
+    def _watch_workloads(self, connection: Connection) -> WorkloadInformer:
+        informer = WorkloadInformer(
+            MetadataClient(connection),
+            wants=self._plugins.profiles.needs_workload,
+            wake=self._intake.workload_changed,
+            resume=self._intake.workload_known,
+            clock=self._clock,
+        )
+        self._metrics.watch_cache("Workload", informer.__len__)
+        self._metrics.watch_unavailable_workloads(lambda: len(informer.unavailable()))
+        return informer
+
+    def _follow_workloads(self) -> None:
+        """Watch the workloads that plugins need, and no others: none while there is no such plugin."""
+        assert self._workloads is not None  # made before plugins change
+        is_needed = self._plugins.profiles.need_workloads
+        self._intake.follow = self._workloads.saw if is_needed else None
+        self._workloads.follow_all(self._bindings if is_needed else ())
+
+    def _look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
+        assert self._workloads is not None  # nothing is decided before
+        return self._workloads.look_up(binding)
+
+    def _plugins_changed(self) -> None:
+        self._follow_workloads()
+        self._intake.plugins_changed()
 
     async def _say_what_is_forbidden(self, connection: Connection) -> None:
         """Name all missing permissions at once; the requests that need them will be repeated until they are granted."""

@@ -47,7 +47,12 @@ class PolicyCache(Store[PolicyKey, Policy]):
 
 
 class Intake:
-    """The one place where what was seen enters the process."""
+    """The one place where what was seen enters the process.
+
+    Attributes:
+        follow: Told every change of a binding by its key, None for one that is gone or cannot be read; None while nobody
+            follows them.
+    """
 
     def __init__(
         self,
@@ -78,6 +83,7 @@ class Intake:
         self._on_cluster = on_cluster
         self._on_binding = on_binding
         self._on_echo = on_echo
+        self.follow: Callable[[BindingKey, Binding | None], None] | None = None
         self._bindings = bindings
         self._clusters = clusters
         self._queue = queue
@@ -286,6 +292,8 @@ class Intake:
         if kind in BINDING_KINDS:
             self._bindings.discard(key)
             self._forget(key)
+            if self.follow is not None:
+                self.follow(key, None)
         elif kind == CLUSTER and not key:
             self._clusters.set_incomplete(True)  # until a list has none without a name
         elif kind == CLUSTER and is_leaving and version < sys.maxsize:
@@ -314,6 +322,8 @@ class Intake:
             present = change.new or change.old
             assert present is not None  # a change has at least one side
             self._waiting.binding_changed(present.key, change.new, still_ours=self._is_ours)
+        if self.follow is not None:
+            self.follow((change.new or change.old).key, change.new)  # type: ignore[union-attr]
         if self._on_binding is not None:
             new = change.new
             ours = new is not None and triggers.is_responsible(new, self._scheduler_names)
@@ -364,6 +374,18 @@ class Intake:
         for binding in self._bindings:
             if triggers.is_unplaced(binding) and triggers.is_responsible(binding, self._scheduler_names):
                 self._wake(binding, triggers.PLUGINS_CHANGED)
+
+    def workload_changed(self, key: BindingKey) -> None:
+        """Wake a binding whose workload says something else; whether there is a reason to act is classified as ever."""
+        binding = self._bindings.get(key)
+        if binding is not None and triggers.is_responsible(binding, self._scheduler_names):
+            self._wake(binding, triggers.WORKLOAD_CHANGED)
+
+    def workload_known(self, key: BindingKey) -> None:
+        """Let a binding go on that waited for its workload."""
+        binding = self._bindings.get(key)
+        if binding is not None:
+            self._queue.add(key, binding.spec.priority)
 
     def _is_ours(self, binding: Binding) -> bool:
         return triggers.is_ours(binding, self._scheduler_names)

@@ -153,6 +153,10 @@ class Metrics:
             "Time since the watch of a kind brought an event or a bookmark, or was accepted by the API server",
             "kind",
         )
+        self._unavailable_workloads = gauge(
+            "unavailable_workload_kinds",
+            "Kinds of workloads whose metadata plugins need and which cannot be watched, or were not listed yet",
+        )
         self.estimating_requests = counter(
             "estimator_estimating_request", "Number of scheduler estimator requests", "result", "type"
         )
@@ -236,6 +240,10 @@ class Metrics:
     def watch_cache(self, kind: str, count: Callable[[], int]) -> None:
         """Report how many objects of a kind are cached by asking for it."""
         self._cached.labels(kind).set_function(count)
+
+    def watch_unavailable_workloads(self, count: Callable[[], int]) -> None:
+        """Report of how many kinds plugins need the metadata and do not get it by asking for it."""
+        self._unavailable_workloads.set_function(count)
 
     def watch_age(self, kind: str, age: Callable[[], float]) -> None:
         """Report how long the watch of a kind has been silent by asking for it; in seconds, from any thread."""

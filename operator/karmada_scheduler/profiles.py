@@ -15,17 +15,23 @@ class Profiles:
     Attributes:
         names: The scheduler names.
         counts_peers_in: Whether a plugin of any profile wants to know what is decided and not yet written.
+        need_workloads: Whether a plugin of any profile needs the metadata of workloads.
     """
 
     def __init__(self, frameworks: Mapping[str, Framework]) -> None:
         """Serve these names for good."""
         self._frameworks = dict(frameworks)
         self.names: Final = frozenset(self._frameworks)
-        self.counts_peers_in = any(each.counts_peers_in for each in self._frameworks.values())
+        self._note_needs()
 
     def of(self, binding: Binding) -> Framework | None:
         """Return the framework of a binding's profile, None if another scheduler is responsible for it."""
         return self._frameworks.get(binding.spec.responsible_scheduler)
+
+    def needs_workload(self, binding: Binding) -> bool:
+        """Tell whether a plugin that decides about a binding needs the metadata of its workload."""
+        framework = self.of(binding)
+        return framework is not None and framework.needs_workload and binding.spec.placement is not None
 
     def items(self) -> list[tuple[str, Framework]]:
         """Return all profiles by name."""
@@ -40,4 +46,9 @@ class Profiles:
         if frozenset(frameworks) != self.names:
             raise ValueError(f"the profiles {sorted(self.names)} cannot become {sorted(frameworks)}")
         self._frameworks = dict(frameworks)
-        self.counts_peers_in = any(each.counts_peers_in for each in self._frameworks.values())
+        self._note_needs()
+
+    def _note_needs(self) -> None:
+        frameworks = self._frameworks.values()
+        self.counts_peers_in = any(each.counts_peers_in for each in frameworks)
+        self.need_workloads = any(each.needs_workload for each in frameworks)

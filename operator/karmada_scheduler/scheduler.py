@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from karmada_scheduler import logs, narration, triggers
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.binding_cycle import BindingCycle, refused
 from karmada_scheduler.binding_writes import DONE, Outcome
 from karmada_scheduler.cache.assumed import AssumedPlacements
@@ -44,6 +45,7 @@ from karmada_scheduler.metrics import Metrics
 from karmada_scheduler.passage import Passage
 from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.scheduling_queue import WaitingQueue
+from karmada_scheduler.workloads import NotSynced
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ class _Attempt:
 
     Attributes:
         started: In seconds.
+        workload: What is known of its workload; None where no plugin needs it.
         ended: When its result was stored, or given up; the status may still be to come.
     """
 
@@ -90,6 +93,7 @@ class _Attempt:
     cycle: BindingCycle
     verdict: Classification
     started: float
+    workload: WorkloadAnswer | None = None
     ended: float | None = None
 
 
@@ -115,8 +119,11 @@ class Scheduler:
         accurate: AccurateEstimator | None = None,
         assumed: AssumedPlacements | None = None,
         new_budget: Callable[[], Budget] = _new_budget,
+        look_up: Callable[[Binding], WorkloadAnswer | NotSynced],
     ) -> None:
         """Take what deciding needs; ``clock`` is in seconds, ``new_budget`` makes the budget of one decision.
+
+        ``look_up`` tells what is known of the workload of a binding; it is asked where a plugin needs it.
 
         Estimators in the member clusters (``accurate``) and assumed placements (``assumed``) are None where they
         are not asked for.
@@ -131,6 +138,7 @@ class Scheduler:
         self._accurate = accurate
         self._assumed = assumed
         self._new_budget = new_budget
+        self._look_up = look_up
         self._turn = asyncio.Lock()
         self._long = asyncio.Lock()
         self._pauses: dict[BindingKey, float] = {}
@@ -265,9 +273,18 @@ class Scheduler:
         if verdict.type is ScheduleType.AVOID:
             log.log(logs.V3, "%s", verdict.reason, extra={"type": verdict.type.value})
             return DONE if cycle.is_observed(binding) else cycle.observe(binding)
-        attempt = _Attempt(binding, framework, cycle, verdict, started)
+        workload = None
+        if framework.needs_workload:
+            looked_up = self._look_up(binding)
+            if isinstance(looked_up, NotSynced):
+                if activated:
+                    self._activated.add(key)
+                log.log(logs.V3, "%s waits for the metadata of its workload", key.display)
+                return Outcome(later=looked_up.retry_after)
+            workload = looked_up
+        attempt = _Attempt(binding, framework, cycle, verdict, started, workload)
         try:
-            later = 0.0 if activated else self._parked_for(binding, framework)
+            later = 0.0 if activated else self._parked_for(attempt)
         except PluginError as error:
             return self._follow(attempt, Decision(key, error=error))
         if later > 0:
@@ -304,9 +321,10 @@ class Scheduler:
     def _asks_estimators(self, binding: Binding) -> bool:
         return self._accurate is not None and binding.spec.is_workload
 
-    def _parked_for(self, binding: Binding, framework: Framework) -> float:
+    def _parked_for(self, attempt: _Attempt) -> float:
         """Return for how many seconds PreEnqueue plugins keep a binding out, 0 if they let it in; or PluginError."""
-        result = framework.binding.admit(binding)
+        binding = attempt.binding
+        result = attempt.framework.binding.admit(binding, attempt.workload)
         if result.is_success:
             return 0.0
         log.info(
@@ -334,6 +352,7 @@ class Scheduler:
             stored=self._bindings.get,
             settles=triggers.is_responsible(attempt.binding, self._profiles.names),
             budget=budget,
+            workload=attempt.workload,
         )
 
     async def _decide_and_follow(self, attempt: _Attempt) -> Outcome:

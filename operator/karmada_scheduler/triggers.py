@@ -31,6 +31,7 @@ BINDING_UPDATE: Final = "BindingUpdate"
 CLUSTER_CHANGED: Final = "ClusterChanged"
 POLICY_CHANGED: Final = "PolicyChanged"
 PLUGINS_CHANGED: Final = "PluginsChanged"
+WORKLOAD_CHANGED: Final = "WorkloadChanged"
 WENT_BACK: Final = "VersionsWentBack"
 ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
 

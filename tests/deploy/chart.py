@@ -21,6 +21,9 @@ EVERYTHING: Final[Values] = {
     "image": {"repository": "registry.example/team/karmada-pyscheduler", "digest": "sha256:" + "0" * 64},
     "imagePullSecrets": [{"name": "registry"}],
     "replicas": 3,
+    "workloadMetadata": {
+        "resources": [{"apiGroups": ["apps", ""], "resources": ["deployments", "configmaps"]}]
+    },
     "plugins": ["*", "-TaintToleration"],
     "featureGates": {"PriorityBasedScheduling": True, "MultiplePodTemplatesScheduling": False},
     "config": {"content": {"profiles": [{"schedulerName": "my-scheduler"}]}},

@@ -20,6 +20,8 @@ USERS = [
     "system:karmada:my-scheduler",
     "system:karmada:with-estimators",
     "system:karmada:sans-estimators",
+    "system:karmada:with-workloads",
+    "system:karmada:sans-workloads",
     *(f"system:karmada:without-{number}" for number in range(1, 20)),
 ]
 AUDIT_POLICY = {

@@ -190,6 +190,34 @@ def test_permissions_that_no_value_asks_for_are_not_given() -> None:
     assert "leases" not in resources({"leaderElection": {"enabled": False}, "replicas": 1})
 
 
+def test_the_metadata_of_workloads_may_be_read_of_the_kinds_that_are_named_and_no_others() -> None:
+    def rules(*resources: Object) -> list[Object]:
+        values = {"workloadMetadata": {"resources": list(resources)}}
+        found: list[Object] = one(objects(values, side="karmada"), "ClusterRole")["rules"]
+        return found
+
+    deployments = {"apiGroups": ["apps"], "resources": ["deployments"]}
+    maps = {"apiGroups": [""], "resources": ["configmaps"]}
+    verbs = {"verbs": ["get", "list", "watch"]}
+    assert rules(deployments, maps) == [*rules(), deployments | verbs, maps | verbs]
+    assert "deployments" not in str(rules())
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"apiGroups": ["*"], "resources": ["deployments"]},
+        {"apiGroups": ["apps"], "resources": ["*"]},
+        {"apiGroups": ["apps"], "resources": ["deployments/status"]},
+        {"apiGroups": ["apps"], "resources": []},
+        {"resources": ["deployments"]},
+    ],
+)
+def test_metadata_of_everything_cannot_be_asked_for(entry: Object) -> None:
+    with pytest.raises(HelmError, match="workloadMetadata"):
+        objects({"workloadMetadata": {"resources": [entry]}}, side="karmada")
+
+
 def test_a_service_account_can_be_the_subject() -> None:
     subject = {"kind": "ServiceAccount", "name": "my-scheduler", "namespace": "karmada-system"}
     found = objects({"rbac": {"subjects": [subject]}}, side="karmada")

@@ -299,3 +299,49 @@ def test_estimators_need_one_permission_more_and_the_chart_gives_it_only_for_the
     )
     assert found.permissions <= granted(values) | {services}
     assert (found.refused == []) is given
+
+
+NEEDS_WORKLOAD = """
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class ByType:
+    name = "ByType"
+    needs_workload = True
+
+    def filter(self, context):
+        if context.workload is None:
+            return Result.error(context.workload_problem)
+        is_space = context.workload.annotations.get("type") == "space"
+        return SUCCESS if is_space else Result.unschedulable("not of type space")
+"""
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["with the rule", "without the rule"])
+def test_a_plugin_that_reads_workloads_needs_their_kinds_and_the_chart_gives_them_only_where_they_are_named(
+    given: bool, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
+) -> None:
+    name = "with-workloads" if given else "sans-workloads"
+    deployments = {"apiGroups": ["apps"], "resources": ["deployments"]}
+    values: Values = {
+        "schedulerName": name,
+        "workloadMetadata": {"resources": [deployments] if given else []},
+    }
+    for document in objects(values, side="karmada", release=name):
+        plane.client.apply(document)
+    (tmp_path / "by_type.py").write_text(NEEDS_WORKLOAD)
+    scheduler = start_scheduler(name, plane.kubeconfig_for(user_of(name)), f"--plugin-dir={tmp_path}")
+    web = Workload(plane, namespace).create(named("sim-a1"), replicas=1, scheduler=name)
+    wanted = "not of type space" if given else "workloadMetadata of the chart's side=karmada grants"
+    web.wait(lambda found: wanted in condition(found).get("message", ""), f"refused: {wanted}")
+    found = plane.wait_for(
+        lambda: audit(plane, user_of(name)),
+        "Deployments to be asked for",
+        until=lambda found: ("apps", "deployments", "watch" if given else "list") in found.permissions,
+    )
+    metadata = {permission for permission in found.permissions if permission[1] == "deployments"}
+    assert metadata <= {("apps", "deployments", verb) for verb in ("get", "list", "watch")}
+    assert found.permissions - metadata <= granted(values)
+    assert all("deployments" in each for each in found.refused)
+    assert (found.refused == []) is given
+    assert ("Cannot watch the metadata of workloads" in scheduler.log) is not given

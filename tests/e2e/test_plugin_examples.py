@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.controlplane import ControlPlane, Object
+from tests.deploy.chart import objects, one
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, WORK, Workload, condition, named, placed
 from tests.examples.documents import Command, File, read
@@ -157,6 +158,53 @@ def test_one_process_serves_every_other_example_by_profile(
     assert sorted(tuple(placed(each)) for each in found) == [(), ("sim-c1",), ("sim-c2",)]
     [homeless] = [each for each in found if not placed(each)]
     assert "2 cluster(s) had no space for another workload" in condition(homeless)["message"]
+
+
+def grant_deployments(plane: ControlPlane) -> None:
+    """Let my-scheduler read Deployments, by the rule that the chart makes of its value."""
+    values = {"workloadMetadata": {"resources": [{"apiGroups": ["apps"], "resources": ["deployments"]}]}}
+    [*_, rule] = one(objects(values, side="karmada"), "ClusterRole")["rules"]
+    api, name = "rbac.authorization.k8s.io", {"metadata": {"name": "my-scheduler:deployments"}}
+    head = {"apiVersion": f"{api}/v1", **name}
+    plane.client.apply({**head, "kind": "ClusterRole", "rules": [rule]})
+    plane.client.apply(
+        {
+            **head,
+            "kind": "ClusterRoleBinding",
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "my-scheduler:deployments"},
+            "subjects": [{"apiGroup": api, "kind": "User", "name": "my-scheduler"}],
+        }
+    )
+
+
+def test_the_annotation_of_the_deployment_decides_and_a_change_of_it_is_noticed(
+    controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, configuration: Write
+) -> None:
+    config = configuration({"plugins/space_type.yaml": {"label": "no-such-label"}})
+    scheduler = start_scheduler(f"--config={config}", f"--plugin-dir={PLUGINS}")
+
+    def workload(name: str, annotations: Mapping[str, str]) -> Workload:
+        return Workload(controlplane, namespace, name).create(
+            named("sim-a1", replicaScheduling=DYNAMIC),
+            scheduler="space-type",
+            replicas=2,
+            annotations=annotations,
+        )
+
+    grounded = workload("grounded", {})
+    satellite = workload("satellite", {"type": "space"})
+    refused_with(grounded, "workloadMetadata of the chart's side=karmada grants")
+    grant_deployments(controlplane)
+    grounded.wait_placed({"sim-a1": 2})
+    refused_with(satellite, "1 cluster(s) were not in space")
+    # The metadata wakes what has no place, and moves nothing that has one.
+    controlplane.client.patch(satellite.deployment_path, {"metadata": {"annotations": {"type": None}}})
+    controlplane.client.patch(grounded.deployment_path, {"metadata": {"annotations": {"type": "space"}}})
+    satellite.wait_placed({"sim-a1": 2})
+    assert grounded.placed() == {"sim-a1": 2}
+    grounded.scale(3)
+    refused_with(grounded, "1 cluster(s) were not in space")
+    assert scheduler.log.count("Cannot watch the metadata of workloads") == 1
 
 
 def on_cluster(plane: ControlPlane, *clusters: str) -> list[str]:

@@ -56,8 +56,9 @@ class Workload:
         scheduler: str | None = "my-scheduler",
         cpu: str | None = "500m",
         labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> Workload:
-        """Apply the policy and the Deployment; ``labels`` are further ones of it."""
+        """Apply the policy and the Deployment; ``labels`` are further ones of it, and ``annotations`` all."""
         self.apply_policy(placement, scheduler=scheduler)
         own = {"app": self.name}
         container: Object = {"name": "web", "image": "nginx:1.29"}
@@ -71,6 +72,7 @@ class Workload:
                     "name": self.name,
                     "namespace": self.namespace,
                     "labels": {**own, **(labels or {})},
+                    **({"annotations": dict(annotations)} if annotations else {}),
                 },
                 "spec": {
                     "replicas": replicas,

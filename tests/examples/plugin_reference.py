@@ -98,6 +98,7 @@ PARTS: Final = (
                 "Binding", "BindingKey", "BindingSpec", "BindingStatus", "TargetCluster", "ObjectReference", "ReplicaRequirements",
                 "Component", "GracefulEvictionTask", "WorkloadAffinityGroups", "ClusterHealth",
             ),
+            "api/workload.py": ("Workload", "OwnerReference", "WorkloadAnswer"),
             "api/placement.py": (
                 "Placement", "ClusterAffinity", "ClusterAffinityTerm", "OverflowAffinity", "SpreadConstraint",
                 "ReplicaSchedulingStrategy", "ClusterPreferences", "StaticClusterWeight", "WorkloadAffinity",
@@ -210,7 +211,7 @@ def _methods_of(found: Any) -> Iterator[Any]:
 def _attributes(found: Any) -> Iterator[str]:
     said = {each.name: each for section in _sections(found, _SECTIONS.attributes) for each in section.value}
     rows = []
-    for each in found.attributes.values():
+    for each in (*found.attributes.values(), *_inherited(found)):
         if each.name.startswith("_") or (each.annotation is None and each.value is None):
             continue
         text = said[each.name].description if each.name in said else "\n".join(_sentences(each))
@@ -220,6 +221,13 @@ def _attributes(found: Any) -> Iterator[str]:
         rows.append((f"`{each.name}`", type_, shown, _flat(text)))
     if rows:
         yield from _table(("attribute", "type", "default", "meaning"), rows)
+
+
+def _inherited(found: Any) -> Iterator[Any]:
+    """Return what contexts with a cycle have of their base class."""
+    if any(str(base) == "SeesWorkload" for base in found.bases):
+        base = _module("framework/workload.py")["SeesWorkload"]
+        yield from (each for each in base.attributes.values() if each.name not in found.attributes)
 
 
 def _methods(found: Any) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from dataclasses import fields
 
 import pytest
@@ -16,6 +17,9 @@ from karmada_scheduler.framework import (
     BindingKey,
     BindingSpec,
     Cluster,
+    Cycle,
+    FilterContext,
+    FitError,
     Handle,
     Placement,
     PreFilterContext,
@@ -29,6 +33,7 @@ from karmada_scheduler.testing import (
     binding,
     cluster,
     decide,
+    filter_context,
     framework,
     make,
     placed,
@@ -296,3 +301,97 @@ def test_whatever_a_cluster_has_can_be_said_to_the_builder() -> None:
     ready = built.condition("Ready")
     assert ready is not None
     assert ready.status == "False"
+
+
+class ByMetadata:
+    """Takes what is of type space, and notes the owner at Reserve."""
+
+    name = "ByMetadata"
+    needs_workload = True
+
+    def __init__(self) -> None:
+        self.owners: list[str] = []
+
+    def filter(self, context: FilterContext, /) -> Result:
+        workload = context.workload
+        if workload is None:
+            return Result.error(context.workload_problem)
+        is_space = workload.annotations.get("type") == "space" and workload.labels["app"] == "sat"
+        return SUCCESS if is_space else Result.unschedulable("not of type space")
+
+    def reserve(self, context: BindContext, /) -> Result:
+        if context.workload is not None:
+            self.owners += [each.name for each in context.workload.owner_references]
+        return SUCCESS
+
+    def unreserve(self, context: BindContext, /) -> None: ...
+
+
+def test_a_test_says_what_the_metadata_of_the_workload_has() -> None:
+    plugin = ByMetadata()
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mission", "uid": "u"}
+    sat = web().workload(annotations={"type": "space"}, labels={"app": "sat"}, owner_references=[owner])
+    run = schedule(sat, cluster("m1"), plugins=[plugin])
+    assert run.placed == {"m1": 2}
+    assert plugin.owners == ["mission"]
+    assert decide(sat, cluster("m1"), plugins=[ByMetadata()]).error is None
+    assert ByMetadata().filter(filter_context(sat, cluster("m1"))) == SUCCESS
+    other = schedule(web().workload(labels={"app": "web"}), cluster("m1"), plugins=[plugin])
+    assert other.refused == {"m1": "not of type space"}
+
+
+def test_a_test_says_why_the_workload_is_not_known() -> None:
+    run = schedule(web().without_workload("it was deleted"), cluster("m1"), plugins=[ByMetadata])
+    assert "it was deleted" in str(run.error)
+    silent = schedule(web(), cluster("m1"), plugins=[ByMetadata])
+    assert "the test says nothing of it: binding(...).workload(...)" in str(silent.error)
+
+
+def test_the_workload_is_that_of_the_resource() -> None:
+    other = web().workload(labels={"a": "b"}).resource("batch/v1", "Job", uid="u")
+    found = other.workload_answer.workload
+    assert found is not None
+    assert (found.api_version, found.kind, found.uid, found.name) == ("batch/v1", "Job", "u", "web")
+
+
+def test_a_plugin_that_does_not_declare_that_it_needs_the_workload_is_told_so() -> None:
+    class Careless(ByMetadata):
+        name = "Careless"
+        needs_workload = False
+
+    run = schedule(web().workload(annotations={"type": "space"}), cluster("m1"), plugins=[Careless])
+    assert "no plugin of this profile has needs_workload = True in its class" in str(run.error)
+
+
+def test_what_a_plugin_remembers_by_key_ends_with_a_change_of_the_metadata() -> None:
+    class Keyed(ByMetadata):
+        name = "Keyed"
+
+        def filter_key(self, cycle: Cycle) -> Hashable:
+            workload = cycle.workload
+            return None if workload is None else workload.annotations.get("type", "")
+
+    plugins = framework(Keyed)
+    space = web().workload(annotations={"type": "space"}, labels={"app": "sat"})
+    ground = web().workload(annotations={"type": "ground"}, labels={"app": "sat"})
+    for _ in range(2):
+        assert placed(decide(space, cluster("m1"), plugins=plugins)) == {"m1": 2}
+        assert isinstance(decide(ground, cluster("m1"), plugins=plugins).error, FitError)
+    assert "it is gone" in str(
+        decide(web().without_workload("it is gone"), cluster("m1"), plugins=plugins).error
+    )
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "text"),
+    [
+        ("needs_workload", "yes", "needs_workload must be True or False, not 'yes'"),
+        ("need_workload", True, "need_workload declares nothing; did you mean needs_workload?"),
+        ("needs_workloads", True, "needs_workloads declares nothing; did you mean needs_workload?"),
+    ],
+)
+def test_a_declaration_that_means_nothing_is_an_error(attribute: str, value: object, text: str) -> None:
+    wrong = type("ByMetadata", (ByMetadata,), {attribute: value})
+    with pytest.raises(ConfigError) as problem:
+        framework(wrong)
+    assert text in str(problem.value)

@@ -14,8 +14,8 @@ from tests.examples.conftest import PLUGINS
 FILES = sorted(PLUGINS.glob("*.py"))
 
 
-def test_there_are_seven() -> None:
-    assert len(FILES) == 7
+def test_there_are_eight() -> None:
+    assert len(FILES) == 8
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -11,7 +11,7 @@ from tests.examples import plugin_reference
 NOT_FOR_AUTHORS = {  # what the scheduler itself is made of
     "DetachedHandle", "Factory", "FitError", "Framework", "Guard", "InFlight", "Lineup", "MAX_CLUSTER_SCORE", "MAX_PERMIT_SECONDS",
     "MIN_CLUSTER_SCORE", "Observer", "PluginError", "Point", "Registration", "Registry", "SchedulingError", "Selection",
-    "SelectionMessage", "UnschedulableError",
+    "SelectionMessage", "UndeclaredWorkloadError", "UnschedulableError",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ Clusters and bindings in a line each. ``process`` starts the real scheduler as a
 """
 
 from .faults import Answer, Fault, Gate, html, status
-from .objects import binding, cluster, manifest_text, nested, policy, profile
+from .objects import binding, cluster, deployment, manifest_text, nested, policy, profile
 from .process import SchedulerProcess, start_scheduler, wait_for
 from .server import FakeApiServer
 
@@ -22,6 +22,7 @@ __all__ = [
     "SchedulerProcess",
     "binding",
     "cluster",
+    "deployment",
     "html",
     "manifest_text",
     "nested",

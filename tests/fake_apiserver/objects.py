@@ -118,6 +118,29 @@ def binding(
     return found
 
 
+def deployment(
+    name: str,
+    *,
+    namespace: str = "default",
+    uid: str = "",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Object:
+    """Return the Deployment that the binding of the same name names; ``uid`` is another one than the binding's."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": uid or f"uid-of-{name}",
+            "labels": dict(labels or {}),
+            "annotations": dict(annotations or {}),
+        },
+        "spec": {"replicas": 1},
+    }
+
+
 def settled(name: str, clusters: Mapping[str, int], **arguments: Any) -> Object:
     """Return a binding that was scheduled before, so that nothing is to be done about it.
 

@@ -32,18 +32,24 @@ _KINDS: Final = {
     "Lease": ("coordination.k8s.io/v1", "leases", True),
     "Event": ("v1", "events", True),
     "Service": ("v1", "services", True),
+    "Deployment": ("apps/v1", "deployments", True),
 }
+_METADATA: Final = "as=PartialObjectMetadata"
 _BY_PLURAL: Final = {plural: kind for kind, (_, plural, _) in _KINDS.items()}
 
 
 class Request(NamedTuple):
-    """A request that was made; ``time`` is of ``time.monotonic``; ``verb`` may be ``WATCH`` or ``LIST``."""
+    """A request that was made.
+
+    ``time`` is of ``time.monotonic``; ``verb`` may be ``WATCH`` or ``LIST``; ``accept`` is what the client takes.
+    """
 
     time: float
     verb: str
     path: str
     query: Mapping[str, str]
     body: Any
+    accept: str = ""
 
 
 @dataclass(slots=True)
@@ -180,6 +186,11 @@ class FakeApiServer:
         with self._lock:
             self._faults = [each for each in self._faults if faults and each not in faults]
 
+    def watching(self, kind: str) -> int:
+        """Return how many watches of a kind are open; one that a client has left is noticed at the next write."""
+        with self._lock:
+            return len(self._collections[kind].watches)
+
     def end_watches(self, kind: str | None = None) -> None:
         """End the watches of a kind, or all, as a server does after some minutes."""
         with self._lock:
@@ -293,7 +304,10 @@ class FakeApiServer:
         if body:
             parsed = orjson.loads(body)
         with self._lock:
-            self.requests.append(Request(time.monotonic(), verb, request.path, dict(request.query), parsed))
+            accept = request.headers.get("Accept", "")
+            self.requests.append(
+                Request(time.monotonic(), verb, request.path, dict(request.query), parsed, accept)
+            )
             client = request.headers.get("User-Agent", "")
             fault = next((each for each in self._faults if each.befalls(verb, request.path, client)), None)
         if fault is not None:
@@ -310,6 +324,8 @@ class FakeApiServer:
             return await self._watch(request, self._collections[_BY_PLURAL[parts[-1]]])
         with self._lock:
             answer = self._answer(verb, parts, request.query, parsed)
+        if _METADATA in accept and answer.code == 200 and verb in ("GET", "LIST"):
+            answer = _ok(_metadata_of(orjson.loads(answer.body)))
         if fault is not None and fault.drop:
             return self._dropped(request)
         return _response(fault.answer if fault is not None and fault.answer is not None else answer)
@@ -452,6 +468,12 @@ class FakeApiServer:
                         ended = True
                         break
                     waiting.append(following)
+                if _METADATA in request.headers.get("Accept", ""):
+                    events = [orjson.loads(each) for each in waiting]
+                    waiting = [
+                        orjson.dumps({**each, "object": _metadata_of(each["object"])}) + b"\n"
+                        for each in events
+                    ]
                 await response.write(b"".join(waiting))
             await response.write_eof()
         except ConnectionError:
@@ -487,6 +509,23 @@ def _discovery(parts: list[str]) -> Object | None:
         if version == asked
     ]  # fmt: skip
     return {"kind": "APIResourceList", "groupVersion": asked, "resources": resources} if resources else None
+
+
+def _metadata_of(found: Object) -> Object:
+    """Return an object or a list as a client sees it that asked for metadata alone; an ERROR stays as it is."""
+    if "items" in found:
+        return {
+            **found,
+            "kind": "PartialObjectMetadataList",
+            "items": [_metadata_of(each) for each in found["items"]],
+        }
+    if found.get("kind") == "Status":
+        return found
+    return {
+        "apiVersion": "meta.k8s.io/v1",
+        "kind": "PartialObjectMetadata",
+        "metadata": found["metadata"],
+    }
 
 
 def _ok(content: Any) -> Answer:

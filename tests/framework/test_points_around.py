@@ -14,6 +14,7 @@ import pytest
 from karmada_scheduler import status_writer
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.binding_cycle import BindingCycle
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -132,6 +133,7 @@ class World:
             queue=queue,
             bindings=self.bindings,
             clusters=self.clusters,
+            look_up=lambda _: WorkloadAnswer(problem="nobody asks"),
             profiles=self.profiles,
             waiting=self.waiting,
             estimators=[],

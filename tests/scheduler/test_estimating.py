@@ -11,6 +11,7 @@ import pytest
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.binding_writes import DONE, Outcome
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
@@ -141,6 +142,7 @@ class World:
             queue=WaitingQueue(self.queue),
             bindings=self.bindings,
             clusters=self.clusters,
+            look_up=lambda _: WorkloadAnswer(problem="nobody asks"),
             profiles=Profiles({"ours": framework(select=["ClusterAffinity"])}),
             waiting=WaitingBindings(),
             estimators=[GeneralEstimator(on)],

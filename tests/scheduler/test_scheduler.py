@@ -8,6 +8,7 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.binding_writes import DONE, Outcome
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
@@ -15,7 +16,7 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework import SUCCESS, FilterContext, Plugin, PluginError, Result
+from karmada_scheduler.framework import SUCCESS, FilterContext, Plugin, PluginError, PreEnqueueContext, Result
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, OverBudgetError, SchedulingError
 from karmada_scheduler.framework.waiting import WaitingBindings
 from karmada_scheduler.metrics import Metrics
@@ -24,6 +25,7 @@ from karmada_scheduler.profiles import Profiles
 from karmada_scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue import RetryLimits, SchedulingQueue, WaitingQueue
 from karmada_scheduler.testing import cluster, framework, gates
+from karmada_scheduler.workloads import NotSynced
 from tests import manifests
 
 
@@ -97,6 +99,9 @@ class World:
         *plugins: Plugin,
         clock: Callable[[], float] = lambda: 0.0,
         assumed: AssumedPlacements | None = None,
+        look_up: Callable[[Binding], WorkloadAnswer | NotSynced] = lambda _: WorkloadAnswer(
+            problem="unknown"
+        ),
         **options: Any,
     ) -> None:
         self.now = 0.0
@@ -124,6 +129,7 @@ class World:
             clock=lambda: self.now,
             new_budget=lambda: Budget(clock, clock),
             assumed=assumed,
+            look_up=look_up,
         )
 
     def put(self, name: str = "web", **fields: Any) -> BindingKey:
@@ -600,3 +606,90 @@ async def test_where_placements_are_assumed_a_long_decision_is_the_only_one_mean
     assert world.cycle.bound == []
     await world.scheduler.drain(timeout=5)
     assert [decision.key.name for decision in world.cycle.bound] == ["long", "short"]
+
+
+class OnlySpace:
+    """Takes what is of type space; asks at every point that it has."""
+
+    name = "OnlySpace"
+    needs_workload = True
+
+    def __init__(self) -> None:
+        self.gated: list[str] = []
+
+    def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
+        self.gated.append(context.workload_problem or (context.workload or _NOBODY).name)
+        return SUCCESS
+
+    def filter(self, context: FilterContext, /) -> Result:
+        workload = context.workload
+        if workload is None:
+            return Result.error(context.workload_problem)
+        is_space = workload.annotations.get("type") == "space"
+        return SUCCESS if is_space else Result.unschedulable("not of type space")
+
+
+_NOBODY = Workload("", "", "", "")
+_SATELLITE = Workload("apps/v1", "Deployment", "demo", "sat", annotations={"type": "space"})
+
+
+async def test_plugins_see_the_workload_before_and_in_a_decision() -> None:
+    plugin = OnlySpace()
+    world = World(plugin, look_up=lambda _: WorkloadAnswer(_SATELLITE))
+    world.put()
+    await world.run()
+    [decision] = world.cycle.bound
+    assert (decision.error, plugin.gated) == (None, ["sat"])
+
+
+async def test_a_binding_whose_workload_is_not_known_yet_is_parked_and_holds_up_no_other() -> None:
+    found: dict[str, WorkloadAnswer | NotSynced] = {"web": NotSynced(3.0), "api": WorkloadAnswer(_SATELLITE)}
+    world = World(OnlySpace(), look_up=lambda binding: found[binding.key.name], max_in_flight=1)
+    world.put("web")
+    world.put("api")
+    await world.run()
+    assert [each.key.name for each in world.cycle.bound] == ["api"]
+    assert (world.queue.in_progress, world.queue.delayed) == (0, 1)
+    world.now = 3.1
+    found["web"] = WorkloadAnswer(problem="it was not read in time")
+    await world.run()
+    assert "it was not read in time" in str(world.cycle.bound[1].error)
+
+
+async def test_a_binding_that_was_activated_stays_so_while_its_workload_is_awaited() -> None:
+    class Gate(OnlySpace):
+        def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
+            return Result.unschedulable("not yet")
+
+    found: list[WorkloadAnswer | NotSynced] = [NotSynced(3.0), WorkloadAnswer(_SATELLITE)]
+    world = World(Gate(), look_up=lambda _: found.pop(0))
+    key = world.put()
+    world.scheduler.activate(key)
+    await world.run()
+    world.now = 3.1
+    await world.run()
+    assert [each.error for each in world.cycle.bound] == [None]
+
+
+async def test_nobody_looks_for_workloads_where_no_plugin_needs_them() -> None:
+    class Careless(OnlySpace):
+        needs_workload = False
+
+        def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
+            return SUCCESS
+
+    asked: list[Binding] = []
+
+    def look_up(binding: Binding) -> WorkloadAnswer:
+        asked.append(binding)
+        return WorkloadAnswer(_SATELLITE)
+
+    world = World(Careless(), look_up=look_up)
+    world.put()
+    await world.run()
+    [decision] = world.cycle.bound
+    assert asked == []
+    assert (
+        "UndeclaredWorkloadError: the workload is not read: no plugin of this profile has needs_workload"
+        in str(decision.error)
+    )

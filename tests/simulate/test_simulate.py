@@ -195,6 +195,7 @@ def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixtu
     arguments = argparse.Namespace(
         clusters=["/nowhere/clusters.yaml"],
         bindings=["/nowhere/bindings.yaml"],
+        workloads=None,
         anew=False,
         ignore_other_schedulers=False,
         output="table",
@@ -572,3 +573,71 @@ def simulate_defaults() -> dict[str, Any]:
     from karmada_scheduler.testing import framework, gates
 
     return {"framework_of": lambda _: framework(), "gates": gates()}
+
+
+BY_TYPE = """
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class ByType:
+    name = "ByType"
+    needs_workload = True
+
+    def filter(self, context):
+        if context.workload is None:
+            return Result.error(context.workload_problem)
+        is_space = context.workload.annotations.get("type") == "space"
+        return SUCCESS if is_space else Result.unschedulable("not of type space")
+"""
+
+
+def deployments(**type_by_name: str) -> dict[str, Any]:
+    items = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": f"uid-of-{name}",
+                "annotations": {"type": type_},
+            },
+            "spec": {"replicas": 1},
+        }
+        for name, type_ in type_by_name.items()
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def test_plugins_see_the_workloads_of_files(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "by_type.py").write_text(BY_TYPE)
+    first, second = tmp_path / "deploy.yaml", tmp_path / "more.json.gz"
+    first.write_text(yaml.safe_dump(deployments(sat="space", web="ground", old="space")))
+    second.write_bytes(gzip.compress(json.dumps(deployments(station="space")).encode()))
+    bindings = [
+        binding(name).uid(f"uid-of-{name}").replicas(1).duplicated()
+        for name in ("sat", "web", "station", "lost")
+    ]
+    bindings.append(binding("old").uid("another").replicas(1).duplicated())
+    flags = (f"--plugin-dir={folder}", f"--workloads={first}", f"--workloads={second}")
+    ran = run([cluster("m1")], bindings, *flags)
+    assert [each for each, clusters in ran.clusters.items() if clusters] == [
+        "sat-deployment",
+        "station-deployment",
+    ]
+    messages = {each["name"]: each["condition"]["message"] for each in ran.results}
+    assert "not of type space" in messages["web-deployment"]
+    assert "Deployment default/lost is not in the files of --workloads" in messages["lost-deployment"]
+    assert "has the uid uid-of-old, the binding names another" in messages["old-deployment"]
+    without = run([cluster("m1")], bindings, flags[0])
+    assert all("no --workloads were given" in each["condition"]["message"] for each in without.results)
+
+
+def test_what_is_wrong_with_a_workload_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "deploy.yaml"
+    path.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: [a]}\n")
+    ran = run([cluster("m1")], [binding("web")], f"--workloads={path}")
+    assert ran.status == simulate.BAD_INPUT
+    assert "deploy.yaml: document 1 (Deployment web): metadata.labels: expected an object" in ran.err

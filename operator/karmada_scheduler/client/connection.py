@@ -156,6 +156,7 @@ class Connection:
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
         timeout: float = 30.0,
+        accept: str = JSON,
     ) -> dict[str, Any]:
         """Send one request and return the parsed answer.
 
@@ -169,12 +170,13 @@ class Connection:
             content_type: Of the body.
             query: Query parameters.
             timeout: Seconds for the whole request.
+            accept: The content types that are asked for; all of them JSON.
 
         Raises:
             ApiError: Any answer but 2xx with a JSON object, and no answer at all (``code`` 0).
         """
         target = f"{path}?{urlencode(query)}" if query else path
-        headers = {"Content-Type": content_type, "Accept": JSON}
+        headers = {"Content-Type": content_type, "Accept": accept}
         if method == "GET":
             headers["Accept-Encoding"] = "gzip"  # lists are long; the server leaves short answers as they are
         before = self._login.identity
@@ -262,7 +264,9 @@ class Connection:
         expired = self._login.explain(identity) if answer.status == 401 else ""
         return refusal(answer, what, f" ({expired})" if expired else "")
 
-    async def list_pages(self, path: str) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+    async def list_pages(
+        self, path: str, *, accept: str = JSON
+    ) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
         """Yield the items of a list page by page, each with the list's resourceVersion.
 
         Items that cannot be read, or have no name, are stand-ins (``json_body.unreadable``).
@@ -271,7 +275,7 @@ class Connection:
             ApiError: As ``request``, and for an object that is no list; 410 when the list took longer than the server
                 keeps it.
         """
-        following: asyncio.Task[Any] | None = self._ask_for_page(path)
+        following: asyncio.Task[Any] | None = self._ask_for_page(path, accept)
         token = ""
         try:
             while following is not None:
@@ -280,31 +284,33 @@ class Connection:
                     raise ApiError(f"GET {path}: the list has a page that is followed by itself")
                 token = continued
                 # The server makes the next page while this one is taken in.
-                following = self._ask_for_page(path, token) if token else None
+                following = self._ask_for_page(path, accept, token) if token else None
                 yield [json_body.checked(item) for item in items], version
         finally:
             if following is not None:
                 following.cancel()
 
-    def _ask_for_page(self, path: str, token: str = "") -> asyncio.Task[Any]:
+    def _ask_for_page(self, path: str, accept: str, token: str = "") -> asyncio.Task[Any]:
         query = {"limit": str(LIST_PAGE), "continue": token} if token else {"limit": str(LIST_PAGE)}
-        return asyncio.create_task(self.request("GET", path, query=query, timeout=120.0), name=f"list {path}")
+        request = self.request("GET", path, query=query, timeout=120.0, accept=accept)
+        return asyncio.create_task(request, name=f"list {path}")
 
     async def watch(
-        self, target: str, accepted: Callable[[], None] = lambda: None
+        self, target: str, accepted: Callable[[], None] = lambda: None, *, accept: str = JSON
     ) -> AsyncGenerator[bytes, None]:
         """Yield the lines of a watch, ``LongLine`` for one that is too long, until the server ends it.
 
         Args:
             target: Path and query.
             accepted: Called when the API server has accepted it.
+            accept: The content types that are asked for; all of them JSON.
 
         Raises:
             ApiError: It could not be begun, or the connection broke (``code`` 0).
         """
         lines, before = Lines(), self._login.identity
         try:
-            async with aclosing(self._watched(target, accepted)) as pieces:
+            async with aclosing(self._watched(target, accepted, accept)) as pieces:
                 async for piece in pieces:
                     for line in lines.feed(piece):
                         yield line
@@ -315,11 +321,13 @@ class Connection:
         if line := lines.end():
             yield line
 
-    async def _watched(self, target: str, accepted: Callable[[], None]) -> AsyncGenerator[bytes, None]:
+    async def _watched(
+        self, target: str, accepted: Callable[[], None], accept: str
+    ) -> AsyncGenerator[bytes, None]:
         identity = await self._login.current()
         is_repeated = False
         while True:
-            headers = {"Accept": JSON, "User-Agent": _AGENT}
+            headers = {"Accept": accept, "User-Agent": _AGENT}
             if identity.authorization is not None:
                 headers["Authorization"] = identity.authorization
             failure: OSError | None = None

@@ -14,6 +14,7 @@ from typing import cast
 from karmada_scheduler.api.binding import BindingSpec
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import (
     Assumed,
@@ -50,6 +51,7 @@ class Recipe:
     peers: Peers | None
     in_flight: Sequence[InFlight]
     budget: Budget | None = None
+    workload: WorkloadAnswer | None = None
 
     def is_due(self) -> bool:
         """Tell whether it is time for a ``turn`` of others."""

@@ -19,6 +19,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import limits
 from karmada_scheduler.core.available_replicas import Assumed, ReplicaEstimator, with_footprint
@@ -53,6 +54,7 @@ async def decide(
     stored: Callable[[BindingKey], Binding | None] = lambda _: None,
     settles: bool = True,
     budget: Budget | None = None,
+    workload: WorkloadAnswer | None = None,
 ) -> Decision:
     """Decide where a binding goes; whether there is a reason to ask is ``classify``'s business.
 
@@ -72,6 +74,7 @@ async def decide(
         stored: Returns one of these as it is stored, None if it is not known.
         settles: Whether upstream would decide again on top of its own result.
         budget: How long the decision may run; None lets it run, and give nobody a turn (``at_once.begin``).
+        workload: What is known of the workload; plugins see it only where one of them needs it.
     """
     if binding.spec.clusters and (not snapshot.clusters or snapshot.unknown):
         what = _unknown_place(binding, snapshot)
@@ -89,6 +92,7 @@ async def decide(
         peers,
         planned,
         budget,
+        workload if framework.needs_workload else None,
     )
     decisions = [await _decide_once(binding, recipe)]
     standings = [_standing(binding, assumed)]
@@ -255,7 +259,14 @@ def _term_in_force(binding: Binding, placement: Placement) -> int:
 
 
 def _cycle(binding: Binding, placement: Placement, recipe: Recipe, affinity_name: str) -> Cycle:
-    return Cycle(binding, placement, affinity_name, recipe.snapshot, peers=recipe.peers)
+    return Cycle(
+        binding,
+        placement,
+        affinity_name,
+        recipe.snapshot,
+        peers=recipe.peers,
+        workload_answer=recipe.workload,
+    )
 
 
 def _concluded(

@@ -14,6 +14,7 @@ For tests of plugins there is ``karmada_scheduler.testing``, for a main of one's
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.workload import OwnerReference, Workload, WorkloadAnswer
 from karmada_scheduler.framework.binding import (
     MAX_PERMIT_SECONDS,
     BindContext,
@@ -72,6 +73,7 @@ from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
 from karmada_scheduler.framework.running import RunPlugin
 from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 
 __all__ = [
     "MAX_CLUSTER_SCORE",
@@ -106,6 +108,7 @@ __all__ = [
     "NormalizeScoreContext",
     "NormalizeScorePlugin",
     "Observer",
+    "OwnerReference",
     "PeerContext",
     "Peers",
     "PermitPlugin",
@@ -143,6 +146,9 @@ __all__ = [
     "Snapshot",
     "StateKey",
     "TargetCluster",
+    "UndeclaredWorkloadError",
     "UnschedulableError",
     "WaitingBinding",
+    "Workload",
+    "WorkloadAnswer",
 ]

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.deciding import Plugin
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.workload import SeesWorkload, problem_in, workload_in
 
 MAX_PERMIT_SECONDS = 15 * 60.0
 """No binding waits for longer at Permit, whatever a plugin asks for."""
@@ -63,9 +65,24 @@ class QueueSortPlugin(Plugin, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreEnqueueContext:
-    """A binding that is about to enter the queue."""
+    """A binding that is about to enter the queue.
+
+    Attributes:
+        workload_answer: As in ``Cycle``.
+    """
 
     binding: Binding
+    workload_answer: WorkloadAnswer | None = field(default=None, repr=False)
+
+    @property
+    def workload(self) -> Workload | None:
+        """As ``Cycle.workload``."""
+        return workload_in(self.workload_answer)
+
+    @property
+    def workload_problem(self) -> str:
+        """As ``Cycle.workload_problem``."""
+        return problem_in(self.workload_answer)
 
 
 @runtime_checkable
@@ -84,7 +101,7 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BindContext:
+class BindContext(SeesWorkload):
     """A decision on its way to the API server; the same object for Reserve to PostBind.
 
     Attributes:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import cast
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.framework.binding import (
     MAX_PERMIT_SECONDS,
     BindContext,
@@ -59,13 +60,13 @@ class BindingPoints:
         """The plugin that orders the queue."""
         return self._queue_sorts[0] if self._queue_sorts else None
 
-    def admit(self, binding: Binding) -> Result:
-        """Ask the PreEnqueue plugins.
+    def admit(self, binding: Binding, workload: WorkloadAnswer | None = None) -> Result:
+        """Ask the PreEnqueue plugins; ``workload`` is None where none of the profile needs it.
 
         Raises:
             PluginError: One failed.
         """
-        context = PreEnqueueContext(binding)
+        context = PreEnqueueContext(binding, workload)
         for plugin in self._pre_enqueues:
             answer = self._guard.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
             result = checked(plugin, Point.PRE_ENQUEUE, answer)

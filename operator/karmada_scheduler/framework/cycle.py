@@ -10,8 +10,10 @@ from typing import NamedTuple, Protocol
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import ClusterAffinity, ClusterAffinityTerm, Placement
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.framework.cycle_state import CycleState
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.framework.workload import problem_in, workload_in
 
 
 class Peers(Protocol):
@@ -41,6 +43,7 @@ class Cycle:
         snapshot: All clusters.
         state: Notes that plugins leave for each other.
         peers: None where nothing keeps track of groups.
+        workload_answer: What is known of the workload; None where no plugin of the profile has ``needs_workload``.
     """
 
     binding: Binding
@@ -49,6 +52,21 @@ class Cycle:
     snapshot: Snapshot = field(default_factory=Snapshot)
     state: CycleState = field(default_factory=CycleState)
     peers: Peers | None = None
+    workload_answer: WorkloadAnswer | None = field(default=None, repr=False)
+
+    @property
+    def workload(self) -> Workload | None:
+        """The metadata of the workload as it was when the attempt began, for plugins with ``needs_workload = True``.
+
+        None if it is not known; ``workload_problem`` says why. UndeclaredWorkloadError where no plugin of the profile
+        declares that it needs it.
+        """
+        return workload_in(self.workload_answer)
+
+    @property
+    def workload_problem(self) -> str:
+        """Why ``workload`` is None, for people: not permitted, not there, not read in time; "" if it is not None."""
+        return problem_in(self.workload_answer)
 
     @cached_property
     def targets(self) -> frozenset[str]:

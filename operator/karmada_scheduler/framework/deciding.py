@@ -21,9 +21,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.workload import SeesWorkload
 
 MIN_CLUSTER_SCORE = 0
 MAX_CLUSTER_SCORE = 100
@@ -33,7 +35,10 @@ MAX_CLUSTER_SCORE = 100
 class Plugin(Protocol):
     """What every plugin has.
 
-    A plugin may also have ``timeout``, the seconds that one of its coroutines may take; None for no limit.
+    A plugin may also have ``timeout``, the seconds that one of its coroutines may take; None for no limit. One with
+    ``needs_workload = True`` gets the metadata of the workload as ``context.workload`` at every point: its labels,
+    annotations and owners. It is watched only where an enabled plugin declares that, and all plugins of that profile see
+    it.
 
     Attributes:
         name: As in metrics and error texts; the name under which it is registered.
@@ -43,7 +48,7 @@ class Plugin(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PreFilterContext:
+class PreFilterContext(SeesWorkload):
     """What is known before any cluster is judged.
 
     Attributes:
@@ -108,6 +113,16 @@ class FilterContext(NamedTuple):
     cycle: Cycle
     cluster: Cluster
 
+    @property
+    def workload(self) -> Workload | None:
+        """As ``Cycle.workload``."""
+        return self.cycle.workload
+
+    @property
+    def workload_problem(self) -> str:
+        """As ``Cycle.workload_problem``."""
+        return self.cycle.workload_problem
+
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
@@ -125,13 +140,14 @@ class FilterPlugin(Plugin, Protocol):
         depend on, for clusters that the binding is neither on (``cycle.targets``) nor being moved off
         (``cycle.evicted``); None if that cannot be said this time. If all Filter plugins of a profile have it, they
         are asked about such clusters once per key and version of the cluster. It must not depend on anything
-        that changes by itself, such as the time.
+        that changes by itself, such as the time. What counts of the workload's metadata belongs into the key:
+        ``cycle.workload``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class PostFilterContext:
+class PostFilterContext(SeesWorkload):
     """No cluster can take the binding.
 
     Attributes:
@@ -161,7 +177,7 @@ class PostFilterPlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PreScoreContext:
+class PreScoreContext(SeesWorkload):
     """The clusters that can take the binding, in the order of names; at least one."""
 
     cycle: Cycle
@@ -187,6 +203,16 @@ class ScoreContext(NamedTuple):
     cycle: Cycle
     cluster: Cluster
 
+    @property
+    def workload(self) -> Workload | None:
+        """As ``Cycle.workload``."""
+        return self.cycle.workload
+
+    @property
+    def workload_problem(self) -> str:
+        """As ``Cycle.workload_problem``."""
+        return self.cycle.workload_problem
+
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
@@ -202,7 +228,7 @@ class ScorePlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NormalizeScoreContext:
+class NormalizeScoreContext(SeesWorkload):
     """What one plugin said of all clusters.
 
     Attributes:
@@ -225,7 +251,7 @@ class NormalizeScorePlugin(ScorePlugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SelectContext:
+class SelectContext(SeesWorkload):
     """The clusters to choose from.
 
     Attributes:
@@ -255,7 +281,7 @@ SelectAnswer = Sequence[Candidate] | Result
 
 
 @dataclass(frozen=True, slots=True)
-class AssignContext:
+class AssignContext(SeesWorkload):
     """The clusters to divide the replicas over.
 
     Attributes:

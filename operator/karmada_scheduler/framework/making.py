@@ -26,6 +26,7 @@ from karmada_scheduler.framework.guard import said
 from karmada_scheduler.framework.handle import Handle
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point, points_of
+from karmada_scheduler.framework.workload import NEEDS_WORKLOAD
 
 Factory = Callable[..., Plugin]
 """Makes a plugin."""
@@ -119,6 +120,7 @@ def wrong_with(plugin: object) -> Iterator[str]:
     """Say what is wrong with the points of a plugin, or of a class of plugins."""
     misspelt = list(misspelt_methods(plugin))
     yield from misspelt
+    yield from _wrong_with_needs(plugin)
     if not points_of(plugin) and not misspelt:
         yield f"has no extension point; there are: {', '.join(_POINT_METHODS)}"
     for first, second in _PAIRS:
@@ -134,6 +136,17 @@ def wrong_with(plugin: object) -> Iterator[str]:
             yield f"{method} must be a plain function: it is called in the midst of a decision and cannot wait"
         if not _takes(function, arity + (isinstance(plugin, type) and _is_unbound(plugin, method))):
             yield f"{method} must take {_COUNTED[arity]} beside self"
+
+
+def _wrong_with_needs(plugin: object) -> Iterator[str]:
+    """Say what is wrong with how a plugin declares that it needs the workload."""
+    needs = getattr(plugin, NEEDS_WORKLOAD, False)
+    if needs is not True and needs is not False:
+        yield f"{NEEDS_WORKLOAD} must be True or False, not {needs!r}"
+    owner = plugin if isinstance(plugin, type) else type(plugin)
+    for name in dir(owner):
+        if name != NEEDS_WORKLOAD and _is_nearly(_plain(name), _plain(NEEDS_WORKLOAD)):
+            yield f"{name} declares nothing; did you mean {NEEDS_WORKLOAD}?"
 
 
 def misspelt_methods(plugin: object) -> Iterator[str]:

@@ -50,6 +50,7 @@ from karmada_scheduler.framework.memo import Memo, Verdicts
 from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.scoring import Scoring
+from karmada_scheduler.framework.workload import needs_workload
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,9 @@ class Framework:
 
     The order of a lineup is the running order, so the reason under which a cluster is refused is the same
     in every process (upstream's order is random).
+
+    Attributes:
+        needs_workload: Whether one of them declares that it needs the workload's metadata.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Framework:
         self.extenders: Final = tuple(extenders)
         self.guard: Final = guard or Guard()
         self.binding: Final = BindingPoints(lineup, self.guard, self.extenders)
+        self.needs_workload: Final = any(needs_workload(plugin) for plugin in lineup.plugins)
         self._pre_filters = cast("Sequence[PreFilterPlugin]", lineup.at(Point.PRE_FILTER))
         self._filters = cast("Sequence[FilterPlugin]", lineup.at(Point.FILTER))
         self._post_filters = cast("Sequence[PostFilterPlugin]", lineup.at(Point.POST_FILTER))

@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stdout
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config import features
 from karmada_scheduler.config.mistakes import ConfigError
 from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
@@ -28,9 +29,10 @@ from karmada_scheduler.framework import DetachedHandle, Framework, Snapshot
 from karmada_scheduler.framework.guard import Guard
 from karmada_scheduler.framework.isolation import Alarm
 from karmada_scheduler.framework.making import Registration
-from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_cluster, read
+from karmada_scheduler.simulate.files import Contents, Problem, as_binding, as_cluster, as_workload, read
 from karmada_scheduler.simulate.forecast import Outcome, Placed, as_new, simulate
 from karmada_scheduler.simulate.output import WRITERS, with_progress
+from karmada_scheduler.simulate.workloads import Workloads
 from karmada_scheduler.sources import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
@@ -41,6 +43,18 @@ SOME_NOT_PLACED: Final = 1
 BAD_INPUT: Final = 2
 
 _NO_ELECTION: Final = LeaderElection(enabled=False)
+
+
+class _Input(NamedTuple):
+    """What the files hold; ``workloads`` is None if there are none."""
+
+    clusters: Contents[Cluster]
+    bindings: Contents[Binding]
+    workloads: Contents[Workload] | None
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [problem for each in self if each is not None for problem in each.problems]
 
 
 def add_parser(subparsers: Any) -> None:
@@ -55,6 +69,12 @@ def add_parser(subparsers: Any) -> None:
     files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
     for name, what in (("--clusters", "Clusters"), ("--bindings", "bindings of both kinds")):
         parser.add_argument(name, required=True, action="append", metavar="FILE", help=f"{what}: {files}")
+    parser.add_argument(
+        "--workloads",
+        action="append",
+        metavar="FILE",
+        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
+    )
     parser.add_argument("--anew", action="store_true", help="decide placed bindings as if they were new")
     parser.add_argument(
         "--ignore-other-schedulers",
@@ -104,24 +124,28 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     except ValueError as mistake:
         _tell(f"--feature-gates: {mistake}")
         return BAD_INPUT
-    if [*arguments.clusters, *arguments.bindings].count("-") > 1:
+    if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
         _tell("Error: standard input (-) can be read once only")
         return BAD_INPUT
-    clusters = read(arguments.clusters, as_cluster)
-    bindings = read(arguments.bindings, as_binding)
+    given = _Input(
+        read(arguments.clusters, as_cluster),
+        read(arguments.bindings, as_binding),
+        read(arguments.workloads, as_workload) if arguments.workloads else None,
+    )
+    clusters = given.clusters
     if clusters.problems and not clusters.objects:
-        for problem in (*clusters.problems, *bindings.problems):
+        for problem in given.problems:
             _tell(str(problem))
         _tell("No cluster could be read, so nothing is decided.")
         return BAD_INPUT
     with redirect_stdout(sys.stderr):  # what plugins print must not get into the result
-        settled = _decided(arguments, gates, own, clusters, bindings)
+        settled = _decided(arguments, gates, own, given)
     if settled is None:
         return BAD_INPUT
     WRITERS[arguments.output](settled, sys.stdout)
     sys.stdout.flush()
     counts = Counter(each.outcome for each in settled)
-    problems = len(clusters.problems) + len(bindings.problems)
+    problems = len(given.problems)
     others = "".join(
         f", {counts[outcome]} {outcome.value}"
         for outcome in (Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
@@ -141,15 +165,14 @@ def _decided(
     arguments: argparse.Namespace,
     gates: features.FeatureGates,
     own: Sequence[Registration],
-    clusters: Contents[Cluster],
-    bindings: Contents[Binding],
+    given: _Input,
 ) -> list[Placed] | None:
     """Decide everything; None, after saying why, if the configuration or a plugin cannot be used."""
-    wanted = [as_new(each) for each in bindings.objects] if arguments.anew else bindings.objects
+    wanted = [as_new(each) for each in given.bindings.objects] if arguments.anew else given.bindings.objects
     try:
         configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
         budget = plugin_budget(configuration, _NO_ELECTION)
-        snapshot = Snapshot.of(clusters.objects)
+        snapshot = Snapshot.of(given.clusters.objects)
         setup = PluginSetup.of(
             Options(plugins=plugin_tokens(arguments.plugins), plugin_dirs=tuple(arguments.plugin_dir)),
             in_tree(gates),
@@ -161,14 +184,15 @@ def _decided(
         with closing(Alarm(budget)) as alarm:
             guard = Guard(watch=alarm, budget=budget, interrupts=(KeyboardInterrupt,))
             frameworks = _frameworks(setup, configuration, guard)
-            for problem in (*clusters.problems, *bindings.problems):
+            for problem in given.problems:
                 _tell(str(problem))
             settled = simulate(
                 wanted,
-                clusters.objects,
+                given.clusters.objects,
                 framework_of=frameworks,
                 gates=gates,
                 empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
+                workload_of=Workloads(None if given.workloads is None else given.workloads.objects).of,
             )
             return list(with_progress(settled, total=len(wanted)))
     except ConfigError as unusable:

@@ -24,6 +24,7 @@ from karmada_scheduler.api.meta import (
     POLICY_ID_LABEL,
     ManifestError,
 )
+from karmada_scheduler.api.workload import Workload
 
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 
@@ -227,6 +228,14 @@ def as_binding(manifest: Mapping[str, Any]) -> Binding:
     if binding.spec.placement is None and any(binding.labels.get(label) for label in _CLAIMED_BY):
         raise ManifestError("spec.placement", "is missing")
     return binding
+
+
+def as_workload(manifest: Mapping[str, Any]) -> Workload:
+    """Read the metadata of an object of any kind."""
+    kind = meta.required_text(manifest, "kind", "")
+    return Workload.from_manifest(
+        manifest, api_version=meta.required_text(manifest, "apiVersion", ""), kind=kind
+    )
 
 
 def _check_type(manifest: Mapping[str, Any], kinds: Iterable[str], api_version: str) -> None:

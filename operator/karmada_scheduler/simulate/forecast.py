@@ -11,6 +11,7 @@ from typing import Any
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION, Condition
+from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.available_replicas import Assumed, with_footprint
@@ -20,6 +21,7 @@ from karmada_scheduler.core.outcome import condition_for
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Framework, Snapshot
+from karmada_scheduler.simulate.workloads import NONE_GIVEN
 
 
 class Outcome(Enum):
@@ -87,6 +89,7 @@ def simulate(
     framework_of: Callable[[Binding], Framework | None],
     gates: FeatureGates,
     empty_workload_propagation: bool = False,
+    workload_of: Callable[[Binding], WorkloadAnswer] = lambda _: NONE_GIVEN,
 ) -> Iterator[Placed]:
     """Decide about one binding after the other.
 
@@ -96,6 +99,7 @@ def simulate(
         framework_of: The plugins of a binding's profile; None for one that another scheduler decides.
         gates: Feature gates.
         empty_workload_propagation: Whether selected clusters without replicas become targets, too.
+        workload_of: What is known of a binding's workload; asked where a plugin needs it.
     """
     snapshot = Snapshot.of(clusters)
     terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
@@ -124,6 +128,7 @@ def simulate(
             empty_workload_propagation=empty_workload_propagation,
             assumed=assumed,
             peers=peers if gates.enabled("WorkloadAffinity") else None,
+            workload=workload_of(binding) if framework.needs_workload else None,
         )
         decision = asyncio.run(deciding) if framework.talks else at_once(deciding)
         if decision.targets is not None:

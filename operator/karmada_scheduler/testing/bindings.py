@@ -8,6 +8,7 @@ from typing import Any, Self
 from karmada_scheduler.api.binding import API_VERSION, CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, Binding
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.testing.amounts import quantities
 
 
@@ -31,6 +32,8 @@ class BindingBuilder:
         self._spec: dict[str, Any] = {"resource": resource, "placement": {}}
         self._status: dict[str, Any] = {}
         self._kind = kind
+        self._workload: dict[str, Any] | None = None
+        self._workload_problem = "the test says nothing of it: binding(...).workload(...)"
 
     # --- the workload ---
 
@@ -77,6 +80,40 @@ class BindingBuilder:
         """Say which nodes the pods need, in the words of the API: ``node_claim(nodeSelector={"disk": "ssd"})``."""
         self._spec.setdefault("replicaRequirements", {})["nodeClaim"] = claim
         return self
+
+    def workload(
+        self,
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        owner_references: Sequence[Mapping[str, Any]] = (),
+    ) -> Self:
+        """Say what the metadata of the workload has, which plugins with ``needs_workload`` see; owners in the words of the API."""
+        self._workload = {
+            "labels": dict(labels or {}),
+            "annotations": dict(annotations or {}),
+            "ownerReferences": list(owner_references),
+        }
+        return self
+
+    def without_workload(self, problem: str) -> Self:
+        """Say why the metadata of the workload is not known: ``context.workload_problem``."""
+        self._workload, self._workload_problem = None, problem
+        return self
+
+    @property
+    def workload_answer(self) -> WorkloadAnswer:
+        """What plugins are told of the workload."""
+        if self._workload is None:
+            return WorkloadAnswer(problem=self._workload_problem)
+        resource = self._spec["resource"]
+        named = {field: resource.get(field) for field in ("namespace", "name", "uid")}
+        found = Workload.from_manifest(
+            {"metadata": {**named, **self._workload}},
+            api_version=resource["apiVersion"],
+            kind=resource["kind"],
+        )
+        return WorkloadAnswer(found)
 
     # --- where it is ---
 

@@ -68,7 +68,9 @@ def score_context(binding: BindingBuilder, cluster: ClusterBuilder) -> ScoreCont
 def _cycle(builder: BindingBuilder, affinity_name: str | None, peers: Peers | None) -> Cycle:
     built = builder.build()
     name = built.status.scheduler_observing_affinity_name if affinity_name is None else affinity_name
-    return Cycle(built, built.spec.placement or Placement(), name, peers=peers)
+    return Cycle(
+        built, built.spec.placement or Placement(), name, peers=peers, workload_answer=builder.workload_answer
+    )
 
 
 def decide(
@@ -100,6 +102,7 @@ def decide(
         peers=peers,
         in_flight=[each.build() for each in in_flight],
         settles=settles,
+        workload=binding.workload_answer,
     )
     return asyncio.run(decision) if deciders.talks else at_once(decision)
 

@@ -182,6 +182,7 @@ async def _run(
         gates=gates,
         in_flight=[each.build() for each in circumstances.get("in_flight", ())],
         stored=handle.binding,
+        workload=builder.workload_answer,
     )
     stored = _as_stored(binding, decision)
 

@@ -1,0 +1,34 @@
+"""SpaceType: workloads with the annotation ``type: space`` go to clusters in space, and no others do."""
+
+from dataclasses import dataclass
+
+from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+
+GROUNDED = Result.unschedulable("cluster(s) were not in space")
+TAKEN = Result.unschedulable("cluster(s) were for workloads of type space")
+
+
+class SpaceType:
+    """Filter by an annotation of the Deployment itself, which ``needs_workload`` asks for.
+
+    A workload that cannot be read is no reason to move anything: ``Result.error`` keeps the placement and tries again.
+    """
+
+    name = "SpaceType"
+    needs_workload = True
+
+    @dataclass
+    class Args:
+        label: str = "spacecloud.example.com/orbit"
+
+    def __init__(self, args: Args) -> None:
+        self.label = args.label
+
+    def filter(self, context: FilterContext, /) -> Result:
+        workload = context.workload
+        if workload is None:
+            return Result.error(context.workload_problem)
+        is_for_space = workload.annotations.get("type") == "space"
+        if is_for_space == (self.label in context.cluster.labels):
+            return SUCCESS
+        return GROUNDED if is_for_space else TAKEN

@@ -1,0 +1,178 @@
+"""The metadata of the objects of one kind that bindings name."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from karmada_scheduler.api.workload import Workload
+
+Name = tuple[str, str]
+"""Namespace and name."""
+
+RECENT: Final = 1000
+"""How many objects that no binding names are kept: the latest that were seen, as a binding is made after its workload."""
+
+
+class Missing(NamedTuple):
+    """An object that is not there.
+
+    Attributes:
+        uid: Of what was there last; "" if that is not known.
+        reason: For people.
+    """
+
+    uid: str
+    reason: str
+
+
+State = Workload | Missing | None
+"""What is known of an object; None for nothing."""
+
+
+class MetadataStore:
+    """Metadata by namespace and name; one watch writes it, and reads of single objects beside it."""
+
+    def __init__(
+        self, kind: str, on_change: Callable[[Name, State, State], None], *, recent: int = RECENT
+    ) -> None:
+        """Start empty.
+
+        Args:
+            kind: For texts.
+            on_change: Told the name, and what was and is known of it, when that differs in what plugins see.
+            recent: How many objects that nobody wants are kept.
+        """
+        self._kind = kind
+        self._on_change = on_change
+        self._most_recent = recent
+        self._states: dict[Name, State] = {}
+        self._recent: OrderedDict[Name, Workload] = OrderedDict()
+        self._confirmed: set[Name] = set()
+        self._listed: set[Name] | None = None
+        self._wanted_meanwhile: set[Name] = set()
+
+    def __len__(self) -> int:
+        """Count the objects whose metadata is kept."""
+        return sum(isinstance(state, Workload) for state in list(self._states.values())) + len(self._recent)
+
+    def want(self, name: Name) -> None:
+        """Keep an object from now on; one that was missing may be there by now."""
+        if not isinstance(self._states.get(name), Workload):
+            self._states[name] = self._recent.pop(name, None)
+            self._confirmed.discard(name)
+            if self._listed is not None:
+                self._wanted_meanwhile.add(name)
+
+    def drop(self, name: Name) -> None:
+        """Forget an object."""
+        self._states.pop(name, None)
+        self._confirmed.discard(name)
+        self._wanted_meanwhile.discard(name)
+
+    def find(self, name: Name, uid: str) -> State:
+        """Return what is known of an object of a uid ("" for any), None if the API server is to be asked.
+
+        An object of another uid, or one that is gone, may have been created anew, so that the watch has not brought it
+        yet: that is believed when it is ``confirmed``.
+        """
+        state = self._states.get(name)
+        if state is None or not uid or state.uid == uid:
+            return state
+        if isinstance(state, Missing):
+            return state if not state.uid or name in self._confirmed else None
+        if name not in self._confirmed:
+            return None
+        return Missing(
+            state.uid,
+            f"{self._shown(name)} has the uid {state.uid}, the binding names {uid}: it was created anew",
+        )
+
+    def confirm(self, name: Name, found: Workload | None) -> None:
+        """Take in what the API server answered about one object, None if it is not there."""
+        if name not in self._states:
+            return
+        if found is not None:
+            self.put(found)
+        else:
+            self._set(name, Missing("", f"{self._shown(name)} is not there"))
+        self._confirmed.add(name)
+
+    def put(self, found: Workload) -> None:
+        """Take in a version of an object, unless a newer one is known."""
+        name = found.namespace, found.name
+        if name not in self._states:
+            self._note_recent(name, found)
+            return
+        known = self._states[name]
+        if isinstance(known, Workload) and known.uid == found.uid and _version(found) < _version(known):
+            return
+        self._set(name, found)
+
+    def deleted(self, name: Name, uid: str) -> None:
+        """Take note that the object of a uid was deleted."""
+        self._recent.pop(name, None)
+        known = self._states.get(name)
+        if isinstance(known, Workload) and known.uid == uid:
+            self._set(name, Missing(uid, f"{self._shown(name)} was deleted"))
+
+    def begin_list(self) -> None:
+        """Begin to take in a complete list."""
+        self._listed = set()
+        self._recent.clear()
+        self._wanted_meanwhile.clear()
+
+    def take(self, page: Iterable[Workload]) -> None:
+        """Take in a page of the list; it is the truth, also where it is older than what was known."""
+        assert self._listed is not None  # begun
+        for found in page:
+            name = found.namespace, found.name
+            if name in self._states:
+                self._listed.add(name)
+                self._set(name, found)
+            else:
+                self._note_recent(name, found)
+
+    def leave(self, names: Iterable[Name]) -> None:
+        """Leave objects of the list as they are known, be it not at all: they are there, whether they can be read or not."""
+        assert self._listed is not None  # begun
+        self._listed.update(name for name in names if name in self._states)
+
+    def end_list(self) -> None:
+        """Take what the list did not have for missing; what was asked for meanwhile may be newer than the list."""
+        assert self._listed is not None  # begun
+        for name in self._states.keys() - self._listed:
+            known = self._states[name]
+            if name in self._confirmed:
+                self._states[name] = None  # it may be newer than the list, and is asked for again
+                self._confirmed.discard(name)
+            elif isinstance(known, Workload):
+                self._set(name, Missing(known.uid, f"{self._shown(name)} was deleted"))
+            elif known is None and name not in self._wanted_meanwhile:
+                self._set(name, Missing("", f"{self._shown(name)} is not there"))
+        self._listed = None
+
+    def _set(self, name: Name, state: State) -> None:
+        known = self._states[name]
+        self._states[name] = state
+        self._confirmed.discard(name)
+        if known is state or (
+            isinstance(known, Workload) and isinstance(state, Workload) and known.says_the_same(state)
+        ):
+            return
+        self._on_change(name, known, state)
+
+    def _note_recent(self, name: Name, found: Workload) -> None:
+        self._recent[name] = found
+        self._recent.move_to_end(name)
+        if len(self._recent) > self._most_recent:
+            self._recent.popitem(last=False)
+
+    def _shown(self, name: Name) -> str:
+        namespace, own = name
+        return f"{self._kind} {namespace}/{own}" if namespace else f"{self._kind} {own}"
+
+
+def _version(found: Workload) -> int:
+    return int(found.resource_version) if found.resource_version.isdecimal() else 0

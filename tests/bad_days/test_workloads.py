@@ -1,0 +1,184 @@
+"""Plugins that see the workload, in the whole process, on good days and bad ones."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fake_apiserver import (
+    FakeApiServer,
+    Gate,
+    SchedulerProcess,
+    binding,
+    cluster,
+    deployment,
+    profile,
+    start_scheduler,
+    status,
+    wait_for,
+)
+
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+SPACE = '''
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class Space:
+    """Only workloads of type space are placed."""
+
+    name = "Space"
+    needs_workload = {needs}
+
+    def filter(self, context):
+        workload = context.workload
+        if workload is None:
+            return Result.unschedulable(f"no workload: {{context.workload_problem}}")
+        if workload.annotations.get("type") != "space":
+            return Result.unschedulable("not of type space")
+        return SUCCESS
+'''
+IDLE = SPACE[: SPACE.index("        workload =")] + "        return SUCCESS\n"
+
+
+@contextlib.contextmanager
+def scheduling(
+    server: FakeApiServer, folder: Path, *flags: str, text: str = SPACE, needs: bool = True
+) -> Iterator[SchedulerProcess]:
+    plugins = folder / "plugins"
+    plugins.mkdir(exist_ok=True)
+    (plugins / "space.py").write_text(text.format(needs=needs))
+    server.put(cluster("m1"))
+    with start_scheduler(server, folder, f"--plugin-dir={plugins}", *flags) as scheduler:
+        yield scheduler
+
+
+def placed(server: FakeApiServer, scheduler: SchedulerProcess, name: str) -> None:
+    wait_for(lambda: server.targets(name), f"{name} to be placed", scheduler)
+
+
+def refused(server: FakeApiServer, scheduler: SchedulerProcess, name: str, text: str) -> str:
+    wait_for(
+        lambda: text in server.condition(name).get("message", ""), f"{name} to be refused: {text}", scheduler
+    )
+    return str(server.condition(name)["message"])
+
+
+def test_a_plugin_decides_by_the_annotation_of_the_workload_and_a_change_of_it_wakes_the_binding(
+    tmp_path: Path,
+) -> None:
+    with FakeApiServer() as server:
+        server.put(deployment("sat", annotations={"type": "space"}))
+        server.put(deployment("web"))
+        server.put(binding("sat"))
+        server.put(binding("web"))
+        with scheduling(server, tmp_path) as scheduler:
+            placed(server, scheduler, "sat")
+            refused(server, scheduler, "web", "not of type space")
+            found = server.get("Deployment", "web")
+            assert found is not None
+            found["metadata"]["annotations"]["type"] = "space"
+            server.put(found)
+            placed(server, scheduler, "web")
+            server.put(deployment("new", annotations={"type": "space"}))
+            server.put(binding("new"))
+            placed(server, scheduler, "new")
+            assert server.count("LIST", DEPLOYMENTS) == server.count("WATCH", DEPLOYMENTS) == 1
+            asked = [each.accept for each in server.requests if each.path.startswith(DEPLOYMENTS)]
+            assert all("as=PartialObjectMetadata" in accept for accept in asked)
+            assert (
+                scheduler.metric('karmada_scheduler_queue_incoming_bindings_total{event="WorkloadChanged"}')
+                == 1
+            )
+
+
+def test_nothing_is_asked_until_a_saved_plugin_declares_it_and_nothing_is_watched_when_the_last_one_is_gone(
+    tmp_path: Path,
+) -> None:
+    with FakeApiServer() as server:
+        server.put(deployment("sat", annotations={"type": "space"}))
+        server.put(binding("web"))
+        with scheduling(server, tmp_path, text=IDLE, needs=False) as scheduler:
+            placed(server, scheduler, "web")
+            assert server.count("LIST", DEPLOYMENTS) == server.count("GET", "/apis/apps/v1") == 0
+            plugin = tmp_path / "plugins" / "space.py"
+            plugin.write_text(SPACE.format(needs=True))
+            wait_for(lambda: server.watching("Deployment"), "the watch of Deployments", scheduler)
+            server.put(binding("sat"))
+            placed(server, scheduler, "sat")
+            plugin.write_text(IDLE.format(needs=False))
+
+            def has_ended() -> bool:
+                server.put(deployment("other"))  # a server notices by a write that nobody reads any more
+                return not server.watching("Deployment")
+
+            wait_for(has_ended, "the end of the watch", scheduler)
+            server.put(binding("api"))
+            placed(server, scheduler, "api")
+            assert scheduler.metric('karmada_scheduler_cached_objects{kind="Workload"}') == 0
+
+
+def test_a_missing_right_is_named_and_the_binding_is_placed_when_it_is_granted(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        message = 'deployments.apps is forbidden: User "me" cannot list resource "deployments"'
+        forbidden = server.fault(path="deployments", answer=status(403, "Forbidden", message))
+        server.put(deployment("sat", annotations={"type": "space"}))
+        server.put(binding("sat"))
+        with scheduling(server, tmp_path) as scheduler:
+            reason = refused(server, scheduler, "sat", "workloadMetadata of the chart's side=karmada grants")
+            assert message in reason
+            server.heal(forbidden)
+            placed(server, scheduler, "sat")
+            assert scheduler.log.count("Cannot watch the metadata of workloads") == 1
+            wait_for(
+                lambda: "The metadata of workloads is watched" in scheduler.log, "the end of it", scheduler
+            )
+
+
+def test_a_list_that_hangs_holds_up_nobody_else(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(profile("my-scheduler", "space", space=["Space"]))
+    with FakeApiServer() as server:
+        gate = Gate()
+        server.fault(method="LIST", path=DEPLOYMENTS, gate=gate)
+        for number in range(60):  # more than are written at a time
+            server.put(deployment(f"sat{number}", annotations={"type": "space"}))
+            server.put(binding(f"sat{number}", scheduler="space"))
+        with scheduling(server, tmp_path, f"--config={config}", "--max-in-flight=8") as scheduler:
+            server.put(binding("web"))
+            placed(server, scheduler, "web")
+            refused(server, scheduler, "sat0", "was not read within 5s")
+            assert scheduler.metric("karmada_scheduler_unavailable_workload_kinds") == 1
+            gate.open()
+            for number in range(60):
+                placed(server, scheduler, f"sat{number}")
+            assert scheduler.metric("karmada_scheduler_unavailable_workload_kinds") == 0
+
+
+def test_a_gap_of_the_watch_another_uid_and_thousands_of_other_workloads_change_nothing(
+    tmp_path: Path,
+) -> None:
+    with FakeApiServer() as server:
+        for number in range(5000):
+            server.put(deployment(f"other{number}"))
+        server.put(deployment("sat"))
+        server.put(binding("sat"))
+        with scheduling(server, tmp_path) as scheduler:
+            refused(server, scheduler, "sat", "not of type space")
+            gone = server.fault(path=DEPLOYMENTS, answer=status(410, "Expired", "too old"), times=2)
+            away = server.fault(path=DEPLOYMENTS, drop=True, times=2)
+            server.end_watches("Deployment")
+            server.put(deployment("sat", annotations={"type": "space"}))
+            placed(server, scheduler, "sat")
+            assert (gone.hits, away.hits) == (2, 2)
+            server.delete("Deployment", "sat")
+            server.put(deployment("sat", uid="anew"))
+            server.put(binding("late", requests={"cpu": "1"}))
+            server.put(deployment("anew", uid="anew", annotations={"type": "space"}))
+            server.put(binding("anew"))
+            refused(server, scheduler, "late", "Deployment default/late is not there")
+            refused(server, scheduler, "anew", "has the uid anew, the binding names uid-of-anew")
+            server.put(deployment("late", annotations={"type": "space"}))
+            placed(server, scheduler, "late")
+            assert server.targets("sat")
+            assert scheduler.metric('karmada_scheduler_cached_objects{kind="Workload"}') <= 1003

@@ -1,0 +1,141 @@
+"""Metadata of objects of any kind, as the API server is asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
+
+VERBS = ["get", "list", "watch"]
+DEPLOYMENT = KindName("apps/v1", "Deployment")
+DEPLOYMENTS = ServedResource("apps/v1", "deployments", namespaced=True)
+APPS = [
+    7,
+    {"name": "deployments/status", "kind": "Deployment", "namespaced": True, "verbs": VERBS},
+    {"name": "deployments/scale", "kind": "Scale", "group": "autoscaling", "verbs": ["get"]},
+    {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": VERBS},
+    {"name": "secrets", "kind": "Hidden", "namespaced": True, "verbs": ["create"]},
+    {"name": "odd", "kind": "Odd", "verbs": 5},
+]
+
+
+class Connection:
+    """Answers whatever a test says, and notes what it was asked."""
+
+    def __init__(self, answer: Any = None, *, lines: list[Any] | None = None) -> None:
+        self.answer = answer
+        self.lines = lines or []
+        self.asked: list[tuple[str, str]] = []
+
+    async def request(self, method: str, path: str, *, accept: str = "", **_: Any) -> Any:
+        self.asked.append((path, accept))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    async def watch(
+        self, target: str, accepted: Callable[[], None], *, accept: str
+    ) -> AsyncGenerator[bytes, None]:
+        self.asked.append((target, accept))
+        for line in self.lines:
+            yield line if isinstance(line, bytes) else orjson.dumps(line)
+
+
+def client(answer: Any = None, *, lines: list[Any] | None = None) -> tuple[MetadataClient, Connection]:
+    connection = Connection(answer, lines=lines)
+    return MetadataClient(connection), connection  # type: ignore[arg-type]
+
+
+def gone(name: str) -> ApiError:
+    return ApiError(f'deployments.apps "{name}" not found', code=404, reason="NotFound", name=name)
+
+
+async def test_a_kind_is_found_among_what_its_group_serves() -> None:
+    metadata, connection = client({"resources": APPS})
+    assert await metadata.discover(DEPLOYMENT) == DEPLOYMENTS
+    assert [path for path, _ in connection.asked] == ["/apis/apps/v1"]
+    assert str(DEPLOYMENTS) == "deployments.apps"
+
+
+async def test_the_core_group_has_a_path_of_its_own() -> None:
+    entry = {"name": "namespaces", "kind": "Namespace", "namespaced": False, "verbs": VERBS}
+    metadata, connection = client({"resources": [entry]})
+    found = await metadata.discover(KindName("v1", "Namespace"))
+    assert connection.asked[0][0] == "/api/v1"
+    assert (found.path, found.path_of("", "x"), str(found)) == (
+        "/api/v1/namespaces",
+        "/api/v1/namespaces/x",
+        "namespaces",
+    )
+
+
+@pytest.mark.parametrize("kind", ["Foo", "Hidden", "Odd"])
+async def test_a_kind_that_is_not_there_or_cannot_be_watched_is_not_served(kind: str) -> None:
+    with pytest.raises(NotServedError, match=kind):
+        await client({"resources": APPS})[0].discover(KindName("apps/v1", kind))
+
+
+async def test_a_group_that_is_not_there_is_not_served_and_one_that_cannot_be_asked_may_be() -> None:
+    missing = ApiError("404 page not found", code=404)
+    with pytest.raises(NotServedError, match=r"serves no Foo \(example.com/v1\)"):
+        await client(missing)[0].discover(KindName("example.com/v1", "Foo"))
+    for answer in (ApiError("no", code=503), {"resources": "none"}):
+        with pytest.raises(ApiError) as caught:
+            await client(answer)[0].discover(DEPLOYMENT)
+        assert not isinstance(caught.value, NotServedError)
+
+
+async def test_a_binding_cannot_name_more_than_a_path() -> None:
+    metadata, connection = client(ApiError("404 page not found", code=404))
+    with pytest.raises(NotServedError):
+        await metadata.discover(KindName("apps/v1?x=1\r\nHost: other", "Deployment"))
+    assert connection.asked[0][0] == "/apis/apps/v1%3Fx%3D1%0D%0AHost%3A%20other"
+    assert DEPLOYMENTS.path_of("a/b", "c?d").endswith("/namespaces/a%2Fb/deployments/c%3Fd")
+
+
+async def test_one_object_is_read_or_known_not_to_be_there() -> None:
+    found = {"metadata": {"namespace": "a", "name": "web", "resourceVersion": "7"}}
+    metadata, connection = client(found)
+    assert await metadata.get(DEPLOYMENTS, "a", "web") == found
+    [(path, accept)] = connection.asked
+    assert path == "/apis/apps/v1/namespaces/a/deployments/web"
+    assert "as=PartialObjectMetadata;g=meta.k8s.io;v=v1" in accept
+    assert await client(gone("web"))[0].get(DEPLOYMENTS, "a", "web") is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        gone("other"), ApiError("404 page not found", code=404), ApiError("no", code=403), {}, {"metadata": {"name": 7}},
+        {"metadata": {"namespace": "a", "name": "other", "resourceVersion": "7"}},
+    ],
+)  # fmt: skip
+async def test_whatever_else_is_answered_is_an_error(answer: Any) -> None:
+    with pytest.raises(ApiError):
+        await client(answer)[0].get(DEPLOYMENTS, "a", "web")
+
+
+async def test_a_watch_brings_events_until_one_is_an_error() -> None:
+    event = {"type": "ADDED", "object": {"metadata": {"name": "web", "resourceVersion": "8"}}}
+    error = {"type": "ERROR", "object": {"code": 410, "message": "too old"}}
+    metadata, connection = client(lines=[event, error])
+    stream = metadata.watch(DEPLOYMENTS, "7", lambda: None)
+    assert (await anext(stream))["object"]["metadata"]["name"] == "web"
+    with pytest.raises(ApiError, match="too old") as caught:
+        await anext(stream)
+    assert caught.value.code == 410
+    [(target, accept)] = connection.asked
+    assert target.startswith(
+        "/apis/apps/v1/deployments?watch=true&allowWatchBookmarks=true&resourceVersion=7&"
+    )
+    assert "as=PartialObjectMetadata;" in accept
+
+
+async def test_a_line_that_is_no_event_is_an_error() -> None:
+    with pytest.raises(ApiError, match="/apis/apps/v1/deployments"):
+        await anext(client(lines=[b"<html>"])[0].watch(DEPLOYMENTS, "7", lambda: None))
