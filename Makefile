@@ -65,63 +65,63 @@ check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile,
 
 .PHONY: conformance
 conformance: install ## replay what karmada-scheduler really decided (ARGS=world-103)
-	@$(BIN)/python -m tests.conformance $(ARGS)
+	@$(BIN)/python -m tools.conformance $(ARGS)
 
 CASES ?= 10000
 SEED  ?= 1
 
 .PHONY: record
 record: binaries ## record what the real karmada-scheduler does with a random world (SEED=1 OUT=FILE ARGS=--help)
-	@$(BIN)/python -m tests.conformance.record --seed $(SEED) --out $(or $(OUT),tests/conformance/worlds/world-$(SEED).json.gz) $(ARGS)
+	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/worlds/world-$(SEED).json.gz) $(ARGS)
 
 .PHONY: fuzz
 fuzz: install ## generated cases before our core and the real Go core (CASES=10000 SEED=1 ARGS=--features)
-	@$(BIN)/python -m tests.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)
+	@$(BIN)/python -m tools.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)
 
 STEPS ?= 2000
 
-.PHONY: fuzz-memory
-fuzz-memory: install ## decisions with and without what plugins remember, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
-	@$(BIN)/python -m tests.oracle.memory --steps $(STEPS) --seed $(SEED) $(ARGS)
+.PHONY: fuzz-cache
+fuzz-cache: install ## decisions with and without what plugins remember, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
+	@$(BIN)/python -m tools.oracle.cache_fuzz --steps $(STEPS) --seed $(SEED) $(ARGS)
 
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
-	@$(BIN)/python -m tests.controlplane binaries
+	@$(BIN)/python -m tools.controlplane binaries
 
 .PHONY: controlplane
 controlplane: install ## start a real Karmada control plane and keep it until Ctrl-C (ARGS=--help)
-	@exec $(BIN)/python -m tests.controlplane up $(ARGS)
+	@exec $(BIN)/python -m tools.controlplane up $(ARGS)
 
 .PHONY: demo
 demo: install ## two schedulers side by side on a real control plane (ARGS=--keep to look around)
-	@exec $(BIN)/python -m tests.controlplane.demo $(ARGS)
+	@exec $(BIN)/python -m tools.controlplane.demo $(ARGS)
 
 .PHONY: fuzz-loop
 fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
-	@exec $(BIN)/python -m tests.fuzz_loop $(ARGS)
+	@exec $(BIN)/python -m tools.fuzz_loop $(ARGS)
 
 .PHONY: bench
 bench: binaries ## throughput beside karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
-	@exec $(BIN)/python -m tests.bench.plane $(ARGS)
+	@exec $(BIN)/python -m tools.bench.plane $(ARGS)
 
 THROUGHPUT := docs/benchmark/throughput
 
 .PHONY: bench-page
 bench-page: install ## put throughput, rounds and streams.json of docs/benchmark into docs/benchmark.md, and draw the first
-	@$(BIN)/python -m tests.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
-	@$(BIN)/python -m tests.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
+	@$(BIN)/python -m tools.bench.report $(patsubst %,docs/benchmark/%.json,throughput rounds streams) --into docs/benchmark.md
+	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
 
 .PHONY: bench-estimators
 bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, beside karmada-scheduler (ARGS=--help)
-	@exec $(BIN)/python -m tests.estimators.bench $(ARGS)
+	@exec $(BIN)/python -m tools.bench_estimators.bench $(ARGS)
 
 .PHONY: bench-decisions
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
-	@exec $(BIN)/python -m tests.bench.decisions $(ARGS)
+	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
 
 .PHONY: bench-start
 bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
-	@exec $(BIN)/python -m tests.bench.start $(ARGS)
+	@exec $(BIN)/python -m tools.bench.start $(ARGS)
 
 .PHONY: test
 test: binaries ## every test, those on the real control plane included
@@ -138,7 +138,7 @@ manifests: install ## render the chart into manifests/, and tables of flags and 
 
 .PHONY: reference
 reference: install ## write docs/plugin-reference.md from docstrings and annotations
-	@$(BIN)/python -m tests.examples.plugin_reference
+	@$(BIN)/python -m tests.docs.plugin_reference
 
 .PHONY: chart
 chart: install ## lint the chart and pack it into dist/

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from karmada_scheduler import process_exit
+from karmada_scheduler.process import process_exit
 
 
 @pytest.fixture(autouse=True)

@@ -5,15 +5,15 @@ The signal handlers are installed before anything else is imported, which takes 
 
 import sys
 
-from karmada_scheduler.process_exit import TERMINATION
+from karmada_scheduler.process.process_exit import TERMINATION
 
 
 def main() -> int:
     """Run the command line of the process and return its exit status."""
     TERMINATION.install()
-    from karmada_scheduler import cli
+    from karmada_scheduler.cli import main
 
-    return cli.main()
+    return main.main()
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from karmada_scheduler import __version__, collector, metrics, process_exit
+from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import WorkloadAnswer
-from karmada_scheduler.binding_cycle import BindingCycle
+from karmada_scheduler.binding_cycle.cycle import BindingCycle
+from karmada_scheduler.binding_cycle.own_writes import OwnWrites
+from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -31,25 +33,31 @@ from karmada_scheduler.client.metadata import MetadataClient
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.echoes import Echoes
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework.making import Registration
-from karmada_scheduler.framework.waiting import WaitingBindings
-from karmada_scheduler.intake import Intake
-from karmada_scheduler.plugin_handle import Switchboard
-from karmada_scheduler.plugin_host import PluginHost
-from karmada_scheduler.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.queue_order import ranked_by
-from karmada_scheduler.resync import Resync
-from karmada_scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue import Queue, RetryLimits, SchedulingQueue, TokenBucket, WaitingQueue
-from karmada_scheduler.server import Server
-from karmada_scheduler.supervisor import Supervisor
-from karmada_scheduler.unplaced import UnplacedBindings
-from karmada_scheduler.watch import KopfWatch
-from karmada_scheduler.workloads import NotSynced, WorkloadInformer
-from karmada_scheduler.write_pace import WritePace
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.kopf_watch import KopfWatch
+from karmada_scheduler.informer.relist import Relister
+from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
+from karmada_scheduler.metrics import metrics
+from karmada_scheduler.plugin_loader.handle import HandleBackend
+from karmada_scheduler.plugin_loader.manager import PluginManager
+from karmada_scheduler.process import gc_tuning, process_exit
+from karmada_scheduler.process.server import Server
+from karmada_scheduler.process.supervisor import Supervisor
+from karmada_scheduler.scheduler.scheduler import Scheduler
+from karmada_scheduler.scheduler.unplaced import UnplacedBindings
+from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_scheduler.scheduling_queue.queue_sort import ranked_by
+from karmada_scheduler.scheduling_queue.work_queue import (
+    Queue,
+    RetryLimits,
+    SchedulingQueue,
+    TokenBucket,
+    WaitingQueue,
+)
 
 log = logging.getLogger(__name__)
 
@@ -160,11 +168,11 @@ class _App:
         self._bindings = BindingCache()
         self._clusters = ClusterCache()
         self._waiting = WaitingBindings()
-        self._echoes = Echoes()
-        self._switchboard = Switchboard(
+        self._echoes = OwnWrites()
+        self._switchboard = HandleBackend(
             bindings=self._bindings, clusters=self._clusters, waiting=self._waiting, now=time.time
         )
-        self._plugins = PluginHost(
+        self._plugins = PluginManager(
             options, self._switchboard, self._metrics, own_plugins=own_plugins, clock=self._clock
         )
         self._queue = WaitingQueue(self._make_queue())
@@ -178,7 +186,7 @@ class _App:
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             self._assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
             self._metrics.watch_assumed(self._assumed.__len__)
-        self._intake = Intake(
+        self._intake = EventHandlers(
             bindings=self._bindings,
             clusters=self._clusters,
             queue=self._queue,
@@ -291,7 +299,7 @@ class _App:
 
     async def _serve(self, connection: Connection) -> None:
         client = KarmadaClient(connection)
-        resync = Resync(client, self._intake, WATCHED, period=self._options.resync_seconds)
+        resync = Relister(client, self._intake, WATCHED, period=self._options.resync_seconds)
 
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._watch = KopfWatch(
@@ -331,7 +339,7 @@ class _App:
             tasks.create_task(self._process.supervisor.beat(), name="heartbeat")
             await resync.wait_until_served()
             await self._say_what_is_forbidden(connection)
-            with collector.settling():
+            with gc_tuning.settling():
                 await resync.fill()
             self._workloads = self._watch_workloads(connection)
             self._follow_workloads()
@@ -449,12 +457,12 @@ class _App:
         elector = self._process.elector
         return self._watch.problem or (elector.problem if elector is not None else None)
 
-    def _pace(self) -> WritePace:
+    def _pace(self) -> WriteLimiter:
         options = self._options
         rate = None
         if options.kube_api_qps is not None:
             rate = TokenBucket(rate=options.kube_api_qps, burst=options.kube_api_burst, clock=self._clock)
-        return WritePace(
+        return WriteLimiter(
             most=options.max_in_flight, clock=self._clock, rate=rate, on_window=self._metrics.write_window.set
         )
 

@@ -12,9 +12,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from karmada_scheduler.config.mistakes import Mistake
-from karmada_scheduler.framework.making import Factory, Registration, first_line, wrong_with_registration
-from karmada_scheduler.process_exit import TERMINATION
+from karmada_scheduler.config.problems import ConfigProblem
+from karmada_scheduler.framework.profile.factory import (
+    Factory,
+    Registration,
+    first_line,
+    wrong_with_registration,
+)
+from karmada_scheduler.process.process_exit import TERMINATION
 
 
 class Command(Protocol):
@@ -36,10 +41,10 @@ def new_scheduler_command(*plugins: Registration) -> Command:
     Args:
         plugins: From ``with_plugin``.
     """
-    mistakes = [Mistake(each.name, text) for each in plugins for text in wrong_with_registration(each)]
+    mistakes = [ConfigProblem(each.name, text) for each in plugins for text in wrong_with_registration(each)]
     names = [each.name for each in plugins]
     mistakes.extend(
-        Mistake("", f"register out of tree plugins error: a plugin named {name} already exists")
+        ConfigProblem("", f"register out of tree plugins error: a plugin named {name} already exists")
         for index, name in enumerate(names)
         if name in names[:index]
     )
@@ -50,9 +55,9 @@ def new_scheduler_command(*plugins: Registration) -> Command:
         if mistakes:
             return 1
         TERMINATION.install()
-        from karmada_scheduler import cli  # takes a second
+        from karmada_scheduler.cli import main  # takes a second
 
-        return cli.main(arguments, plugins)
+        return main.main(arguments, plugins)
 
     return command
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from karmada_scheduler.framework import Factory, Registry
+from karmada_scheduler.framework.profile.factory import Factory
+from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler_plugins.api_enablement import APIEnablement
 from karmada_scheduler_plugins.cluster_affinity import ClusterAffinity
 from karmada_scheduler_plugins.cluster_eviction import ClusterEviction

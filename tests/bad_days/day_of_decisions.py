@@ -18,7 +18,7 @@ from pathlib import Path
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.core.at_once import at_once
+from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.testing import binding, cluster, framework, gates
@@ -67,7 +67,7 @@ def main(clusters: int, placements: int, decisions: int, reports: int) -> None:
             known = cache.get(name)
             assert known is not None
             cache.put(reported(known, version, dice))
-        decision = at_once(
+        decision = run_sync(
             decide(
                 bindings[number % placements],
                 cache.snapshot(),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler import status_writer
+from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.client.connection import ApiError
-from tests.framework.test_points_around import World
+from tests.unit.framework.test_binding_points import World
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,7 @@ from typing import Any
 
 import orjson
 
-from tests.fake_apiserver import (
-    Answer,
-    FakeApiServer,
-    binding,
-    cluster,
-    start_scheduler,
-    wait_for,
-)
+from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster, start_scheduler, wait_for
 from tests.fake_apiserver.objects import DUPLICATED, settled
 
 SPREAD_OUT = {"replicaScheduling": DUPLICATED}

@@ -3,14 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.fake_apiserver import (
-    FakeApiServer,
-    SchedulerProcess,
-    binding,
-    cluster,
-    start_scheduler,
-    wait_for,
-)
+from tests.fake_apiserver import FakeApiServer, SchedulerProcess, binding, cluster, start_scheduler, wait_for
 from tests.fake_apiserver.objects import settled
 
 GATE = '''

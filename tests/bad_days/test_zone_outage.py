@@ -12,14 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.fake_apiserver import (
-    FakeApiServer,
-    SchedulerProcess,
-    binding,
-    cluster,
-    start_scheduler,
-    wait_for,
-)
+from tests.fake_apiserver import FakeApiServer, SchedulerProcess, binding, cluster, start_scheduler, wait_for
 from tests.fake_apiserver.objects import DUPLICATED, settled
 
 BINDINGS = int(os.environ.get("BAD_DAYS_BINDINGS", "3000"))

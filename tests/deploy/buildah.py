@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.controlplane import binaries
+from tools.controlplane import binaries
 
 from .chart import ROOT
 

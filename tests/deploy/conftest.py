@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane, RealMember, SimulatedMember, binaries
-from tests.controlplane.fleet import simulated_members
-from tests.controlplane.members import Member
-from tests.controlplane.ours import Scheduler
-from tests.controlplane.ours import start_scheduler as start
 from tests.deploy import programs
+from tools.controlplane import ControlPlane, RealMember, SimulatedMember, binaries
+from tools.controlplane.fleet import simulated_members
+from tools.controlplane.members import Member
+from tools.controlplane.ours import Scheduler
+from tools.controlplane.ours import start_scheduler as start
 
 USERS = [
     "system:karmada:my-scheduler",
@@ -90,7 +90,7 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture
 def start_scheduler(plane: ControlPlane) -> Iterator[Callable[..., Scheduler]]:
-    """Start schedulers of ours, which end with the test; see tests/controlplane/ours.py."""
+    """Start schedulers of ours, which end with the test; see tools/controlplane/ours.py."""
     running: list[Scheduler] = []
 
     def start_one(name: str, kubeconfig: Path, *flags: str, wait_ready: bool = True) -> Scheduler:

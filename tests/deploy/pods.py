@@ -19,9 +19,9 @@ from pathlib import Path
 
 import requests
 
-from tests.controlplane import ControlPlane, Object
-from tests.controlplane.api import ApiError, Client
-from tests.controlplane.processes import Process
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.api import ApiError, Client
+from tools.controlplane.processes import Process
 
 _addresses = itertools.count(10)
 

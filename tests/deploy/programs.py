@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.controlplane import binaries, golang
+from tools.controlplane import binaries, golang
 
 TOOLS: Final = Path(__file__).parent / "tools"
 PACKAGES: Final = {

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from karmada_scheduler.config import options
-from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.metrics.metrics import Metrics
 
 from .chart import ROOT
 

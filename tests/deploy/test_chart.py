@@ -11,7 +11,7 @@ import yaml
 
 from karmada_scheduler import __version__
 from karmada_scheduler.config import options
-from karmada_scheduler.metrics import Metrics
+from karmada_scheduler.metrics.metrics import Metrics
 from tests.deploy.chart import (
     CHART,
     EVERYTHING,

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler import __version__
-from tests.controlplane import ControlPlane, Object
-from tests.controlplane.processes import Process
 from tests.deploy import buildah
 from tests.deploy.buildah import BASE, Buildah
 from tests.deploy.chart import ROOT, container, objects, one
 from tests.e2e.workload import Workload, named
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.processes import Process
 
 pytestmark = pytest.mark.e2e
 

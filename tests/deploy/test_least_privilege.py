@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane import ControlPlane, Object
-from tests.controlplane.api import ApiError
-from tests.controlplane.ours import Scheduler
 from tests.deploy.chart import CHART, Values, helm, objects
 from tests.e2e.workload import DUPLICATED, DYNAMIC, WORK, Workload, condition, is_settled, named, placed
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.api import ApiError
+from tools.controlplane.ours import Scheduler
 
 pytestmark = pytest.mark.e2e
 

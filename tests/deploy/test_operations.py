@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane, Object, karmada
-from tests.controlplane.members import Member
-from tests.controlplane.processes import free_port
 from tests.deploy import programs
 from tests.deploy.chart import ROOT
 from tests.deploy.pods import Kubelet
 from tests.deploy.reference import PAGE
+from tools.controlplane import ControlPlane, Object, karmada
+from tools.controlplane.members import Member
+from tools.controlplane.processes import free_port
 
 pytestmark = pytest.mark.e2e
 

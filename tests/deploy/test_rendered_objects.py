@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane
-from tests.controlplane.api import ApiError
-from tests.controlplane.members import Member
 from tests.deploy.chart import CHART, EVERYTHING, ROOT, Object, Values, helm, objects, one, render
+from tools.controlplane import ControlPlane
+from tools.controlplane.api import ApiError
+from tools.controlplane.members import Member
 
 pytestmark = pytest.mark.e2e
 EXAMPLES = sorted((ROOT / "manifests" / "examples" / "host").glob("*.yaml"))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler import __version__
-from tests.controlplane import ControlPlane
 from tests.deploy.chart import ROOT
 from tests.e2e.workload import Workload, named
+from tools.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from tests import manifests
-from tests.controlplane import ControlPlane, Object, wait_for
 from tests.e2e.workload import DYNAMIC, WORK, is_settled
+from tools.controlplane import ControlPlane, Object, wait_for
 
 _WRITERS = 16
 _LIST_SECONDS = 2.0  # a list of thousands is work for the API server, too

@@ -1,6 +1,6 @@
 """Fixtures of the end-to-end tests: one real control plane for all, a namespace for each.
 
-The control plane has the members of tests/controlplane/fleet.py and karmada-scheduler as
+The control plane has the members of tools/controlplane/fleet.py and karmada-scheduler as
 default-scheduler. Schedulers of ours are started by the tests that want them and end with
 the test; what they logged last is shown when it fails.
 """
@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane import ControlPlane, binaries
-from tests.controlplane.fleet import real_members, simulated_members
-from tests.controlplane.ours import Scheduler
-from tests.controlplane.ours import start_scheduler as start
 from tests.e2e.workload import Workload
+from tools.controlplane import ControlPlane, binaries
+from tools.controlplane.fleet import real_members, simulated_members
+from tools.controlplane.ours import Scheduler
+from tools.controlplane.ours import start_scheduler as start
 
 HERE = Path(__file__).parent
 StartScheduler = Callable[..., Scheduler]
@@ -90,7 +90,7 @@ def web(controlplane: ControlPlane, namespace: str) -> Workload:
 
 @pytest.fixture
 def start_scheduler(controlplane: ControlPlane) -> Iterator[StartScheduler]:
-    """Start schedulers of ours with start_scheduler("--flag=...", ...); see tests/controlplane/ours.py.
+    """Start schedulers of ours with start_scheduler("--flag=...", ...); see tools/controlplane/ours.py.
 
     Each has a Lease of its own unless one is named, so that no test waits for the Lease of the one
     before it. All are stopped at the end of the test.

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests import manifests
-from tests.controlplane import ControlPlane, Node, Object, Process, RealMember, SimulatedMember
-from tests.controlplane.karmada import CLUSTERS, external_service
 from tests.e2e.workload import DYNAMIC, WORK, labelled
+from tools.controlplane import ControlPlane, Node, Object, Process, RealMember, SimulatedMember
+from tools.controlplane.karmada import CLUSTERS, external_service
 
 NAMES = ("room1", "room2")
 NODES = {

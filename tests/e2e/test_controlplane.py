@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane, Object, ProcessDiedError, wait_for
+from tools.controlplane import ControlPlane, Object, ProcessDiedError, wait_for
 
 ROOT = Path(__file__).parents[2]
 
@@ -132,7 +132,7 @@ def test_a_killed_control_plane_leaves_no_process_behind(tmp_path: Path, control
     command = [
         sys.executable,
         "-m",
-        "tests.controlplane",
+        "tools.controlplane",
         "up",
         "--real=1",
         "--simulated=1",

@@ -17,13 +17,13 @@ from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.accurate import PARTIAL, UPSTREAM, AccurateEstimator, FailurePolicy
 from karmada_scheduler.estimator.connections import Connections
-from karmada_scheduler.metrics import EstimatingObserver, Metrics
+from karmada_scheduler.metrics.metrics import EstimatingObserver, Metrics
 from karmada_scheduler.testing import binding, cluster
-from tests.controlplane import ControlPlane, Object
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.rooms import NAMES, Rooms
 from tests.e2e.rooms import rooms as having_rooms
 from tests.e2e.workload import WORK, placed
+from tools.controlplane import ControlPlane, Object
 
 ROOMS = [cluster(name).build() for name in NAMES]
 ROOM = {"room1": 48, "room2": 24}

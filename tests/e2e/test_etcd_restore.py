@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane
-from tests.controlplane.fleet import simulated_members
-from tests.controlplane.ours import start_scheduler
 from tests.e2e.workload import DUPLICATED, Workload, named
+from tools.controlplane import ControlPlane
+from tools.controlplane.fleet import simulated_members
+from tools.controlplane.ours import start_scheduler
 
 pytestmark = pytest.mark.e2e
 

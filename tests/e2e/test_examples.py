@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane
+from tools.controlplane import ControlPlane
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "manifests" / "examples").glob("*.yaml"))
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controlplane import ControlPlane, Object
-from tests.controlplane.simulated import SimulatedMember, applied
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import Workload, named, placed
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.simulated import SimulatedMember, applied
 
 WORKS = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-sick/works"
 

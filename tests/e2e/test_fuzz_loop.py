@@ -1,10 +1,10 @@
-"""A short game of tests/fuzz_loop: the same random changes under karmada-scheduler and under ours."""
+"""A short game of tools/fuzz_loop: the same random changes under karmada-scheduler and under ours."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fuzz_loop.run import game
+from tools.fuzz_loop.run import game
 
 SEED, STEPS = 17, 45
 OUTCOMES = {"Success", "NoClusterFit", "Unschedulable", "SchedulerError"}
@@ -14,7 +14,7 @@ def test_both_schedulers_react_alike_to_the_same_random_changes(tmp_path: Path) 
     with game(tmp_path, seed=SEED, say=print) as made:
         report = made.play(STEPS)
     assert report.found is None, (
-        f"{report.found}\nagain: python -m tests.fuzz_loop --steps {STEPS} --seed {SEED}"
+        f"{report.found}\nagain: python -m tools.fuzz_loop --steps {STEPS} --seed {SEED}"
     )
     assert report.steps.total() > STEPS
     assert len(report.steps) > 15, "the game has become monotonous"

@@ -11,11 +11,11 @@ from pathlib import Path
 import requests
 import yaml
 
-from tests.controlplane import ControlPlane, Object
-from tests.controlplane.ours import Scheduler
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import condition
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.ours import Scheduler
 
 SLEEPS = """
 import time

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tests.controlplane import ControlPlane, Object
-from tests.controlplane.demo_objects import CASES
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import (
     AGGREGATED,
@@ -19,6 +17,8 @@ from tests.e2e.workload import (
     named,
     placed,
 )
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.demo_objects import CASES
 
 
 def test_three_policies_are_scheduled_by_the_scheduler_that_each_names(

@@ -7,10 +7,10 @@ from collections import defaultdict
 
 import requests
 
-from tests.controlplane import ControlPlane
-from tests.controlplane.processes import free_port
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
+from tools.controlplane import ControlPlane
+from tools.controlplane.processes import free_port
 
 OURS = re.compile(r"(karmada_|workqueue_|rest_client_|leader_election_)")
 SAMPLE = re.compile(r"^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? (\S+)$")

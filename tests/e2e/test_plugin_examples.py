@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane import ControlPlane, Object
 from tests.deploy.chart import objects, one
+from tests.docs.documents import Command, File, read
+from tests.docs.packages import EXAMPLES, install
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import AGGREGATED, DUPLICATED, DYNAMIC, WORK, Workload, condition, named, placed
-from tests.examples.documents import Command, File, read
-from tests.examples.packages import EXAMPLES, install
+from tools.controlplane import ControlPlane, Object
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "writing-plugins.md"
 PLUGINS = EXAMPLES / "plugins"

@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
-from tests.controlplane import ControlPlane
-from tests.controlplane.waiting import wait_for
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DUPLICATED, Workload, condition, named
+from tools.controlplane import ControlPlane
+from tools.controlplane.waiting import wait_for
 
 ONLY = """
 from karmada_scheduler.framework import SUCCESS, Result

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.controlplane import ControlPlane
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
+from tools.controlplane import ControlPlane
 
 
 def test_of_bindings_that_wait_the_urgent_ones_are_scheduled_first(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from tests.controlplane import ControlPlane, Object
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import (
     AGGREGATED,
@@ -18,6 +17,7 @@ from tests.e2e.workload import (
     named,
     placed,
 )
+from tools.controlplane import ControlPlane, Object
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import __main__ as replay
-from tests.conformance import record
+from tools.conformance import __main__ as replay
+from tools.conformance import record
 
 
 def test_what_karmada_scheduler_did_with_a_random_world_is_recorded_and_ours_does_the_same(

@@ -8,10 +8,10 @@ import signal
 
 import pytest
 
-from tests.controlplane import ControlPlane, wait_for
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import Workload, is_settled, named
+from tools.controlplane import ControlPlane, wait_for
 
 QUICK = (
     "--leader-elect-lease-duration=8s",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.controlplane import ControlPlane, Object
 from tests.e2e.conftest import StartEither
 from tests.e2e.workload import DYNAMIC, WORK, condition, placed
+from tools.controlplane import ControlPlane, Object
 
 SLOW = "--rate-limiter-base-delay=4s"
 CLAIM = {"propagationpolicy.karmada.io/permanent-id": "claimed"}

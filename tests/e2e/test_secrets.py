@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.controlplane import ControlPlane, karmada
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import Workload, named
+from tools.controlplane import ControlPlane, karmada
 
 API = "/api/v1/namespaces/karmada-system/serviceaccounts"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.controlplane import ControlPlane
 from tests.e2e.backlog import Backlog
 from tests.e2e.conftest import StartScheduler
+from tools.controlplane import ControlPlane
 
 COUNT = 2000
 AFTER = COUNT // 4  # come when nobody schedules, so that however fast the first was, it leaves some

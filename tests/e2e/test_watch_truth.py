@@ -7,10 +7,10 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.controlplane import ControlPlane
-from tests.controlplane.ours import Scheduler
 from tests.e2e.conftest import StartScheduler
 from tests.e2e.workload import DUPLICATED, WORK, Workload, labelled, placed
+from tools.controlplane import ControlPlane
+from tools.controlplane.ours import Scheduler
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 ALONE = "--leader-elect=false"

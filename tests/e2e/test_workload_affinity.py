@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.controlplane import ControlPlane, Object
 from tests.e2e.conftest import StartEither
 from tests.e2e.workload import DUPLICATED, Workload, condition, labelled
+from tools.controlplane import ControlPlane, Object
 
 GATE = "--feature-gates=WorkloadAffinity=true"
 

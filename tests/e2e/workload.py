@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.controlplane import ControlPlane, Object
+from tools.controlplane import ControlPlane, Object
 
 WORK = "/apis/work.karmada.io/v1alpha2"
 DYNAMIC = {

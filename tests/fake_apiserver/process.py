@@ -16,7 +16,7 @@ from typing import TypeVar
 import orjson
 import requests
 
-from tests.controlplane.processes import free_port
+from tools.controlplane.processes import free_port
 
 from .server import FakeApiServer
 

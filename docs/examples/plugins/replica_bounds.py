@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from karmada_scheduler.core.webster import allocate
+from karmada_scheduler.core.algorithms.webster import allocate
 from karmada_scheduler.framework import SKIP, AssignContext, Result
 
 

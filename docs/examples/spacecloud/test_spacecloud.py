@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from karmada_scheduler.config.mistakes import ConfigError
+from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.testing import FakeHandle, binding, cluster, make, profiles, schedule
 from spacecloud import SpaceCloud
 

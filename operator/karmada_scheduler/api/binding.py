@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from karmada_scheduler.api import meta, quantity
+from karmada_scheduler.api.content_cache import MEBI, remembered
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, Manifest, ManifestError
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
-from karmada_scheduler.api.remembered import MEBI, remembered
 
 API_VERSION: Final = "work.karmada.io/v1alpha2"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"

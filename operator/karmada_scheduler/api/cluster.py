@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, TypeVar
 import orjson
 
 from karmada_scheduler.api import meta, quantity
+from karmada_scheduler.api.content_cache import MEBI, remembered
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.api.meta import Condition, Manifest, ManifestError
 from karmada_scheduler.api.quantity import Quantity
-from karmada_scheduler.api.remembered import MEBI, remembered
 
 API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 KIND: Final = "Cluster"

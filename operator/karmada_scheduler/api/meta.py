@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from karmada_scheduler.api.remembered import MEBI, remembered
+from karmada_scheduler.api.content_cache import MEBI, remembered
 
 Manifest = Mapping[str, Any]
 

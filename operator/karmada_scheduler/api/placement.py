@@ -16,9 +16,9 @@ import orjson
 
 from karmada_scheduler.api import meta
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.content_cache import MEBI, remembered
 from karmada_scheduler.api.matching import FieldSelector, LabelSelector, Requirement, Toleration
 from karmada_scheduler.api.meta import Manifest, ManifestError
-from karmada_scheduler.api.remembered import MEBI, remembered
 
 DUPLICATED: Final = "Duplicated"
 DIVIDED: Final = "Divided"

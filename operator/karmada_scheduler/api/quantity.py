@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from karmada_scheduler.api.content_cache import remembered
 from karmada_scheduler.api.meta import ManifestError
-from karmada_scheduler.api.remembered import remembered
 
 DECIMAL_SI: Final = "DecimalSI"
 BINARY_SI: Final = "BinarySI"

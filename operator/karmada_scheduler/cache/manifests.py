@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_scheduler import json_body
 from karmada_scheduler.api import binding as binding_api
 from karmada_scheduler.api import cluster as cluster_api
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.client import json_body
 
 _LEVEL: Final = 1
 _DICTIONARY: Final = 32 * 1024  # of a longer one zlib uses the end

@@ -20,14 +20,15 @@ from urllib.parse import urlencode, urlsplit
 
 import orjson
 
-from karmada_scheduler import __version__, json_body
+from karmada_scheduler import __version__
+from karmada_scheduler.client import json_body
 from karmada_scheduler.client.http import Answer, HttpConnections
 from karmada_scheduler.client.identity import ConnectionConfigError, Identity
 from karmada_scheduler.client.kubeconfig import load
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.sessions import ProxiedConnections, is_tls_trouble, streaming
 from karmada_scheduler.client.watch_lines import Lines
-from karmada_scheduler.daemon_thread import in_daemon_thread
+from karmada_scheduler.process.daemon_thread import in_daemon_thread
 
 __all__ = ["ApiError", "Connection", "ConnectionConfigError", "Credentials", "connect"]
 

@@ -72,7 +72,7 @@ class Posted:
     first: datetime | None = None
 
 
-class Verdict(NamedTuple):
+class EventDecision(NamedTuple):
     """What to do about an event: post it, or raise the count of ``posted`` when that has a name."""
 
     event: Event
@@ -119,7 +119,7 @@ class EventCorrelator:
         self._posted: _Recent[Hashable, Posted] = _Recent(Posted)
         self._buckets: _Recent[Hashable, _Bucket] = _Recent(_Bucket)
 
-    def correlate(self, event: Event) -> Verdict | None:
+    def correlate(self, event: Event) -> EventDecision | None:
         """Return what to do about an event, None if it is one too many."""
         now = self._clock()
         event, key = self._combined(event, now)
@@ -128,7 +128,7 @@ class EventCorrelator:
         posted.first = posted.first or event.at
         if not self._may_pass(event, now):
             return None
-        return Verdict(event, posted)
+        return EventDecision(event, posted)
 
     def _combined(self, event: Event, now: float) -> tuple[Event, Hashable]:
         kind = (event.involved.identity, event.type, event.reason)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from karmada_scheduler.client import expiry
-from karmada_scheduler.tls import verify_as_go_does
+from karmada_scheduler.client.tls import verify_as_go_does
 
 
 class ConnectionConfigError(Exception):

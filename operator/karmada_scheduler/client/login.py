@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from karmada_scheduler.client.identity import Identity
-from karmada_scheduler.daemon_thread import in_daemon_thread
+from karmada_scheduler.process.daemon_thread import in_daemon_thread
 
 log = logging.getLogger(__name__)
 

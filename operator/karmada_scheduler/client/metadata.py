@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
-from karmada_scheduler import json_body
+from karmada_scheduler.client import json_body
 from karmada_scheduler.client.connection import JSON, ApiError, Connection
 from karmada_scheduler.client.watch_lines import event_of
 

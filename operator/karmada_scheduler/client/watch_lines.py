@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from karmada_scheduler import json_body
+from karmada_scheduler.client import json_body
 
 MAX_LINE: Final = 64 * 1024 * 1024
 """Bytes of the longest line that is taken in. An object is at most 1.5 MiB in etcd, by default."""

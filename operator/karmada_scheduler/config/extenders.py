@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from karmada_scheduler.config.mistakes import Mistake
+from karmada_scheduler.config.problems import ConfigProblem
 from karmada_scheduler.config.structure import ALIASES, KEY, READ, seconds
 
 DEFAULT_HTTP_SECONDS: Final = 5.0
@@ -98,7 +98,7 @@ class ExtenderConfig:
         return _USER_INFO.sub("", self.url_prefix)
 
 
-def mistakes_in(extenders: Sequence[ExtenderConfig]) -> Iterator[Mistake]:
+def mistakes_in(extenders: Sequence[ExtenderConfig]) -> Iterator[ConfigProblem]:
     """Check what the types do not say, files that must be readable included.
 
     Yields:
@@ -110,36 +110,40 @@ def mistakes_in(extenders: Sequence[ExtenderConfig]) -> Iterator[Mistake]:
             yield mistake.below(f"[{position}]")
         binders += bool(extender.bind_verb)
         if extender.bind_verb and binders > 1:
-            yield Mistake(f"[{position}].bindVerb", "only one extender can bind, and an earlier one does")
+            yield ConfigProblem(
+                f"[{position}].bindVerb", "only one extender can bind, and an earlier one does"
+            )
         for index, resource in enumerate(extender.managed_resources):
             path = f"[{position}].managedResources[{index}].name"
             if problem := _problem_with_resource(resource.name):
-                yield Mistake(path, problem)
+                yield ConfigProblem(path, problem)
             elif resource.name in resources:
-                yield Mistake(path, f'duplicate extender managed resource name "{resource.name}"')
+                yield ConfigProblem(path, f'duplicate extender managed resource name "{resource.name}"')
             resources.add(resource.name)
 
 
-def _mistakes_of(extender: ExtenderConfig) -> Iterator[Mistake]:
+def _mistakes_of(extender: ExtenderConfig) -> Iterator[ConfigProblem]:
     try:
         url = urlsplit(extender.url_prefix)
         usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
         usable = False
     if not usable:
-        yield Mistake("urlPrefix", f'"{extender.shown_url}" is not an address such as https://host:port/path')
+        yield ConfigProblem(
+            "urlPrefix", f'"{extender.shown_url}" is not an address such as https://host:port/path'
+        )
     if extender.prioritize_verb and extender.weight <= 0:
-        yield Mistake("weight", "must be 1 or more where there is a prioritizeVerb")
+        yield ConfigProblem("weight", "must be 1 or more where there is a prioritizeVerb")
     if extender.http_timeout < 0:
-        yield Mistake("httpTimeout", "must not be negative")
+        yield ConfigProblem("httpTimeout", "must not be negative")
     if extender.tls_config is not None:
         for mistake in _tls_mistakes(extender.tls_config):
             yield mistake.below("tlsConfig")
 
 
-def _tls_mistakes(tls: ExtenderTLS) -> Iterator[Mistake]:
+def _tls_mistakes(tls: ExtenderTLS) -> Iterator[ConfigProblem]:
     if tls.insecure and (tls.ca_file or tls.ca_data):
-        yield Mistake("insecure", "cannot be combined with a CA: either verify the server or do not")
+        yield ConfigProblem("insecure", "cannot be combined with a CA: either verify the server or do not")
     has_certificate, has_key = bool(tls.cert_file or tls.cert_data), bool(tls.key_file or tls.key_data)
     if has_certificate != has_key:
         missing, given = (
@@ -150,7 +154,7 @@ def _tls_mistakes(tls: ExtenderTLS) -> Iterator[Mistake]:
                 "a key",
             )
         )
-        yield Mistake("", f"needs {missing} for {given}")
+        yield ConfigProblem("", f"needs {missing} for {given}")
     for key, name, replaced in (
         ("certFile", tls.cert_file, tls.cert_data),
         ("keyFile", tls.key_file, tls.key_data),
@@ -161,7 +165,7 @@ def _tls_mistakes(tls: ExtenderTLS) -> Iterator[Mistake]:
                 with Path(name).open("rb"):
                     pass
             except OSError as problem:
-                yield Mistake(key, f"cannot read {name}: {problem.strerror}")
+                yield ConfigProblem(key, f"cannot read {name}: {problem.strerror}")
 
 
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

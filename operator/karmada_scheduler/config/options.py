@@ -21,7 +21,7 @@ import durationpy
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
-from karmada_scheduler.config.mistakes import nearest
+from karmada_scheduler.config.problems import nearest
 
 
 class OptionsError(ValueError):

@@ -19,8 +19,8 @@ from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import extenders as extender_rules
 from karmada_scheduler.config import yaml_file
 from karmada_scheduler.config.extenders import ExtenderConfig
-from karmada_scheduler.config.mistakes import ConfigError, Mistake, join
 from karmada_scheduler.config.options import LeaderElection
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem, join
 from karmada_scheduler.config.structure import camel, shown, structure
 
 KINDS: Final = {
@@ -172,14 +172,16 @@ def plugin_budget(configuration: SchedulerConfiguration, election: LeaderElectio
             f"must be at most {most:g}, half of --leader-elect-renew-deadline ({election.renew_deadline:g}s), "
             f"got {given:g}"
         )
-        raise ConfigError([Mistake("pluginTimeoutSeconds", text)]).within(configuration.source)
+        raise ConfigError([ConfigProblem("pluginTimeoutSeconds", text)]).within(configuration.source)
     return given
 
 
 def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> SchedulerConfiguration:
     """Check what a file says; see ``load``."""
     if not isinstance(data, Mapping):
-        raise ConfigError([Mistake("", f"expected a mapping with apiVersion and kind, got {shown(data)}")])
+        raise ConfigError(
+            [ConfigProblem("", f"expected a mapping with apiVersion and kind, got {shown(data)}")]
+        )
     mistakes = [*_wrong_kind(data), *_wrong_percentages(data)]
     try:
         file = structure(_understood(data), _File)
@@ -198,15 +200,15 @@ def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Sched
     )
 
 
-def _wrong_kind(data: Mapping[Any, Any]) -> Iterator[Mistake]:
+def _wrong_kind(data: Mapping[Any, Any]) -> Iterator[ConfigProblem]:
     kind, version = data.get("kind"), data.get("apiVersion")
     if kind not in KINDS:
-        yield Mistake("kind", f"expected {' or '.join(KINDS)}, got {shown(kind)}")
+        yield ConfigProblem("kind", f"expected {' or '.join(KINDS)}, got {shown(kind)}")
     elif version != KINDS[kind]:
-        yield Mistake("apiVersion", f"expected {KINDS[kind]} for kind {kind}, got {shown(version)}")
+        yield ConfigProblem("apiVersion", f"expected {KINDS[kind]} for kind {kind}, got {shown(version)}")
 
 
-def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[Mistake]:
+def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[ConfigProblem]:
     profiles = data.get("profiles")
     places = [
         ("", data),
@@ -214,7 +216,7 @@ def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[Mistake]:
     ]
     for path, each in places:
         if isinstance(each, Mapping) and each.get(_PERCENTAGE) not in (None, 0, 100):
-            yield Mistake(
+            yield ConfigProblem(
                 join(path, _PERCENTAGE),
                 "can only be 0 or 100: replicas are divided over all clusters that fit, so all have to be found",
             )
@@ -246,42 +248,44 @@ def _notices(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
                 yield f"{path} has no effect: {resource.name} counts when room is estimated"
 
 
-def _mistakes_in(file: _File) -> Iterator[Mistake]:
+def _mistakes_in(file: _File) -> Iterator[ConfigProblem]:
     if file.plugin_timeout_seconds is not None and not 0 < file.plugin_timeout_seconds < math.inf:
-        yield Mistake("pluginTimeoutSeconds", "must be greater than 0")
+        yield ConfigProblem("pluginTimeoutSeconds", "must be greater than 0")
     for mistake in extender_rules.mistakes_in(file.extenders):
         yield mistake.below("extenders")
     names = set[str]()
     for position, profile in enumerate(file.profiles):
         path = f"profiles[{position}]"
         if not profile.scheduler_name and len(file.profiles) > 1:
-            yield Mistake(f"{path}.schedulerName", "is required where there are several profiles")
+            yield ConfigProblem(f"{path}.schedulerName", "is required where there are several profiles")
         elif profile.scheduler_name in names:
-            yield Mistake(f"{path}.schedulerName", f'duplicate value "{profile.scheduler_name}"')
+            yield ConfigProblem(f"{path}.schedulerName", f'duplicate value "{profile.scheduler_name}"')
         names.add(profile.scheduler_name)
         for mistake in _mistakes_in_profile(profile):
             yield mistake.below(path)
 
 
-def _mistakes_in_profile(profile: ProfileConfig) -> Iterator[Mistake]:
+def _mistakes_in_profile(profile: ProfileConfig) -> Iterator[ConfigProblem]:
     for point, plugins in profile.plugins.by_point.items():
         for listed, entries in (("enabled", plugins.enabled), ("disabled", plugins.disabled)):
             met = set[str]()
             for index, entry in enumerate(entries):
                 path = f"plugins.{point}.{listed}[{index}]"
                 if not entry.name or (listed == "enabled" and entry.name == ALL):
-                    yield Mistake(f"{path}.name", f"must be the name of a plugin, got {shown(entry.name)}")
+                    yield ConfigProblem(
+                        f"{path}.name", f"must be the name of a plugin, got {shown(entry.name)}"
+                    )
                 elif entry.name in met:
-                    yield Mistake(
+                    yield ConfigProblem(
                         f"{path}.name", f'plugin "{entry.name}" already registered as "{_label(point)}"'
                     )
                 if not 0 <= entry.weight <= MAX_INT32:
-                    yield Mistake(f"{path}.weight", f"must be 0 to {MAX_INT32}, got {entry.weight}")
+                    yield ConfigProblem(f"{path}.weight", f"must be 0 to {MAX_INT32}, got {entry.weight}")
                 met.add(entry.name)
     met = set()
     for index, each in enumerate(profile.plugin_config):
         if each.name in met:
-            yield Mistake(f"pluginConfig[{index}].name", f"repeated config for plugin {each.name}")
+            yield ConfigProblem(f"pluginConfig[{index}].name", f"repeated config for plugin {each.name}")
         met.add(each.name)
 
 

@@ -23,7 +23,7 @@ import cattrs
 import durationpy
 from cattrs.strategies import configure_union_passthrough
 
-from karmada_scheduler.config.mistakes import ConfigError, Mistake, known
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ def shown(value: object) -> str:
     return str(value)
 
 
-class Mistakes(list[Mistake]):
+class ConfigProblems(list[ConfigProblem]):
     """Mistakes found so far."""
 
     @contextlib.contextmanager
@@ -111,7 +111,7 @@ class Mistakes(list[Mistake]):
             raise ConfigError(self)
 
 
-def _mistakes_in(problem: BaseException) -> Iterator[Mistake]:
+def _mistakes_in(problem: BaseException) -> Iterator[ConfigProblem]:
     match problem:
         case ConfigError():
             yield from problem.mistakes
@@ -119,9 +119,9 @@ def _mistakes_in(problem: BaseException) -> Iterator[Mistake]:
             for each in problem.exceptions:
                 yield from _mistakes_in(each)
         case cattrs.StructureHandlerNotFoundError():
-            yield Mistake("", f"the type {problem.type_} cannot be read from a file")
+            yield ConfigProblem("", f"the type {problem.type_} cannot be read from a file")
         case _:
-            yield Mistake("", str(problem) or type(problem).__name__)
+            yield ConfigProblem("", str(problem) or type(problem).__name__)
 
 
 @cache
@@ -201,14 +201,14 @@ def _dataclass_reader(
             return data
         values: dict[str, object] = {}
         met: dict[str, str] = {}
-        mistakes = Mistakes()
+        mistakes = ConfigProblems()
         for key, value in _expect(Mapping, "a mapping", data).items():
             name = field_of.get(key)
             if name is None:
                 names = known(keys[0] for keys in keys_of.values())
-                mistakes.append(Mistake(str(key), f"unknown field; {names}"))
+                mistakes.append(ConfigProblem(str(key), f"unknown field; {names}"))
             elif name in met:
-                mistakes.append(Mistake(key, f"is the same field as {met[name]}"))
+                mistakes.append(ConfigProblem(key, f"is the same field as {met[name]}"))
             elif value is not None or _takes_none(
                 hints[name]
             ):  # as in Kubernetes, an empty key is as good as none
@@ -217,7 +217,7 @@ def _dataclass_reader(
                     own = fields[name].metadata.get(READ)
                     values[name] = own(value) if own else converter.structure(value, hints[name])
         mistakes.extend(
-            Mistake(keys_of[name][0], "is required")
+            ConfigProblem(keys_of[name][0], "is required")
             for name, each in fields.items()
             if name not in met
             and each.default is dataclasses.MISSING
@@ -252,7 +252,7 @@ def _list_reader(type_: Any, converter: cattrs.Converter) -> Callable[[object, o
     make, item = _LISTS[typing.get_origin(type_)], typing.get_args(type_)[0]
 
     def read(data: object, _: object) -> object:
-        items, mistakes = [], Mistakes()
+        items, mistakes = [], ConfigProblems()
         for index, value in enumerate(_expect(list, "a list", data)):
             with mistakes.below(f"[{index}]"):
                 items.append(converter.structure(value, item))
@@ -270,7 +270,7 @@ def _mapping_reader(type_: Any, converter: cattrs.Converter) -> Callable[[object
     item = typing.get_args(type_)[1]
 
     def read(data: object, _: object) -> object:
-        items, mistakes = {}, Mistakes()
+        items, mistakes = {}, ConfigProblems()
         for key, value in _expect(Mapping, "a mapping", data).items():
             with mistakes.below(f"[{key}]"):
                 items[converter.structure(key, str)] = converter.structure(value, item)

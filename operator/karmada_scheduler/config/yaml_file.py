@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from karmada_scheduler.config.mistakes import ConfigError, Mistake
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 
 
 def read(path: Path) -> object:
@@ -20,9 +20,9 @@ def read(path: Path) -> object:
     try:
         return parse(path.read_text(encoding="utf-8"))
     except OSError as problem:
-        raise ConfigError([Mistake("", f"cannot read it: {problem.strerror}")]) from problem
+        raise ConfigError([ConfigProblem("", f"cannot read it: {problem.strerror}")]) from problem
     except UnicodeDecodeError as problem:
-        raise ConfigError([Mistake("", f"is no text in UTF-8: {problem}")]) from problem
+        raise ConfigError([ConfigProblem("", f"is no text in UTF-8: {problem}")]) from problem
 
 
 def parse(text: str) -> object:
@@ -31,7 +31,7 @@ def parse(text: str) -> object:
     try:
         data: object = loader.get_single_data()
     except yaml.YAMLError as problem:
-        raise ConfigError([Mistake("", f"is no YAML: {' '.join(str(problem).split())}")]) from problem
+        raise ConfigError([ConfigProblem("", f"is no YAML: {' '.join(str(problem).split())}")]) from problem
     finally:
         loader.dispose()
     if loader.repeated:
@@ -42,7 +42,7 @@ def parse(text: str) -> object:
 class _Loader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.repeated: list[Mistake] = []
+        self.repeated: list[ConfigProblem] = []
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 (PyYAML's)
         met: dict[object, int] = {}
@@ -51,7 +51,9 @@ class _Loader(yaml.SafeLoader):
                 line = key.start_mark.line + 1
                 if key.value in met:
                     self.repeated.append(
-                        Mistake("", f'line {line}: "{key.value}" stands already in line {met[key.value]}')
+                        ConfigProblem(
+                            "", f'line {line}: "{key.value}" stands already in line {met[key.value]}'
+                        )
                     )
                 met[key.value] = line
         return super().construct_mapping(node, deep=deep)

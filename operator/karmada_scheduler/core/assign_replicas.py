@@ -17,9 +17,9 @@ from typing import Final
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Placement, StaticClusterWeight
 from karmada_scheduler.api.quantity import wrap32, wrap64
-from karmada_scheduler.core import webster
-from karmada_scheduler.core.go_sort import sort_descending
-from karmada_scheduler.core.ranked import Ranked
+from karmada_scheduler.core.algorithms import webster
+from karmada_scheduler.core.algorithms.go_sort import sort_descending
+from karmada_scheduler.core.ordering.candidates import CandidateList
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
 
@@ -156,7 +156,7 @@ def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool,
     """Divide by the room of the clusters: add, remove, keep, or divide anew."""
     scheduled: Sequence[TargetCluster] = ()
     if spec.clusters:
-        scheduled = Ranked.of(candidates).among(spec.clusters)
+        scheduled = CandidateList.of(candidates).among(spec.clusters)
     if fresh:
         return _fresh(spec, candidates, scheduled, aggregated=aggregated)
     assigned = wrap32(sum(target.replicas for target in scheduled))
@@ -166,16 +166,16 @@ def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool,
         held = sort_descending(scheduled, lambda target: target.replicas)
         return _divide(spec.replicas, held, (), uid, aggregated=aggregated, step="failed to scale down")
     missing = spec.replicas - assigned
-    if missing > 0 and not aggregated and isinstance(candidates, Ranked):
+    if missing > 0 and not aggregated and isinstance(candidates, CandidateList):
         return _merged(scheduled, _divided_over_all(missing, candidates, scheduled, uid))
     if missing > 0:
-        room = Ranked.of(candidates).by_room
+        room = CandidateList.of(candidates).by_room
         return _divide(missing, room, scheduled, uid, aggregated=aggregated, step="failed to scale up")
     return list(scheduled)
 
 
 def _divided_over_all(
-    replicas: int, candidates: Ranked, scheduled: Sequence[TargetCluster], uid: str
+    replicas: int, candidates: CandidateList, scheduled: Sequence[TargetCluster], uid: str
 ) -> Targets:
     """Divide as ``_divide`` does where the order of room does not count, with what is remembered of it.
 

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from karmada_scheduler import columns
 from karmada_scheduler.api.binding import (
     RESOURCE_BINDING,
     AssumedWorkload,
@@ -19,9 +18,10 @@ from karmada_scheduler.api.binding import (
 )
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.framework.memo import Verdicts
+from karmada_scheduler.core.algorithms import columns
+from karmada_scheduler.core.algorithms.columns import Column
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 
 NO_OPINION: Final = -1
 _SETS_AT_ONCE: Final = 16
@@ -70,7 +70,7 @@ class LocalEstimator(ReplicaEstimator, Protocol):
     """
 
     def replicas_by_row(
-        self, verdicts: Verdicts, rows: Column, requirements: ReplicaRequirements | None
+        self, verdicts: FilterResults, rows: Column, requirements: ReplicaRequirements | None
     ) -> Column:
         """Count the replicas that clusters can take, at once.
 
@@ -192,7 +192,7 @@ async def _component_sets(
 
 
 def least_by_row(
-    spec: BindingSpec, verdicts: Verdicts, rows: Column, estimators: Sequence[LocalEstimator]
+    spec: BindingSpec, verdicts: FilterResults, rows: Column, estimators: Sequence[LocalEstimator]
 ) -> Column:
     """Return the least that any estimator says of the clusters in these rows; MAX_INT32: nobody says less.
 

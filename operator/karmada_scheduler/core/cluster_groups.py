@@ -11,14 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.placement import (
-    SPREAD_BY_CLUSTER,
-    SPREAD_BY_REGION,
-    Placement,
-    SpreadConstraint,
-)
+from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
 from karmada_scheduler.api.quantity import wrap64
-from karmada_scheduler.core.ranked import Ranked, place_of
+from karmada_scheduler.core.ordering.candidates import CandidateList, place_of
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 
 _WEIGHT_UNIT: Final = 1000
@@ -34,9 +29,9 @@ class Region:
     candidates: Sequence[Candidate]
 
 
-def preferred_first(candidates: Iterable[Candidate]) -> Ranked:
+def preferred_first(candidates: Iterable[Candidate]) -> CandidateList:
     """Order candidates: preferred affinities, then scores, then room, then names."""
-    return Ranked(sorted(candidates, key=place_of))
+    return CandidateList(sorted(candidates, key=place_of))
 
 
 def tier_of(cycle: Cycle, cluster: Cluster) -> int:
@@ -81,7 +76,7 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
             min_clusters=cluster.min_groups if cluster is not None else 0,
         )
 
-    by_region = Ranked.of(ordered).by_region()
+    by_region = CandidateList.of(ordered).by_region()
     return [Region(name, score_of(by_region[name]), by_region[name]) for name in sorted(by_region)]
 
 

@@ -24,13 +24,13 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import limits
 from karmada_scheduler.core.available_replicas import Assumed, ReplicaEstimator, with_footprint
 from karmada_scheduler.core.budget import Budget
-from karmada_scheduler.core.candidates import Recipe
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed, placement_of
 from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
-from karmada_scheduler.core.recipe import run
+from karmada_scheduler.core.find_clusters import DecisionInputs
+from karmada_scheduler.core.schedule_term import run
 from karmada_scheduler.framework.cycle import Cycle, InFlight, Peers
 from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError, PluginError, SchedulingError
-from karmada_scheduler.framework.runtime import Framework
+from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
 _NOTHING_ASSUMED: Final[Assumed] = {}
@@ -82,7 +82,7 @@ async def decide(
             text = f"{what}; the placement stays as it is"
             return Decision(binding.key, error=SchedulingError(text))
     planned = [InFlight(stored(each.key), each) for each in in_flight]
-    recipe = Recipe(
+    recipe = DecisionInputs(
         snapshot,
         framework,
         tuple(estimators),
@@ -199,7 +199,7 @@ def _one_after_the_other(first: Decision, second: Decision) -> Decision:
     )
 
 
-async def _decide_once(binding: Binding, recipe: Recipe) -> Decision:
+async def _decide_once(binding: Binding, recipe: DecisionInputs) -> Decision:
     try:
         placement = placement_of(binding)
         limits.check(binding.spec, placement)
@@ -216,7 +216,7 @@ async def _decide_once(binding: Binding, recipe: Recipe) -> Decision:
     return _concluded(binding, placement, attempt.error, attempt.targets, (attempt,))
 
 
-async def _try_terms(binding: Binding, placement: Placement, recipe: Recipe) -> Decision:
+async def _try_terms(binding: Binding, placement: Placement, recipe: DecisionInputs) -> Decision:
     """Try one affinity term after the other, from the one in force on; the first that works is taken.
 
     If none does, the error of the first decides. Earlier terms are not tried again: a binding does not go
@@ -241,7 +241,7 @@ async def _try_terms(binding: Binding, placement: Placement, recipe: Recipe) -> 
     return replace(_concluded(binding, placement, error, None, attempts), failed_terms=tuple(failures))
 
 
-async def _in_turn(cycle: Cycle, recipe: Recipe) -> Attempt:
+async def _in_turn(cycle: Cycle, recipe: DecisionInputs) -> Attempt:
     """Let others have a turn, then try a term."""
     try:
         await recipe.turn()
@@ -258,7 +258,7 @@ def _term_in_force(binding: Binding, placement: Placement) -> int:
     return names.index(name) if name in names else 0
 
 
-def _cycle(binding: Binding, placement: Placement, recipe: Recipe, affinity_name: str) -> Cycle:
+def _cycle(binding: Binding, placement: Placement, recipe: DecisionInputs, affinity_name: str) -> Cycle:
     return Cycle(
         binding,
         placement,

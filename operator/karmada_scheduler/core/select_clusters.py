@@ -17,13 +17,9 @@ from karmada_scheduler.api.placement import (
     Placement,
     SpreadConstraint,
 )
-from karmada_scheduler.core.cluster_groups import (
-    Region,
-    group_by_region,
-    last_constraint,
-)
-from karmada_scheduler.core.ranked import Ranked, place_of
-from karmada_scheduler.core.region_paths import Group, Limits, select_groups
+from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
+from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
+from karmada_scheduler.core.ordering.candidates import CandidateList, place_of
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
 
@@ -61,7 +57,7 @@ def select_clusters(
     region = last_constraint(placement, SPREAD_BY_REGION)
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER)
     if region is not None:
-        ranked, constraint = Ranked.of(ordered), cluster or _ANY
+        ranked, constraint = CandidateList.of(ordered), cluster or _ANY
         return ranked.choice(
             (region, cluster, placement.is_duplicated, replicas),
             lambda: select_by_region(group_by_region(placement, replicas, ranked), region, constraint),

@@ -1,6 +1,6 @@
 """The accurate estimator: capacity as karmada-scheduler-estimator in each member cluster counts it.
 
-``AccurateEstimator`` lives as long as the process and keeps what decisions can share; an ``Inquiry`` lives as
+``AccurateEstimator`` lives as long as the process and keeps what decisions can share; an ``EstimationSession`` lives as
 long as one decision and keeps its one deadline, its answers, and what it had to do without.
 
 Two policies say what happens when an estimator fails. ``upstream``: every answer about the binding is void, and
@@ -23,8 +23,8 @@ from typing import Final, Literal, NamedTuple, Protocol
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
-from karmada_scheduler.estimator.connections import AskError, Standing
-from karmada_scheduler.estimator.wire import Question, replicas_question, sets_question
+from karmada_scheduler.estimator.connections import ConnectionState, EstimatorCallError
+from karmada_scheduler.estimator.wire import EstimatorRequest, replicas_question, sets_question
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +42,10 @@ _SUSPECT_AFTER: Final = 3
 Assumed = Mapping[str, Sequence[AssumedWorkload]]
 
 
-class Line(Protocol):
+class EstimatorTransport(Protocol):
     """Connections, as far as asking needs them; see ``connections.Connections``."""
 
-    def standing(self, cluster: str, /) -> Standing:
+    def standing(self, cluster: str, /) -> ConnectionState:
         """Tell what is known of a cluster's estimator."""
         ...
 
@@ -104,7 +104,7 @@ class AccurateEstimator:
 
     def __init__(
         self,
-        line: Line,
+        line: EstimatorTransport,
         *,
         timeout: float,
         policy: FailurePolicy,
@@ -135,9 +135,9 @@ class AccurateEstimator:
         self._tasks: set[asyncio.Task[Answer] | asyncio.Task[None]] = set()
         self._silent: set[str] = set()
 
-    def inquiry(self, binding: Binding) -> Inquiry:
+    def inquiry(self, binding: Binding) -> EstimationSession:
         """Return what one decision about a binding asks with."""
-        return Inquiry(self, binding)
+        return EstimationSession(self, binding)
 
     @property
     def silent(self) -> frozenset[str]:
@@ -158,16 +158,18 @@ class AccurateEstimator:
     def problem_with(self, cluster: str) -> str:
         """Return why a cluster needs not be asked: what would come of it is known; "" if it is not."""
         standing = self._line.standing(cluster)
-        if standing is Standing.ABSENT:
+        if standing is ConnectionState.ABSENT:
             return f"cluster {cluster} does not exist in estimator cache"
         if self.policy == PARTIAL:
-            if standing is Standing.LOST:
+            if standing is ConnectionState.LOST:
                 return f"the connection to the estimator of cluster {cluster} is lost"
             if cluster in self._silent:
                 return f"the estimator of cluster {cluster} kept silent before and is being probed"
         return ""
 
-    def ask(self, cluster: str, question: Question, request: bytes, about: str) -> asyncio.Task[Answer]:
+    def ask(
+        self, cluster: str, question: EstimatorRequest, request: bytes, about: str
+    ) -> asyncio.Task[Answer]:
         """Ask a cluster, or join whoever has asked the same a moment ago. The task never fails."""
         now = self._clock()
         self._forget_before(now - self._answer_ttl)
@@ -198,12 +200,12 @@ class AccurateEstimator:
                 return
             del asked[key]
 
-    async def _put(self, cluster: str, question: Question, request: bytes, about: str) -> Answer:
+    async def _put(self, cluster: str, question: EstimatorRequest, request: bytes, about: str) -> Answer:
         """Ask one cluster, and remember if it kept silent."""
         began = self._clock()
         try:
             timeout = self.timeout
-            if self._line.standing(cluster) is Standing.NEW:
+            if self._line.standing(cluster) is ConnectionState.NEW:
                 async with asyncio.timeout(timeout):
                     await self._line.settled(cluster)
                 timeout = max(0.0, began + timeout - self._clock())
@@ -211,7 +213,7 @@ class AccurateEstimator:
             answer = Answer(question.answer(payload))
         except TimeoutError:
             answer = Answer(NO_OPINION, f"not connected within {self.timeout:g}s", timed_out=True)
-        except AskError as error:
+        except EstimatorCallError as error:
             answer = Answer(NO_OPINION, str(error), timed_out=error.timed_out)
         except ValueError as error:
             answer = Answer(NO_OPINION, f"gRPC request cluster({cluster}) estimator error: {error}")
@@ -228,13 +230,13 @@ class AccurateEstimator:
             task.add_done_callback(self._tasks.discard)
         return answer
 
-    async def _probe(self, cluster: str, question: Question, request: bytes) -> None:
+    async def _probe(self, cluster: str, question: EstimatorRequest, request: bytes) -> None:
         """Ask a silent cluster again and again until it answers, says no, or is gone."""
         probes = 0
         try:
             while True:
                 await self._pause(_PROBE_PAUSES[min(probes, len(_PROBE_PAUSES) - 1)])
-                if self._line.standing(cluster) is Standing.ABSENT:
+                if self._line.standing(cluster) is ConnectionState.ABSENT:
                     return
                 answer = await self._put(cluster, question, request, "probe")
                 if not answer.timed_out:
@@ -247,7 +249,7 @@ class AccurateEstimator:
             self._silent.discard(cluster)
 
 
-class Inquiry:
+class EstimationSession:
     """What one decision asks; conforms to ``core.available_replicas.ReplicaEstimator``.
 
     A decision may ask several times, one pass after the other. It has one deadline for all of them, and no
@@ -270,7 +272,7 @@ class Inquiry:
         self._about = f"kind={resource.kind}, name={resource.namespace}/{resource.name}"
         self._deadline: float | None = None
         self._answers: dict[_Key, Answer] = {}
-        self._questions: dict[int, tuple[object, Question]] = {}
+        self._questions: dict[int, tuple[object, EstimatorRequest]] = {}
 
     async def max_available_replicas(
         self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
@@ -287,7 +289,11 @@ class Inquiry:
         )
 
     async def _inquire(
-        self, clusters: Sequence[Cluster], what: object, encode: Callable[[], Question], assumed: Assumed
+        self,
+        clusters: Sequence[Cluster],
+        what: object,
+        encode: Callable[[], EstimatorRequest],
+        assumed: Assumed,
     ) -> list[int]:
         self.concerned |= {each.name for each in clusters}
         try:
@@ -309,7 +315,7 @@ class Inquiry:
         self.fallbacks |= {name: each.problem for name, each in failed.items()}
         return [answers[each.name].room for each in clusters]
 
-    def _question(self, what: object, encode: Callable[[], Question]) -> Question:
+    def _question(self, what: object, encode: Callable[[], EstimatorRequest]) -> EstimatorRequest:
         """Encode a question once for all passes; what it is about is kept, so that its id stays its own."""
         found = self._questions.get(id(what))
         if found is None:
@@ -331,7 +337,7 @@ class Inquiry:
         return answers, pending
 
     async def _round(
-        self, question: Question, pending: Mapping[str, _Key], *, all_or_nothing: bool
+        self, question: EstimatorRequest, pending: Mapping[str, _Key], *, all_or_nothing: bool
     ) -> dict[str, Answer]:
         """Ask several clusters at once; return when nothing more can come, or by the deadline."""
         estimator = self._estimator

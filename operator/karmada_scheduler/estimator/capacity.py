@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from karmada_scheduler import columns
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import ZERO, wrap64
-from karmada_scheduler.columns import Column
-from karmada_scheduler.estimator.nodes import Run, runs_of
+from karmada_scheduler.core.algorithms import columns
+from karmada_scheduler.core.algorithms.columns import Column
+from karmada_scheduler.estimator.nodes import NodeGroup, runs_of
 from karmada_scheduler.estimator.resources import CPU, PODS
-from karmada_scheduler.framework.memo import Followed, Verdicts
+from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Capacity:
     cluster: Cluster
     summary: ResourceSummary | None
     pods: int
-    runs: Sequence[Run] | None
+    runs: Sequence[NodeGroup] | None
     _left: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
@@ -38,7 +38,7 @@ class Capacity:
         summary = cluster.resource_summary
         if summary is None:
             return cls(cluster, None, 0, None)
-        runs: Sequence[Run] | None = None
+        runs: Sequence[NodeGroup] | None = None
         if uses_models and summary.modelings:
             try:
                 runs = runs_of(cluster)
@@ -95,14 +95,14 @@ class CapacityColumns:
     def __init__(self, look_up: Callable[[Cluster], Capacity]) -> None:
         """Take who knows the capacity of a single cluster."""
         self._look_up = look_up
-        self._followed = Followed()
+        self._followed = Cursor()
         self._rows: Mapping[str, int] = {}
         self._capacities: list[Capacity] = []
         self._pods = columns.column(())
         self._units: OrderedDict[str, Column] = OrderedDict()
         self._odd: set[int] = set()
 
-    def refresh(self, verdicts: Verdicts) -> None:
+    def refresh(self, verdicts: FilterResults) -> None:
         """Look at the clusters that have changed since the last time."""
         names = self._followed.news(verdicts)
         if names is None:
@@ -122,7 +122,7 @@ class CapacityColumns:
         self._rows = verdicts.rows
         self._followed.caught_up(verdicts)
 
-    def _lay_out(self, verdicts: Verdicts) -> None:
+    def _lay_out(self, verdicts: FilterResults) -> None:
         """Move what is known to the rows where it belongs now; the rows of clusters that are new hold nothing yet."""
         before = [self._rows.get(name, -1) for name in verdicts.rows]
         self._capacities = [self._capacities[row] if row >= 0 else _UNKNOWN for row in before]

@@ -26,7 +26,7 @@ from karmada_scheduler import logs
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.discovery import DiscoveryError, addresses, service_name
-from karmada_scheduler.estimator.relay import Relay
+from karmada_scheduler.estimator.relay import TlsProxy
 from karmada_scheduler.estimator.wire import SERVICE
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ ReadService = Callable[[str, str], Awaitable[Mapping[str, Any] | None]]
 """Reads a Service by namespace and name; None if there is none. LookupError when it cannot be asked."""
 
 
-class AskError(Exception):
+class EstimatorCallError(Exception):
     """An estimator was not asked, or did not answer with a number.
 
     Attributes:
@@ -65,7 +65,7 @@ class AskError(Exception):
         self.timed_out = timed_out
 
 
-class Standing(Enum):
+class ConnectionState(Enum):
     """What is known of a cluster's estimator."""
 
     NEW = "new"
@@ -94,15 +94,15 @@ class QueueObserver(Protocol):
 
 
 @dataclass(slots=True)
-class _Link:
+class _Channel:
     """What is kept of one cluster."""
 
     name: str
     generation: int
-    standing: Standing = Standing.NEW
+    standing: ConnectionState = ConnectionState.NEW
     address: str = ""
     channel: grpc.aio.Channel | None = None
-    relay: Relay | None = None
+    relay: TlsProxy | None = None
     methods: dict[str, Any] = field(default_factory=dict)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     look_again: asyncio.Event = field(default_factory=asyncio.Event)
@@ -142,7 +142,7 @@ class Connections:
         self._dial_seconds = dial_seconds
         self._lost_seconds = lost_seconds
         self._pause = pause
-        self._links: dict[str, _Link] = {}
+        self._links: dict[str, _Channel] = {}
         self._dials = asyncio.Semaphore(_DIALS_AT_ONCE)
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -159,21 +159,21 @@ class Connections:
                 self._end(link)
             return
         if link is None:
-            link = self._links[name] = _Link(name, new.generation)
+            link = self._links[name] = _Channel(name, new.generation)
             self._observer.added()
             link.task = asyncio.create_task(self._keep(link), name=f"estimator of {name}")
         elif link.generation != new.generation:
             link.generation = new.generation
             link.look_again.set()
 
-    def standing(self, cluster: str) -> Standing:
+    def standing(self, cluster: str) -> ConnectionState:
         """Tell what is known of a cluster's estimator; waits for nothing."""
         link = self._links.get(cluster)
-        return Standing.ABSENT if link is None else link.standing
+        return ConnectionState.ABSENT if link is None else link.standing
 
     def standings(self) -> dict[str, int]:
         """Return how many clusters there are of every standing."""
-        counts = {standing.value: 0 for standing in Standing}
+        counts = {standing.value: 0 for standing in ConnectionState}
         for link in list(self._links.values()):
             counts[link.standing.value] += 1
         return counts
@@ -209,7 +209,7 @@ class Connections:
         """
         link = self._links.get(cluster)
         if link is None or link.channel is None:
-            raise AskError(f"cluster {cluster} does not exist in estimator cache")
+            raise EstimatorCallError(f"cluster {cluster} does not exist in estimator cache")
         call = link.methods.get(method)
         if call is None:
             call = link.methods[method] = link.channel.unary_unary(f"/{SERVICE}/{method}")
@@ -217,7 +217,7 @@ class Connections:
             answer: bytes = await call(request, timeout=timeout, metadata=(("object", about),))
         except grpc.aio.AioRpcError as error:
             code = error.code()
-            raise AskError(
+            raise EstimatorCallError(
                 f"gRPC request cluster({cluster}) estimator error when calling {method}: "
                 f"rpc error: code = {_go_name(code)} desc = {error.details()}",
                 timed_out=code is grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -225,7 +225,9 @@ class Connections:
         except (asyncio.CancelledError, grpc.aio.UsageError) as error:
             if _is_our_own(error):
                 raise
-            raise AskError(f"gRPC request cluster({cluster}) estimator error: connection closed") from error
+            raise EstimatorCallError(
+                f"gRPC request cluster({cluster}) estimator error: connection closed"
+            ) from error
         return answer
 
     async def close(self) -> None:
@@ -240,18 +242,18 @@ class Connections:
     def _is_wanted(self, cluster: Cluster) -> bool:
         return not (self._settings.not_in_pull_mode and cluster.sync_mode == "Pull")
 
-    def _end(self, link: _Link) -> None:
+    def _end(self, link: _Channel) -> None:
         async def ending() -> None:
             if link.task is not None:
                 link.task.cancel()
                 await asyncio.gather(link.task, return_exceptions=True)
-            await self._drop(link, Standing.ABSENT)
+            await self._drop(link, ConnectionState.ABSENT)
 
         task = asyncio.create_task(ending(), name=f"leave estimator of {link.name}")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
-    async def _drop(self, link: _Link, standing: Standing) -> None:
+    async def _drop(self, link: _Channel, standing: ConnectionState) -> None:
         """Close what a link holds; calls under way fail."""
         channel, relay = link.channel, link.relay
         link.channel, link.relay, link.address, link.standing = None, None, "", standing
@@ -259,7 +261,7 @@ class Connections:
         link.settled.set()
         await _closed(channel, relay)
 
-    async def _keep(self, link: _Link) -> None:
+    async def _keep(self, link: _Channel) -> None:
         """Connect, and stay connected, until cancelled."""
         failures = 0
         asked = self._clock()
@@ -279,7 +281,7 @@ class Connections:
                 failures += 1
             asked = self._clock()
 
-    async def _attempt(self, link: _Link) -> bool:
+    async def _attempt(self, link: _Channel) -> bool:
         """Try to connect; tell why that failed."""
         try:
             await self._connect(link)
@@ -290,13 +292,13 @@ class Connections:
         else:
             return True
         if link.channel is None:
-            link.standing = Standing.ABSENT
+            link.standing = ConnectionState.ABSENT
         elif not _is_up(link.channel):
-            link.standing = Standing.LOST
+            link.standing = ConnectionState.LOST
         link.settled.set()
         return False
 
-    def _tell(self, link: _Link, text: str) -> None:
+    def _tell(self, link: _Channel, text: str) -> None:
         """Say once why there is no connection."""
         if text != link.told:
             link.told = text
@@ -305,7 +307,7 @@ class Connections:
                 extra={"cluster": link.name, "error": text},
             )
 
-    async def _connect(self, link: _Link) -> None:
+    async def _connect(self, link: _Channel) -> None:
         """Have a link connected to where its estimator is now.
 
         Raises:
@@ -331,7 +333,7 @@ class Connections:
             before = link.channel, link.relay
             link.methods.clear()
             link.channel, link.relay, link.address = channel, relay, address
-            link.standing = Standing.CONNECTED
+            link.standing = ConnectionState.CONNECTED
             link.settled.set()
             link.told = ""
             log.info("Connected to the estimator of a cluster", extra={"cluster": link.name})
@@ -340,11 +342,11 @@ class Connections:
             return
         raise ConnectionError("; ".join(problems))
 
-    async def _dial(self, address: str, link: _Link) -> tuple[grpc.aio.Channel, Relay | None]:
+    async def _dial(self, address: str, link: _Channel) -> tuple[grpc.aio.Channel, TlsProxy | None]:
         """Open a channel and wait until it is ready; ConnectionError if it takes too long."""
         settings, relay = self._settings, None
         if settings.skip_verify:
-            relay = await Relay.start(address, certificate=settings.certificate)
+            relay = await TlsProxy.start(address, certificate=settings.certificate)
             options = (*_CHANNEL_OPTIONS, ("grpc.default_authority", address))
             channel = grpc.aio.insecure_channel(relay.target, options=options)
         elif settings.uses_tls:
@@ -369,7 +371,7 @@ class Connections:
             raise
         return channel, relay
 
-    async def _until_doubtful(self, link: _Link) -> None:
+    async def _until_doubtful(self, link: _Channel) -> None:
         """Return when the Service should be read again: the connection is lost, or the cluster changed."""
         watching = asyncio.create_task(
             _watch(link, self._lost_seconds), name=f"watch estimator of {link.name}"
@@ -385,21 +387,21 @@ class Connections:
             await asyncio.gather(watching, asking, return_exceptions=True)
 
 
-async def _watch(link: _Link, lost_seconds: float) -> None:
+async def _watch(link: _Channel, lost_seconds: float) -> None:
     """Note whether a channel is up, and keep it so; return when it has been down for that long."""
     channel = link.channel
     assert channel is not None
     while True:
         state = channel.get_state(try_to_connect=True)
         if state is grpc.ChannelConnectivity.READY:
-            if link.standing is Standing.LOST:
+            if link.standing is ConnectionState.LOST:
                 log.info("Connected to the estimator of a cluster again", extra={"cluster": link.name})
-            link.standing = Standing.CONNECTED
+            link.standing = ConnectionState.CONNECTED
             await channel.wait_for_state_change(state)
             continue
-        if link.standing is Standing.CONNECTED:
+        if link.standing is ConnectionState.CONNECTED:
             log.warning("Lost the connection to the estimator of a cluster", extra={"cluster": link.name})
-        link.standing = Standing.LOST
+        link.standing = ConnectionState.LOST
         with suppress(TimeoutError):
             async with asyncio.timeout(lost_seconds):
                 while state is not grpc.ChannelConnectivity.READY:
@@ -413,7 +415,7 @@ def _is_up(channel: grpc.aio.Channel) -> bool:
     return channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
 
 
-async def _closed(channel: grpc.aio.Channel | None, relay: Relay | None) -> None:
+async def _closed(channel: grpc.aio.Channel | None, relay: TlsProxy | None) -> None:
     if channel is not None:
         await channel.close()
     if relay is not None:

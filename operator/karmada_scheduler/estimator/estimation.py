@@ -9,7 +9,7 @@ from typing import Self
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections, ReadService
-from karmada_scheduler.metrics import EstimatingObserver, Metrics
+from karmada_scheduler.metrics.metrics import EstimatingObserver, Metrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from karmada_scheduler import columns
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import (
@@ -22,13 +21,14 @@ from karmada_scheduler.api.quantity import (
     wrap32,
     wrap64,
 )
-from karmada_scheduler.columns import Column
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.algorithms import columns
+from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.estimator.capacity import Capacity, CapacityColumns
-from karmada_scheduler.estimator.nodes import Run, count_sets, fit_alone, place_set
+from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, place_set
 from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
 from karmada_scheduler.framework.diagnosis import SchedulingError
-from karmada_scheduler.framework.memo import Verdicts
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 
 Demands = Sequence[tuple[str, int, int]]
 """Requested resources: name, whole units, and of cpu thousandths; only what is more than nothing."""
@@ -48,7 +48,7 @@ class GeneralEstimator:
         self._deducts = gates.enabled("SchedulingOvercommitProtection")
         self._capacities: dict[str, Capacity] = {}
         self._largest_fleet = 0
-        self._columns: WeakKeyDictionary[Verdicts, CapacityColumns] = WeakKeyDictionary()
+        self._columns: WeakKeyDictionary[FilterResults, CapacityColumns] = WeakKeyDictionary()
 
     def max_available_replicas(
         self,
@@ -69,7 +69,7 @@ class GeneralEstimator:
         ]
 
     def replicas_by_row(
-        self, verdicts: Verdicts, rows: Column, requirements: ReplicaRequirements | None
+        self, verdicts: FilterResults, rows: Column, requirements: ReplicaRequirements | None
     ) -> Column:
         """Count as ``max_available_replicas`` does, with nothing assumed, for rows of the clusters that pass."""
         self._forget_clusters(len(verdicts))
@@ -219,11 +219,13 @@ def _replicas_by_summary(capacity: Capacity, demands: Demands) -> int:
     return best
 
 
-def _replicas_on_nodes(runs: Sequence[Run], request: Amounts, assumed: Sequence[AssumedWorkload]) -> int:
+def _replicas_on_nodes(
+    runs: Sequence[NodeGroup], request: Amounts, assumed: Sequence[AssumedWorkload]
+) -> int:
     return min(fit_alone(_taken(runs, assumed), request), MAX_INT32)
 
 
-def _taken(runs: Sequence[Run], assumed: Sequence[AssumedWorkload]) -> list[Run]:
+def _taken(runs: Sequence[NodeGroup], assumed: Sequence[AssumedWorkload]) -> list[NodeGroup]:
     """Return virtual nodes on which assumed workloads have been placed."""
     left = list(runs)
     for workload in assumed:

@@ -29,7 +29,7 @@ Wanted = tuple[Amounts, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class NodeGroup:
     """Equal nodes in a row.
 
     Attributes:
@@ -43,7 +43,7 @@ class Run:
     nodes: int
 
 
-def runs_of(cluster: Cluster) -> list[Run]:
+def runs_of(cluster: Cluster) -> list[NodeGroup]:
     """Make the nodes that a cluster's models describe, smallest grade first.
 
     A node has exactly the least of its grade, so the usual grade 0 takes nothing. Least amounts that Go's
@@ -64,7 +64,7 @@ def runs_of(cluster: Cluster) -> list[Run]:
             raise ValueError(f"negative node count for grade {grade}")
         nodes[grade] = nodes.get(grade, 0) + count
     return [
-        Run(
+        NodeGroup(
             {name: max(0, amount) for name, amount in amounts(minimums[grade]).items()},
             PODS_PER_NODE,
             nodes[grade],
@@ -74,12 +74,12 @@ def runs_of(cluster: Cluster) -> list[Run]:
     ]
 
 
-def fit_alone(runs: Iterable[Run], request: Amounts) -> int:
+def fit_alone(runs: Iterable[NodeGroup], request: Amounts) -> int:
     """Return how many replicas of one request fit on the nodes in all."""
     return sum(run.nodes * how_often(run.free, request, pods=run.pods) for run in runs)
 
 
-def place_set(runs: list[Run], components: Sequence[Component]) -> bool:
+def place_set(runs: list[NodeGroup], components: Sequence[Component]) -> bool:
     """Place one set of all components, each replica on the first node with room; tell whether all found one.
 
     What was taken before one did not fit stays taken, as upstream does not roll back. The runs are changed.
@@ -87,7 +87,7 @@ def place_set(runs: list[Run], components: Sequence[Component]) -> bool:
     return _place_all(runs, _wanted(components))
 
 
-def count_sets(runs: Sequence[Run], components: Sequence[Component], *, most: int) -> int:
+def count_sets(runs: Sequence[NodeGroup], components: Sequence[Component], *, most: int) -> int:
     """Return how many sets of all components fit one after the other, each replica on the first node with room.
 
     Sets that fit as a whole on the first node with room are placed at once. And when the nodes in front of the
@@ -127,7 +127,7 @@ class _Seen:
     def __init__(self) -> None:
         self._states: dict[Hashable, tuple[int, int]] = {}
 
-    def repeated(self, left: list[Run], sets: int, most: int) -> int:
+    def repeated(self, left: list[NodeGroup], sets: int, most: int) -> int:
         """Count the sets that repeat what was seen, and take the nodes for them off the largest run.
 
         A state is all runs but for the number of nodes in the largest. Where two are equal, all that was taken in
@@ -152,25 +152,25 @@ class _Seen:
         nodes, more = nodes_then - largest.nodes, sets - sets_then
         times = min((largest.nodes - 1) // nodes, (most - sets) // more)
         if times:
-            left[place] = Run(largest.free, largest.pods, largest.nodes - times * nodes)
+            left[place] = NodeGroup(largest.free, largest.pods, largest.nodes - times * nodes)
             self._states.clear()
         return times * more
 
 
-def _tidied(runs: Sequence[Run], wanted: Sequence[Wanted]) -> list[Run]:
+def _tidied(runs: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> list[NodeGroup]:
     """Leave out nodes that can take nothing of what is wanted (if that is given), and join equal neighbours."""
-    tidy: list[Run] = []
+    tidy: list[NodeGroup] = []
     for run in runs:
         if wanted and not any(how_often(run.free, request, pods=run.pods) for request, _ in wanted):
             continue
         if tidy and tidy[-1].pods == run.pods and tidy[-1].free == run.free:
-            tidy[-1] = Run(run.free, run.pods, tidy[-1].nodes + run.nodes)
+            tidy[-1] = NodeGroup(run.free, run.pods, tidy[-1].nodes + run.nodes)
         else:
             tidy.append(run)
     return tidy
 
 
-def _sets_on_first(runs: Sequence[Run], wanted: Sequence[Wanted]) -> int:
+def _sets_on_first(runs: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> int:
     """Return how many whole sets the first node can take."""
     if not runs:
         return 0
@@ -178,13 +178,13 @@ def _sets_on_first(runs: Sequence[Run], wanted: Sequence[Wanted]) -> int:
     return how_often(runs[0].free, per_set, pods=runs[0].pods // pods) if pods else 0
 
 
-def _take_sets(runs: list[Run], wanted: Sequence[Wanted], times: int) -> None:
+def _take_sets(runs: list[NodeGroup], wanted: Sequence[Wanted], times: int) -> None:
     """Take whole sets off the first node."""
     first = runs[0]
     per_set, pods = _per_set(wanted)
     free = {name: amount - times * per_set.get(name, 0) for name, amount in first.free.items()}
-    rest = [Run(first.free, first.pods, first.nodes - 1)] if first.nodes > 1 else []
-    runs[:1] = [Run(free, first.pods - times * pods, 1), *rest]
+    rest = [NodeGroup(first.free, first.pods, first.nodes - 1)] if first.nodes > 1 else []
+    runs[:1] = [NodeGroup(free, first.pods - times * pods, 1), *rest]
 
 
 def _per_set(wanted: Sequence[Wanted]) -> tuple[Amounts, int]:
@@ -204,11 +204,11 @@ def _wanted(components: Sequence[Component]) -> list[Wanted]:
     return wanted
 
 
-def _place_all(runs: list[Run], wanted: Sequence[Wanted]) -> bool:
+def _place_all(runs: list[NodeGroup], wanted: Sequence[Wanted]) -> bool:
     return all(_place(runs, request, replicas) for request, replicas in wanted)
 
 
-def _place(runs: list[Run], request: Amounts, replicas: int) -> bool:
+def _place(runs: list[NodeGroup], request: Amounts, replicas: int) -> bool:
     """Place replicas of one component, splitting the run in which the last one lands."""
     index, remaining = 0, replicas
     while index < len(runs) and remaining > 0:
@@ -223,7 +223,7 @@ def _place(runs: list[Run], request: Amounts, replicas: int) -> bool:
                 pieces.append(_less(run, request, remaining, nodes=1))
                 remaining = 0
             used = sum(piece.nodes for piece in pieces)
-            pieces.append(Run(run.free, run.pods, run.nodes - used))
+            pieces.append(NodeGroup(run.free, run.pods, run.nodes - used))
             pieces = [piece for piece in pieces if piece.nodes]
             runs[index : index + 1] = pieces
             index += len(pieces)
@@ -232,10 +232,10 @@ def _place(runs: list[Run], request: Amounts, replicas: int) -> bool:
     return remaining <= 0
 
 
-def _less(run: Run, request: Amounts, times: int, *, nodes: int) -> Run:
+def _less(run: NodeGroup, request: Amounts, times: int, *, nodes: int) -> NodeGroup:
     """Take a request off some nodes, in Go's int64: what is below zero, or overflows to it, adds room."""
     free = dict(run.free)
     for name, amount in request.items():
         if name in free or name in PLAIN:
             free[name] = max(0, wrap64(free.get(name, 0) - wrap64(amount * times)))
-    return Run(free, run.pods - times, nodes)
+    return NodeGroup(free, run.pods - times, nodes)

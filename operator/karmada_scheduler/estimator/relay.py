@@ -17,7 +17,7 @@ from typing import Final, Self
 _CHUNK: Final = 1 << 16
 
 
-class Relay:
+class TlsProxy:
     """One way to one estimator."""
 
     def __init__(self, folder: Path, address: str, context: ssl.SSLContext) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from karmada_scheduler.api.content_cache import remembered
 from karmada_scheduler.api.matching import is_label_key
 from karmada_scheduler.api.quantity import MAX_INT64, Quantity
-from karmada_scheduler.api.remembered import remembered
 
 CPU: Final = "cpu"
 PODS: Final = "pods"

@@ -29,7 +29,7 @@ _DECIMAL: Final = {
 }  # fmt: skip
 
 
-class Question(NamedTuple):
+class EstimatorRequest(NamedTuple):
     """What is asked, without the cluster.
 
     Attributes:
@@ -65,7 +65,7 @@ class Question(NamedTuple):
         return fits
 
 
-def replicas_question(requirements: ReplicaRequirements | None) -> Question:
+def replicas_question(requirements: ReplicaRequirements | None) -> EstimatorRequest:
     """Ask how many replicas fit.
 
     Raises:
@@ -76,17 +76,17 @@ def replicas_question(requirements: ReplicaRequirements | None) -> Question:
         request.replica_requirements.CopyFrom(
             pb.ReplicaRequirements(namespace=requirements.namespace, **_requirements(requirements))
         )
-    return Question(MAX_AVAILABLE_REPLICAS, request.SerializeToString(deterministic=True))
+    return EstimatorRequest(MAX_AVAILABLE_REPLICAS, request.SerializeToString(deterministic=True))
 
 
-def sets_question(components: Sequence[Component], namespace: str) -> Question:
+def sets_question(components: Sequence[Component], namespace: str) -> EstimatorRequest:
     """Ask how many sets of all components fit.
 
     Raises:
         ValueError: The requirements of a component hold something that has no place on the wire.
     """
     request = pb.MaxAvailableComponentSetsRequest(namespace=namespace, components=_components(components))
-    return Question(MAX_AVAILABLE_COMPONENT_SETS, request.SerializeToString(deterministic=True))
+    return EstimatorRequest(MAX_AVAILABLE_COMPONENT_SETS, request.SerializeToString(deterministic=True))
 
 
 _encoded: dict[tuple[str, int], tuple[AssumedWorkload, bytes]] = {}

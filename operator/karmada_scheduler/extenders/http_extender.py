@@ -19,9 +19,9 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.extenders import ExtenderConfig
 from karmada_scheduler.extenders import interest, tls, wire
 from karmada_scheduler.framework.cycle import Cycle
-from karmada_scheduler.framework.deciding import MAX_CLUSTER_SCORE
-from karmada_scheduler.framework.extender import ExtenderError, ExtenderVerdict
+from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.scheduling_points import MAX_CLUSTER_SCORE
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class HttpExtender:
         """Tell whether the binding requests a resource that it manages, if it manages any."""
         return interest.is_interested(self._config, binding)
 
-    async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderVerdict:
+    async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
         """Ask which clusters may take the binding, all in one call; ExtenderError if it does not say.
 
         A cluster that is both kept and refused is kept, a refusal of one that was not asked about is
@@ -123,7 +123,7 @@ class HttpExtender:
         """
         known = frozenset(cluster.name for cluster in clusters)
 
-        def read(body: bytes) -> ExtenderVerdict:
+        def read(body: bytes) -> ExtenderFilterResult:
             answer = wire.read_filter(body)
             if answer.error:
                 raise self._failure(FILTER, f"it says: {answer.error}", cause="error")
@@ -133,7 +133,7 @@ class HttpExtender:
             stranger = wire.unknown(kept, known)
             if stranger is not None:
                 raise self._claims("a filtered", stranger)
-            return ExtenderVerdict(
+            return ExtenderFilterResult(
                 frozenset(kept),
                 {each.name: self._refusal(answer, each.name) for each in clusters if each.name not in kept},
             )

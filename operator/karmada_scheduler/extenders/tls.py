@@ -9,8 +9,8 @@ import ssl
 import tempfile
 from pathlib import Path
 
+from karmada_scheduler.client.tls import verify_as_go_does
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
-from karmada_scheduler.tls import verify_as_go_does
 
 
 class ExtenderTLSError(ValueError):

@@ -2,20 +2,20 @@
 
 For tests of plugins there is ``karmada_scheduler.testing``, for a main of one's own ``karmada_scheduler.command``.
 
-- ``deciding``, ``binding``: the extension points and their contexts, with the contract of each.
-- ``running``: what a plugin does beside decisions.
+- ``scheduling_points``, ``binding_points``: the extension points and their contexts, with the contract of each.
+- ``run_hook``: what a plugin does in the background.
 - ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: what goes in and comes out.
-- ``diagnosis``: why a binding has no place.
-- ``points``, ``lineup``, ``registry``, ``profile``: which plugins there are, and which run where.
-- ``runtime``, ``binding_runtime``, ``guard``, ``isolation``: how they are run, and kept from doing harm.
-- ``extender``: the same points for programs elsewhere.
+- ``diagnosis``: why a binding cannot be placed.
+- ``extender``: the same points for HTTP extenders.
+
+``framework.runtime`` runs plugins, ``framework.profile`` builds them from configuration; authors need neither.
 """
 
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.workload import OwnerReference, Workload, WorkloadAnswer
-from karmada_scheduler.framework.binding import (
+from karmada_scheduler.framework.binding_points import (
     MAX_PERMIT_SECONDS,
     BindContext,
     BindPlugin,
@@ -30,7 +30,18 @@ from karmada_scheduler.framework.binding import (
 )
 from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
 from karmada_scheduler.framework.cycle_state import CycleState, StateKey
-from karmada_scheduler.framework.deciding import (
+from karmada_scheduler.framework.diagnosis import (
+    Diagnosis,
+    FitError,
+    PluginError,
+    SchedulingError,
+    UnschedulableError,
+)
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.handle import DetachedHandle, Handle, WaitingBinding
+from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
+from karmada_scheduler.framework.run_hook import RunPlugin
+from karmada_scheduler.framework.scheduling_points import (
     MAX_CLUSTER_SCORE,
     MIN_CLUSTER_SCORE,
     AssignAnswer,
@@ -56,22 +67,6 @@ from karmada_scheduler.framework.deciding import (
     SelectContext,
     SelectPlugin,
 )
-from karmada_scheduler.framework.diagnosis import (
-    Diagnosis,
-    FitError,
-    PluginError,
-    SchedulingError,
-    UnschedulableError,
-)
-from karmada_scheduler.framework.guard import Guard, Observer
-from karmada_scheduler.framework.handle import DetachedHandle, Handle, WaitingBinding
-from karmada_scheduler.framework.lineup import Lineup
-from karmada_scheduler.framework.making import Factory, Registration
-from karmada_scheduler.framework.points import Point
-from karmada_scheduler.framework.registry import Registry, Selection, SelectionMessage
-from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
-from karmada_scheduler.framework.running import RunPlugin
-from karmada_scheduler.framework.runtime import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 
@@ -96,18 +91,13 @@ __all__ = [
     "CycleState",
     "DetachedHandle",
     "Diagnosis",
-    "Factory",
     "FilterContext",
     "FilterPlugin",
     "FitError",
-    "Framework",
-    "Guard",
     "Handle",
     "InFlight",
-    "Lineup",
     "NormalizeScoreContext",
     "NormalizeScorePlugin",
-    "Observer",
     "OwnerReference",
     "PeerContext",
     "Peers",
@@ -130,8 +120,6 @@ __all__ = [
     "PreScorePlugin",
     "QueueSortPlugin",
     "QueuedBinding",
-    "Registration",
-    "Registry",
     "ReservePlugin",
     "Result",
     "RunPlugin",
@@ -141,8 +129,6 @@ __all__ = [
     "SelectAnswer",
     "SelectContext",
     "SelectPlugin",
-    "Selection",
-    "SelectionMessage",
     "Snapshot",
     "StateKey",
     "TargetCluster",

@@ -20,7 +20,7 @@ class ExtenderError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ExtenderVerdict:
+class ExtenderFilterResult:
     """What an extender said of clusters.
 
     Attributes:
@@ -51,7 +51,7 @@ class Extender(Protocol):
         """Tell whether it wants to be asked about a binding."""
         ...
 
-    async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderVerdict:
+    async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
         """Ask which clusters may take the binding, all in one call; ExtenderError if it does not say."""
         ...
 

@@ -16,14 +16,7 @@ No control plane is needed for any of this.
 
 from karmada_scheduler.testing.bindings import BindingBuilder, binding
 from karmada_scheduler.testing.clusters import SERVED_APIS, ClusterBuilder, cluster
-from karmada_scheduler.testing.decisions import (
-    Group,
-    decide,
-    filter_context,
-    placed,
-    score_context,
-    snapshot,
-)
+from karmada_scheduler.testing.decisions import Group, decide, filter_context, placed, score_context, snapshot
 from karmada_scheduler.testing.handles import FakeHandle, Recorded
 from karmada_scheduler.testing.runs import Circumstances, Run, schedule, scheduling
 from karmada_scheduler.testing.setups import framework, gates, make, profiles

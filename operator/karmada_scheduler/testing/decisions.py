@@ -10,10 +10,11 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import schedule
-from karmada_scheduler.core.at_once import at_once
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Cycle, FilterContext, Framework, Peers, Plugin, ScoreContext, Snapshot
+from karmada_scheduler.framework import Cycle, FilterContext, Peers, Plugin, ScoreContext, Snapshot
+from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
 from karmada_scheduler.testing.setups import framework
@@ -104,7 +105,7 @@ def decide(
         settles=settles,
         workload=binding.workload_answer,
     )
-    return asyncio.run(decision) if deciders.talks else at_once(decision)
+    return asyncio.run(decision) if deciders.talks else run_sync(decision)
 
 
 def placed(decision: Decision) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 from karmada_scheduler.framework import Result, Snapshot, WaitingBinding
-from karmada_scheduler.framework.waiting import PermittedLater
+from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit
 from karmada_scheduler.testing.bindings import BindingBuilder
 
 
@@ -41,7 +41,7 @@ class FakeHandle:
         self.events: list[Recorded] = []
         self._profile = profile
         self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
-        self._waiting: dict[BindingKey, PermittedLater] = {}
+        self._waiting: dict[BindingKey, PendingPermit] = {}
 
     def at(self, moment: datetime) -> Self:
         """Set the time."""
@@ -89,7 +89,7 @@ class FakeHandle:
         self, binding: Binding, timeouts: Mapping[str, float], then: Callable[[WaitingBinding], None]
     ) -> Awaitable[Result]:
         """Let a binding wait; ``then`` is called as soon as it does."""
-        waiting = self._waiting[binding.key] = PermittedLater(binding, frozenset(), timeouts)
+        waiting = self._waiting[binding.key] = PendingPermit(binding, frozenset(), timeouts)
 
         async def answered() -> Result:
             try:

@@ -16,24 +16,17 @@ from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core import outcome
+from karmada_scheduler.core import condition
+from karmada_scheduler.core.condition import ConditionSpec
 from karmada_scheduler.core.decision import Attempt, Decision
-from karmada_scheduler.core.outcome import ConditionSpec
 from karmada_scheduler.core.schedule import decide
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import (
-    FitError,
-    Framework,
-    Guard,
-    Plugin,
-    PluginError,
-    Point,
-    Result,
-    WaitingBinding,
-)
-from karmada_scheduler.framework.waiting import time_is_up
-from karmada_scheduler.passage import Passage
+from karmada_scheduler.framework import FitError, Plugin, PluginError, Point, Result, WaitingBinding
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.waiting_bindings import time_is_up
 from karmada_scheduler.testing import story
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
@@ -76,7 +69,7 @@ class Run:
     @property
     def condition(self) -> ConditionSpec:
         """The Scheduled condition as users read it: status, reason, message."""
-        return outcome.condition_for(self.error)
+        return condition.condition_for(self.error)
 
     @property
     def retry_after(self) -> float:
@@ -196,7 +189,7 @@ async def _run(
     if passes_by or decision.targets is None or decision.cycle is None:
         handle.put(stored)
         return Run(decision, stored, decision.error, recorder.calls)
-    passage = Passage(
+    passage = BindingTransaction(
         recorded.binding,
         binding,
         decision.targets,

@@ -9,10 +9,11 @@ from typing import Any, TypeVar, cast
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
-from karmada_scheduler.framework import Framework, Handle, Plugin
-from karmada_scheduler.framework import making as framework_making
-from karmada_scheduler.framework.making import Factory, Registration
-from karmada_scheduler.sources import PluginSetup
+from karmada_scheduler.framework import Handle, Plugin
+from karmada_scheduler.framework.profile import factory as framework_making
+from karmada_scheduler.framework.profile.factory import Factory, Registration
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.testing.handles import FakeHandle
 from karmada_scheduler_plugins.registry import in_tree
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
-from karmada_scheduler.core import outcome
+from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Attempt, Decision
 from karmada_scheduler.framework import Candidate, Cluster, Cycle, Result
-from karmada_scheduler.framework.points import PRE_FILTER_EXTENSIONS
+from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS
 
 _MOST = 20
 """Of how many clusters a line tells."""

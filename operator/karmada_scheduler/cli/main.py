@@ -1,0 +1,108 @@
+"""The command line: the scheduler itself, and what can be asked of it without running it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import uvloop
+
+from karmada_scheduler import __version__, app, logs
+from karmada_scheduler.cli import plugins as plugins_command
+from karmada_scheduler.cli import simulate
+from karmada_scheduler.client.connection import ConnectionConfigError
+from karmada_scheduler.config import options
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.process import process_exit
+from karmada_scheduler.process.server import ListenError
+
+log = logging.getLogger(__name__)
+
+
+_COMMANDS: Final = {"plugins": plugins_command, "simulate": simulate}
+
+
+def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
+    """Run one command and return its exit status: 0, or 1 when it could not do what was asked.
+
+    Args:
+        arguments: Without the program's name; None: those of the process.
+        plugins: Of one's own main; see ``command``.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:
+        given = [*given[1:2], "--help"]
+    if given[:1] == ["version"] or "--version" in given:
+        print(f"karmada-pyscheduler version: {__version__}")
+        return 0
+    if given and given[0] in _COMMANDS:
+        return _command(given, plugins)
+    try:
+        chosen = options.parse(given)
+    except options.OptionsError as mistakes:
+        for line in str(mistakes).splitlines():
+            print(f"Error: {line}", file=sys.stderr)
+        print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
+        return 1
+    return _schedule(chosen, plugins)
+
+
+def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
+    parser = argparse.ArgumentParser(prog="karmada-pyscheduler")
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for module in _COMMANDS.values():
+        module.add_parser(subparsers)
+    arguments = parser.parse_args(given)
+    run = plugins_command.run if arguments.command == "plugins" else simulate.run
+    try:
+        status = run(arguments, plugins)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough (`| head`). The interpreter flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status
+
+
+def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
+    """Run the scheduler; the process then ends without waiting for what is left in its event loop or threads."""
+    logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
+    status = 0
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    try:
+        runner.run(app.run(chosen, plugins))
+    except* ConfigError as problems:
+        for problem in _leaves(problems):
+            _tell(problem)
+        status = 1
+    except* (ConnectionConfigError, ListenError) as problems:
+        for problem in _leaves(problems):
+            log.error("%s", problem)  # noqa: TRY400 (the text says it all)
+        status = 1
+    except* Exception:
+        log.exception("The scheduler failed")
+        status = 1
+    process_exit.end(status)
+    runner.close()  # only where ``end`` is replaced, in tests
+    return status
+
+
+def _tell(problem: BaseException) -> None:
+    """Log every mistake of a configuration, with what somebody else's code raised."""
+    assert isinstance(problem, ConfigError)
+    for mistake in problem.mistakes:
+        log.error("couldn't create scheduler: %s", mistake, exc_info=mistake.cause)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    leaves: list[BaseException] = []
+    for error in group.exceptions:
+        leaves.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return leaves

@@ -1,0 +1,229 @@
+"""The decision core over files: what would the scheduler do, without a control plane.
+
+Reads what ``kubectl get -o yaml`` (or ``-o json``) writes and prints where each binding would settle. The
+bindings are decided in the order of the file, each on the clusters as they are in theirs; where a feature
+gate makes bindings depend on each other, a later one sees what was decided for the earlier ones. Plugins
+decide as they would in the scheduler and have the same time for it; one that was cut off is called again for the
+next binding. What comes after a decision (Reserve to PostBind) is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing, redirect_stdout
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.cli.simulate.files import Contents, Problem, as_binding, as_cluster, as_workload, read
+from karmada_scheduler.cli.simulate.forecast import Outcome, Placed, as_new, simulate
+from karmada_scheduler.cli.simulate.output import WRITERS, with_progress
+from karmada_scheduler.cli.simulate.workloads import Workloads
+from karmada_scheduler.config import features
+from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.framework import DetachedHandle, Snapshot
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
+
+__all__ = ["Contents", "Placed", "Problem", "add_parser", "read", "run", "simulate"]
+
+ALL_PLACED: Final = 0
+SOME_NOT_PLACED: Final = 1
+BAD_INPUT: Final = 2
+
+_NO_ELECTION: Final = LeaderElection(enabled=False)
+
+
+class _Input(NamedTuple):
+    """What the files hold; ``workloads`` is None if there are none."""
+
+    clusters: Contents[Cluster]
+    bindings: Contents[Binding]
+    workloads: Contents[Workload] | None
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [problem for each in self if each is not None for problem in each.problems]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "simulate",
+        help="decide over files: no control plane needed",
+        description="Decide where the bindings of a file would go on the clusters of another.",
+        epilog="Exit status: 0 every binding has its place; 1 some have none, or name a scheduler that no profile "
+        "has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
+    )
+    files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+    for name, what in (("--clusters", "Clusters"), ("--bindings", "bindings of both kinds")):
+        parser.add_argument(name, required=True, action="append", metavar="FILE", help=f"{what}: {files}")
+    parser.add_argument(
+        "--workloads",
+        action="append",
+        metavar="FILE",
+        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
+    )
+    parser.add_argument("--anew", action="store_true", help="decide placed bindings as if they were new")
+    parser.add_argument(
+        "--ignore-other-schedulers",
+        action="store_true",
+        help="let bindings whose schedulerName no profile of --config has not fail the command",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=sorted(WRITERS), default="table", help="what to print (default table)"
+    )
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        metavar="LIST",
+        help="plugins to enable: *, *,-Name, Name,Other (default *)",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
+    parser.add_argument(
+        "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
+    )
+    parser.add_argument(
+        "--enable-empty-workload-propagation",
+        nargs="?",
+        const="true",
+        default="false",
+        choices=("true", "false"),
+        help="keep selected clusters with 0 replicas in the result",
+    )
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of one's own main.
+    """
+    try:
+        gates = features.parse(arguments.feature_gates)
+    except ValueError as mistake:
+        _tell(f"--feature-gates: {mistake}")
+        return BAD_INPUT
+    if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
+        _tell("Error: standard input (-) can be read once only")
+        return BAD_INPUT
+    given = _Input(
+        read(arguments.clusters, as_cluster),
+        read(arguments.bindings, as_binding),
+        read(arguments.workloads, as_workload) if arguments.workloads else None,
+    )
+    clusters = given.clusters
+    if clusters.problems and not clusters.objects:
+        for problem in given.problems:
+            _tell(str(problem))
+        _tell("No cluster could be read, so nothing is decided.")
+        return BAD_INPUT
+    with redirect_stdout(sys.stderr):  # what plugins print must not get into the result
+        settled = _decided(arguments, gates, own, given)
+    if settled is None:
+        return BAD_INPUT
+    WRITERS[arguments.output](settled, sys.stdout)
+    sys.stdout.flush()
+    counts = Counter(each.outcome for each in settled)
+    problems = len(given.problems)
+    others = "".join(
+        f", {counts[outcome]} {outcome.value}"
+        for outcome in (Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
+        if counts[outcome]
+    )
+    _tell(
+        f"{len(settled)} bindings on {len(clusters.objects)} clusters: "
+        f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, {problems} problems in the input"
+    )
+    if problems:
+        return BAD_INPUT
+    others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
+    return SOME_NOT_PLACED if counts[Outcome.NOT_PLACED] or others_fail else ALL_PLACED
+
+
+def _decided(
+    arguments: argparse.Namespace,
+    gates: features.FeatureGates,
+    own: Sequence[Registration],
+    given: _Input,
+) -> list[Placed] | None:
+    """Decide everything; None, after saying why, if the configuration or a plugin cannot be used."""
+    wanted = [as_new(each) for each in given.bindings.objects] if arguments.anew else given.bindings.objects
+    try:
+        configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
+        budget = plugin_budget(configuration, _NO_ELECTION)
+        snapshot = Snapshot.of(given.clusters.objects)
+        setup = PluginSetup.of(
+            Options(plugins=plugin_tokens(arguments.plugins), plugin_dirs=tuple(arguments.plugin_dir)),
+            in_tree(gates),
+            handle_for=lambda name: DetachedHandle(name, lambda: snapshot, wanted, time.time),
+            own=own,
+            configuration=configuration,
+            switched_off=IN_TREE,
+        )
+        with closing(SigalrmTimeout(budget)) as alarm:
+            guard = Guard(watch=alarm, budget=budget, interrupts=(KeyboardInterrupt,))
+            frameworks = _frameworks(setup, configuration, guard)
+            for problem in given.problems:
+                _tell(str(problem))
+            settled = simulate(
+                wanted,
+                given.clusters.objects,
+                framework_of=frameworks,
+                gates=gates,
+                empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
+                workload_of=Workloads(None if given.workloads is None else given.workloads.objects).of,
+            )
+            return list(with_progress(settled, total=len(wanted)))
+    except ConfigError as unusable:
+        for each in unusable.mistakes:
+            _tell(f"Error: {each}")
+        return None
+
+
+def _frameworks(
+    setup: PluginSetup, configuration: SchedulerConfiguration, guard: Guard
+) -> Callable[[Binding], Framework | None]:
+    """Return what gives each binding its plugins; without a file all bindings have the same.
+
+    Raises:
+        ConfigError: A profile or a plugin cannot be used.
+    """
+    if configuration.extenders:
+        _tell("extenders are not asked, as if there were none")
+    lineups = setup.start()
+    by_name = {name: Framework(lineup, guard=guard) for name, lineup in lineups.by_name.items()}
+    for notice in (*configuration.notices, *lineups.notices):
+        _tell(notice)
+    for message in setup.messages:
+        if message.warning:
+            _tell(message.text)
+    if not configuration.profiles:
+        [only] = by_name.values()
+        return lambda _: only
+    return lambda binding: by_name.get(binding.spec.responsible_scheduler)
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command for people and jobs, not a server)

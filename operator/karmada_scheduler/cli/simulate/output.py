@@ -1,0 +1,59 @@
+"""What a simulation prints: a table for people, JSON and YAML for programs, a bar while it lasts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Final
+
+import yaml
+
+from karmada_scheduler.cli.simulate.forecast import Placed
+
+
+def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
+    rows = [("BINDING", "TYPE", "SCHEDULED", "CLUSTERS", "MESSAGE")]
+    for each in settled:
+        condition = each.condition
+        clusters = ", ".join(f"{target.name}:{target.replicas}" for target in each.targets)
+        scheduled, message = "-" if condition is None else condition.status, ""
+        if not each.has_profile:
+            scheduled = "OtherScheduler"
+            message = f'no profile has the schedulerName "{each.binding.spec.responsible_scheduler}"'
+        elif condition is not None and condition.status != "True":
+            scheduled, message = condition.reason, condition.message
+        rows.append((each.binding.key.display, each.type.value, scheduled, clusters or "-", message))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        out.write(
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n"
+        )
+
+
+def _write_json(settled: Sequence[Placed], out: IO[str]) -> None:
+    json.dump([each.as_fields() for each in settled], out, indent=2, ensure_ascii=False)
+    out.write("\n")
+
+
+def _write_yaml(settled: Sequence[Placed], out: IO[str]) -> None:
+    fields = [each.as_fields() for each in settled]
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    yaml.dump(fields, out, Dumper=dumper, sort_keys=False, allow_unicode=True)
+
+
+WRITERS: Final = {"table": _write_table, "json": _write_json, "yaml": _write_yaml}
+
+
+def with_progress(settled: Iterable[Placed], *, total: int) -> Iterator[Placed]:
+    """Draw a bar on a terminal while bindings are decided."""
+    if not sys.stderr.isatty():
+        yield from settled
+        return
+    step = max(1, total // 200)
+    for number, each in enumerate(settled, 1):
+        if number % step == 0 or number == total:
+            bar = "#" * (40 * number // total)
+            sys.stderr.write(f"\r[{bar:<40}] {number}/{total} bindings")
+        yield each
+    sys.stderr.write("\n")

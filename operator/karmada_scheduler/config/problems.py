@@ -1,0 +1,63 @@
+"""What is wrong with a configuration: every mistake at once, each with its place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One thing that cannot be used.
+
+    Attributes:
+        path: Where, from the root of what was read: ``profiles[0].plugins.score.enabled[2].name``.
+        text: What is wrong and what would be right.
+        cause: What was raised, where somebody else's code found it.
+    """
+
+    path: str
+    text: str
+    cause: BaseException | None = field(default=None, compare=False)
+
+    def below(self, path: str) -> ConfigProblem:
+        """Return the same mistake as seen from further up."""
+        return ConfigProblem(join(path, self.path), self.text, self.cause)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the text has one line per mistake."""
+
+    def __init__(self, mistakes: Sequence[ConfigProblem]) -> None:
+        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        self.mistakes = tuple(mistakes)
+
+    def within(self, file: object) -> ConfigError:
+        """Return the same error with the file's name before each mistake."""
+        return ConfigError(
+            [
+                ConfigProblem(f"{file}: {each.path}" if each.path else str(file), each.text, each.cause)
+                for each in self.mistakes
+            ]
+        )
+
+
+def join(path: str, rest: str) -> str:
+    """Put two parts of a path together; a part that is an index (``[2]``) needs no dot."""
+    return path + rest if not path or not rest or rest.startswith("[") else f"{path}.{rest}"
+
+
+def known(names: Iterable[str]) -> str:
+    """Return the end of a text about an unknown name: what would have been known."""
+    return f"known: {', '.join(names) or 'none'}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a question about the known name that is most like an unknown one, "" if none is."""
+    by_lower = {each.lower(): each for each in names}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return f'did you mean "{by_lower[found[0]]}"? ' if found else ""

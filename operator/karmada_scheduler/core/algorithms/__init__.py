@@ -1,0 +1,1 @@
+"""Numbers in, numbers out: Webster's method, Go's sort, the choice of regions, columns."""

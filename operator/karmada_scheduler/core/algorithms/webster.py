@@ -1,0 +1,148 @@
+"""Apportionment by Webster's method (Sainte-Lague): seats to parties in proportion to their votes."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+_NO_SEATS: Final[Mapping[str, int]] = {}
+_EXACT_AS_FLOAT: Final = 2**53
+
+
+def prefers_descending_names(uid: str) -> bool:
+    """Tell whether ties fall to the later name: half of all objects do, so that none is always favoured.
+
+    It is the parity of the 32-bit FNV-1a hash of the uid, whose lowest bit depends on the lowest bits of
+    the bytes alone, as the prime is odd.
+    """
+    parity = 1
+    for byte in uid.encode():
+        parity ^= byte & 1
+    return bool(uid) and parity == 1
+
+
+def allocate(
+    seats: int,
+    votes: Mapping[str, int],
+    *,
+    held: Mapping[str, int] = _NO_SEATS,
+    descending_names: bool = False,
+) -> dict[str, int]:
+    """Hand out seats one at a time, each to the highest votes / (2 * seats + 1).
+
+    Equal quotients: fewer seats first, then the name, in the order asked for.
+
+    Args:
+        seats: How many to hand out; >= 0.
+        votes: Cluster name to weight.
+        held: Seats that a cluster starts with. They lower its quotient and stay in the result; one that
+            holds seats but has no votes takes part with 0 votes.
+        descending_names: See ``prefers_descending_names``.
+
+    Returns:
+        Cluster name to seats, held ones included, in name order. A cluster may have 0.
+
+    Source: karmada v1.18.2 pkg/util/helper/webstermethod.go. Quotients are float64 there and are floats
+    here, or near-ties would fall the other way.
+    """
+    names = sorted({*votes, *held})
+    if not names:
+        return {}
+    start = _certain_seats(seats, votes) if not held else {}
+    given = {name: held.get(name, 0) + start.get(name, 0) for name in names}
+    ranks = range(len(names), 0, -1) if descending_names else range(len(names))
+    queue = [
+        (-(float(votes.get(name, 0)) / float(2 * given[name] + 1)), given[name], rank, name)
+        for rank, name in zip(ranks, names, strict=True)
+    ]
+    heapq.heapify(queue)
+    for _ in range(seats - sum(start.values())):
+        _, count, rank, name = queue[0]
+        count += 1
+        quotient = float(votes.get(name, 0)) / float(2 * count + 1)
+        heapq.heapreplace(queue, (-quotient, count, rank, name))
+        given[name] = count
+    return given
+
+
+class SortedVotes:
+    """Votes that are in order already, for handing out few seats among many parties.
+
+    Who gets one of n seats is among the n parties with the most votes, so the others need not be looked at.
+    """
+
+    def __init__(
+        self,
+        ordered: Sequence[tuple[int, str]],
+        total: int,
+        *,
+        without: Mapping[str, int] = _NO_SEATS,
+        besides: Mapping[str, int] = _NO_SEATS,
+    ) -> None:
+        """Take votes as they are kept.
+
+        Args:
+            ordered: Minus the votes and the name of each party, sorted.
+            total: All votes, those of ``without`` included.
+            without: Parties among them that do not count, with the votes that they have there.
+            besides: Parties that are not among them, with their votes.
+        """
+        self._ordered = ordered
+        self._without = without
+        self._besides = besides
+        self.total = total - sum(without.values()) + sum(besides.values())
+
+    def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
+        """Hand out seats as ``allocate`` does; who gets none is left out."""
+        most = max(-self._ordered[0][0] if self._ordered else 0, *self._besides.values(), 0)
+        looks_at_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
+        votes = self._votes() if looks_at_all else self._best(seats, descending_names)
+        given = allocate(seats, votes, descending_names=descending_names)
+        return {name: count for name, count in given.items() if count}
+
+    def _votes(self) -> dict[str, int]:
+        votes: dict[str, int] = {name: -minus for minus, name in self._ordered}
+        for name in self._without:
+            del votes[name]
+        votes.update(self._besides)
+        return votes
+
+    def _has_parties(self, count: int) -> bool:
+        """Tell whether so many have votes."""
+        count += sum(1 for votes in self._without.values() if votes > 0)
+        count -= sum(1 for votes in self._besides.values() if votes > 0)
+        return count <= 0 or (count <= len(self._ordered) and self._ordered[count - 1][0] < 0)
+
+    def _best(self, seats: int, descending_names: bool) -> dict[str, int]:  # noqa: FBT001
+        """Return at least the parties that are first in votes and, among equals, in rank."""
+        ordered, count = self._ordered, seats + len(self._without)
+        best = ordered[:count]
+        if descending_names and count < len(ordered) and best[-1][0] == ordered[count][0]:
+            # Of those that have as many votes as the last of them, the last names come first.
+            least = best[-1][0]
+            begin = bisect_left(ordered, (least, ""), hi=count)
+            end = bisect_left(ordered, (least + 1, ""), lo=count)
+            best = [*ordered[:begin], *ordered[end - (count - begin) : end]]
+        votes = {name: -minus for minus, name in best if name not in self._without}
+        votes.update(self._besides)
+        return votes
+
+
+def _certain_seats(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
+    """Return seats that every party gets whatever the ties, so that few are left to hand out singly.
+
+    With V votes in all and N parties, a divisor of 2V / (2 * seats - N) never hands out more than ``seats``;
+    one seat less per party keeps clear of rounding, in which floats and fractions may differ. Whoever has
+    no votes, or by an overflow less than none, gets nothing while others have some.
+    """
+    total = sum(vote for vote in votes.values() if vote > 0)
+    parties = sum(1 for vote in votes.values() if vote > 0)
+    if 2 * seats <= parties or total <= 0:
+        return {}
+    return {
+        name: max(0, (vote * (2 * seats - parties) + total) // (2 * total) - 1)
+        for name, vote in votes.items()
+        if vote > 0
+    }

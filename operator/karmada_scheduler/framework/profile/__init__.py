@@ -1,0 +1,1 @@
+"""From configuration to plugins in running order: registry, factories, profiles."""

@@ -1,0 +1,286 @@
+"""How a plugin comes into being: what a factory may look like, and what its product must look like.
+
+A factory is a class or any other callable. It may take nothing; its args, as the profile gives them; or its
+args and a ``Handle``. Args have the type that says what may be in them: the annotation of that parameter,
+or a class ``Args`` inside the plugin's class; usually a dataclass, then the keys are its fields' names, as
+they are or in camelCase. Without such a type a plugin gets the mapping as it stands in the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import re
+import traceback
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.config.structure import structure
+from karmada_scheduler.framework import load_timeout
+from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS, Point, points_of
+from karmada_scheduler.framework.handle import Handle
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.runtime.plugin_call import said
+from karmada_scheduler.framework.scheduling_points import Plugin
+from karmada_scheduler.framework.workload import NEEDS_WORKLOAD
+
+Factory = Callable[..., Plugin]
+"""Makes a plugin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A plugin that there is.
+
+    Attributes:
+        name: As in profiles and ``--plugins``; the plugin's own ``name`` has to be the same.
+        factory: Makes it, once per profile.
+        origin: Where it comes from, for people: a distribution with its version, a file.
+        doc: One line on what it does.
+        essential: Whether ``--plugins`` leaves it alone: upstream's flag knows Filter and Score plugins only,
+            and nobody who writes ``--plugins=ClusterAffinity`` wants to do without a binder.
+    """
+
+    name: str
+    factory: Factory
+    origin: str = ""
+    doc: str = ""
+    essential: bool = False
+
+
+def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -> Plugin:
+    """Make a plugin for a profile.
+
+    It is made in a thread of its own, so that one that hangs is only an error.
+
+    Args:
+        plugin: What to make.
+        args: What the profile says in ``pluginConfig``; None if it says nothing.
+        handle: What the plugin may ask of the scheduler.
+
+    Raises:
+        ConfigError: The args do not fit (paths begin with ``args``), the factory raised, or what it made is
+            no plugin of that name; all that can be told apart is told.
+    """
+    given = _arguments(plugin.factory, args, handle)
+    try:
+        made = in_thread(lambda: plugin.factory(*given), seconds=LOAD_SECONDS)
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as problem:
+        hangs = isinstance(problem, HangsError)
+        cause = None if hangs else told_from(problem, _is_not_ours)
+        what = str(problem) if hangs else f"{said(problem)}{_place_of(problem)}"
+        text = f'failed to initialize plugin "{plugin.name}": {what}'
+        raise ConfigError([ConfigProblem("", text, cause)]) from problem
+    texts = list(wrong_with(made))
+    name = getattr(made, "name", None)
+    if name != plugin.name:
+        texts.insert(0, f"its name is {name!r}, it is registered as {plugin.name!r}")
+    if texts:
+        raise ConfigError([ConfigProblem("", f'plugin "{plugin.name}": {text}') for text in texts])
+    return made
+
+
+def _place_of(problem: BaseException) -> str:
+    """Return the line of the plugin's file where it raised, from what is left of the traceback."""
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(problem.__traceback__)]
+    lines = [line for file, line in places if file == places[0][0] and _is_not_ours(file)]
+    return f" (line {lines[-1]} of {places[0][0]})" if lines else ""
+
+
+def _is_not_ours(file: str) -> bool:
+    return file not in (__file__, load_timeout.__file__)
+
+
+def told_from(problem: BaseException, begins: Callable[[str], bool]) -> BaseException:
+    """Leave out of a traceback how somebody else's code came to be called; ``begins`` knows its file."""
+    trace = problem.__traceback__
+    while trace is not None and not begins(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return problem.with_traceback(trace)
+
+
+def wrong_with_registration(plugin: Registration) -> Iterator[str]:
+    """Say what can be known to be wrong before the plugin is made."""
+    if not _NAME.fullmatch(plugin.name):
+        yield f"{plugin.name!r} is no name for a plugin: letters, digits, dots, dashes, not a dash first"
+    if inspect.isclass(plugin.factory):
+        name = getattr(plugin.factory, "name", None)
+        if isinstance(name, str) and name != plugin.name:
+            yield f"its name is {name!r}, it is registered as {plugin.name!r}"
+        yield from wrong_with(plugin.factory)
+
+
+def wrong_with(plugin: object) -> Iterator[str]:
+    """Say what is wrong with the points of a plugin, or of a class of plugins."""
+    misspelt = list(misspelt_methods(plugin))
+    yield from misspelt
+    yield from _wrong_with_needs(plugin)
+    if not points_of(plugin) and not misspelt:
+        yield f"has no extension point; there are: {', '.join(_POINT_METHODS)}"
+    for first, second in _PAIRS:
+        if hasattr(plugin, first) and not hasattr(plugin, second):
+            yield f"has {first} but no {second}, and is asked for neither"
+    for method, arity in _ARITIES.items():
+        function = getattr(plugin, method, None)
+        if not callable(function):
+            continue
+        if method in _COROUTINES and not inspect.iscoroutinefunction(function):
+            yield f"{method} must be a coroutine function: async def {method}"
+        if method in _PLAIN and inspect.iscoroutinefunction(function):
+            yield f"{method} must be a plain function: it is called in the midst of a decision and cannot wait"
+        if not _takes(function, arity + (isinstance(plugin, type) and _is_unbound(plugin, method))):
+            yield f"{method} must take {_COUNTED[arity]} beside self"
+
+
+def _wrong_with_needs(plugin: object) -> Iterator[str]:
+    """Say what is wrong with how a plugin declares that it needs the workload."""
+    needs = getattr(plugin, NEEDS_WORKLOAD, False)
+    if needs is not True and needs is not False:
+        yield f"{NEEDS_WORKLOAD} must be True or False, not {needs!r}"
+    owner = plugin if isinstance(plugin, type) else type(plugin)
+    for name in dir(owner):
+        if name != NEEDS_WORKLOAD and _is_nearly(_plain(name), _plain(NEEDS_WORKLOAD)):
+            yield f"{name} declares nothing; did you mean {NEEDS_WORKLOAD}?"
+
+
+def misspelt_methods(plugin: object) -> Iterator[str]:
+    """Say which methods of a plugin, or of a class of plugins, differ from those of an extension point by one letter.
+
+    Such a method would never be called, and nobody would notice.
+    """
+    owner = plugin if isinstance(plugin, type) else type(plugin)
+    for name in dir(owner):
+        if name.startswith("_") or name in _KNOWN_METHODS or not callable(getattr(owner, name, None)):
+            continue
+        meant = next((each for each in _KNOWN_METHODS if _is_nearly(_plain(name), _plain(each))), None)
+        if meant is not None:
+            yield (
+                f"{name} is the method of no extension point; did you mean {meant}? "
+                f"(a helper's name may begin with an underscore)"
+            )
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _is_nearly(one: str, other: str) -> bool:
+    """Tell whether two texts are equal but for one letter: more, less, another, or changed places with the next."""
+    if len(one) > len(other):
+        one, other = other, one
+    same = next((index for index, letter in enumerate(one) if letter != other[index]), len(one))
+    rest, other_rest = one[same:], other[same:]
+    if len(one) < len(other):
+        return rest == other_rest[1:]
+    return rest[1:] == other_rest[1:] or (rest[1::-1] + rest[2:] == other_rest)
+
+
+_NAME: Final = re.compile(r"\w[\w.-]*")
+_POINT_METHODS: Final = tuple(method for point in Point for method in point.methods)
+_RUN: Final = "run"
+_COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind", _RUN})
+_EITHER: Final = frozenset({"pre_filter", "pre_score", "select", "assign"})
+_ARITIES: Final = {
+    method: 2 if method == "less" else 1
+    for method in (*_POINT_METHODS, "normalize_score", *PRE_FILTER_EXTENSIONS)
+} | {_RUN: 0}
+_COUNTED: Final = ("no argument", "1 argument", "2 arguments")
+_KNOWN_METHODS: Final = (*_ARITIES, "filter_key", "score_key")
+_PLAIN: Final = frozenset(_ARITIES) - _COROUTINES - _EITHER
+_PAIRS: Final = (
+    ("reserve", "unreserve"),
+    ("unreserve", "reserve"),
+    ("normalize_score", "score"),
+    ("add_binding", "remove_binding"),
+    ("remove_binding", "add_binding"),
+)
+
+
+def _is_unbound(plugin: type, method: str) -> bool:
+    return not isinstance(inspect.getattr_static(plugin, method), (staticmethod, classmethod))
+
+
+def _takes(function: Callable[..., object], count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # no signature to be had
+        return True
+    return True
+
+
+def _arguments(factory: Factory, args: Mapping[str, Any] | None, handle: Handle) -> list[object]:
+    parameters = _positional(factory)
+    required = [each for each in parameters if each.default is inspect.Parameter.empty]
+    if len(required) > 2:
+        raise ConfigError(
+            [ConfigProblem("", f"its factory must take at most args and handle, not {required[2].name}")]
+        )
+    types = _types(factory)
+    if parameters and _is_handle(parameters[0], types):
+        filled: list[object] = [handle]
+        parameters = []
+    elif required or (parameters and args is not None and _args_type(factory, parameters[0], types)):
+        filled = [_read(args, _args_type(factory, parameters[0], types))]
+        if len(required) == 2 or (len(parameters) > 1 and _is_handle(parameters[1], types)):
+            filled.append(handle)
+        return filled
+    else:
+        filled = []
+    if args:
+        raise ConfigError([ConfigProblem("args", "the plugin takes none")])
+    return filled
+
+
+def _positional(factory: Factory) -> list[inspect.Parameter]:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except ValueError:  # a class of C, say
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [each for each in parameters if each.kind in kinds]
+
+
+def _types(factory: Any) -> dict[str, Any]:
+    """Return the annotations of a factory, as far as they can be understood."""
+    factory = factory.func if isinstance(factory, functools.partial) else factory
+    try:
+        return typing.get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    except (NameError, TypeError, AttributeError):
+        return {}
+
+
+def _is_handle(parameter: inspect.Parameter, types: Mapping[str, Any]) -> bool:
+    return parameter.name == "handle" or types.get(parameter.name) is Handle
+
+
+def _args_type(factory: Factory, parameter: inspect.Parameter, types: Mapping[str, Any]) -> Any:
+    """Return the type of the args; None if nothing is said about what may be in them."""
+    for hint in (types.get(parameter.name), getattr(factory, "Args", None)):
+        if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "__attrs_attrs__")):
+            return hint
+    return None
+
+
+def _read(args: Mapping[str, Any] | None, type_: Any) -> object:
+    if type_ is None:
+        return dict(args or {})
+    try:
+        return structure(dict(args or {}), type_, python_names=True)
+    except ConfigError as problem:
+        raise ConfigError([each.below("args") for each in problem.mistakes]) from problem
+
+
+def first_line(factory: Any) -> str:
+    """Return the first line of a factory's docstring, "" if nobody wrote one."""
+    factory = factory.func if isinstance(factory, functools.partial) else factory
+    text = inspect.cleandoc(getattr(factory, "__doc__", None) or "").strip()
+    generated = dataclasses.is_dataclass(factory) and text.startswith(f"{getattr(factory, '__name__', '')}(")
+    return "" if generated or not text else text.splitlines()[0]

@@ -1,0 +1,64 @@
+"""What profiles are built from, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from karmada_scheduler.framework.handle import Handle
+from karmada_scheduler.framework.profile.factory import Registration, make
+from karmada_scheduler.framework.profile.registry import Registry
+from karmada_scheduler.framework.profile_plugins import ProfilePlugins
+from karmada_scheduler.framework.scheduling_points import Plugin
+
+
+class PluginInstance(NamedTuple):
+    """A plugin of a profile, and what it was made from."""
+
+    registration: Registration
+    args: Mapping[str, Any] | None
+    plugin: Plugin
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltProfiles:
+    """All profiles of a process.
+
+    Attributes:
+        by_name: By scheduler name; the first one's queue order holds for all.
+        made: The plugins by scheduler name and their own, for the next time.
+        notices: What in them has no effect; for the log.
+    """
+
+    by_name: Mapping[str, ProfilePlugins]
+    made: Mapping[tuple[str, str], PluginInstance] = field(default_factory=dict, repr=False)
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileInputs:
+    """What profiles are built from.
+
+    Attributes:
+        registry: All plugins.
+        selected: The names of those that ``--plugins`` leaves on; the others are taken out of all profiles.
+        defaults: The names of those that a profile has unless it says otherwise, in running order.
+        handle_for: Gives the handle for the plugins of a scheduler name.
+        previous: What was built before; a plugin whose factory and args are the same stays the same object,
+            with all that it remembers.
+    """
+
+    registry: Registry
+    selected: Collection[str]
+    defaults: Sequence[str]
+    handle_for: Callable[[str], Handle]
+    previous: BuiltProfiles | None = None
+
+    def make(self, profile: str, name: str, args: Mapping[str, Any] | None) -> PluginInstance:
+        """Make a plugin, or take the one from before; raises as ``making.make`` does."""
+        registration = self.registry[name]
+        before = self.previous.made.get((profile, name)) if self.previous else None
+        if before is not None and before.args == args and before.registration.factory is registration.factory:
+            return before
+        return PluginInstance(registration, args, make(registration, args, self.handle_for(profile)))

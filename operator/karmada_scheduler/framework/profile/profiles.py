@@ -1,0 +1,54 @@
+"""The profiles that this process serves: by the scheduler name that a binding carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework.runtime.framework import Framework
+
+
+class Profiles:
+    """Frameworks by scheduler name. The names stay; what is behind them may be replaced while the loop runs.
+
+    Attributes:
+        names: The scheduler names.
+        counts_peers_in: Whether a plugin of any profile wants to know what is decided and not yet written.
+        need_workloads: Whether a plugin of any profile needs the metadata of workloads.
+    """
+
+    def __init__(self, frameworks: Mapping[str, Framework]) -> None:
+        """Serve these names for good."""
+        self._frameworks = dict(frameworks)
+        self.names: Final = frozenset(self._frameworks)
+        self._note_needs()
+
+    def of(self, binding: Binding) -> Framework | None:
+        """Return the framework of a binding's profile, None if another scheduler is responsible for it."""
+        return self._frameworks.get(binding.spec.responsible_scheduler)
+
+    def needs_workload(self, binding: Binding) -> bool:
+        """Tell whether a plugin that decides about a binding needs the metadata of its workload."""
+        framework = self.of(binding)
+        return framework is not None and framework.needs_workload and binding.spec.placement is not None
+
+    def items(self) -> list[tuple[str, Framework]]:
+        """Return all profiles by name."""
+        return sorted(self._frameworks.items())
+
+    def replace(self, frameworks: Mapping[str, Framework]) -> None:
+        """Use other plugins from the next decision on; what is under way goes on with those it began with.
+
+        Raises:
+            ValueError: The names are not the same.
+        """
+        if frozenset(frameworks) != self.names:
+            raise ValueError(f"the profiles {sorted(self.names)} cannot become {sorted(frameworks)}")
+        self._frameworks = dict(frameworks)
+        self._note_needs()
+
+    def _note_needs(self) -> None:
+        frameworks = self._frameworks.values()
+        self.counts_peers_in = any(each.counts_peers_in for each in frameworks)
+        self.need_workloads = any(each.needs_workload for each in frameworks)

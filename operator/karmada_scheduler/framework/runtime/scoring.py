@@ -1,0 +1,154 @@
+"""Runs the Score plugins over the clusters that can take a binding."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, cast
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.diagnosis import PluginError
+from karmada_scheduler.framework.extension_points import NORMALIZE_SCORE, Point
+from karmada_scheduler.framework.result import Code
+from karmada_scheduler.framework.runtime.plugin_call import Guard, said
+from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError
+from karmada_scheduler.framework.scheduling_points import (
+    MAX_CLUSTER_SCORE,
+    MIN_CLUSTER_SCORE,
+    NormalizeScoreContext,
+    NormalizeScorePlugin,
+    ScoreContext,
+    ScorePlugin,
+)
+
+__plugin_runner__ = True
+
+SCORE: Final = "Score"
+
+
+class _NonsenseError(Exception):
+    """An answer that is no score; the text says what was expected."""
+
+
+class Scoring:
+    """The score plugins of a profile, with their weights."""
+
+    def __init__(self, plugins: Sequence[ScorePlugin], weights: Mapping[str, int], guard: Guard) -> None:
+        """Take plugins in running order; a plugin without a weight counts once."""
+        self._plugins = tuple(plugins)
+        # Asked here and not at each decision: a look at a protocol is slow.
+        self._normalizes = {plugin.name for plugin in plugins if isinstance(plugin, NormalizeScorePlugin)}
+        self._weights = weights
+        self._guard = guard
+        self._observer = guard.observer
+        self._not_the_plugins: tuple[type[BaseException], ...] = (PluginTimeoutError, *guard.interrupts)
+
+    def run(
+        self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str]
+    ) -> dict[str, list[int]]:
+        """Return each plugin's normalized scores times its weight, one per cluster in the given order.
+
+        Raises:
+            PluginError: A plugin raised (the text is upstream's), took too long, or scored outside 0 to 100.
+        """
+        scores: dict[str, list[int]] = {}
+        code, start = Code.ERROR, time.perf_counter()
+        try:
+            for plugin in self._plugins:
+                if plugin.name in skipped:
+                    continue
+                own = self._watched(plugin, cycle, clusters)
+                weight = self._weights.get(plugin.name, 1)
+                scores[plugin.name] = own if weight == 1 else [score * weight for score in own]
+            code = Code.SUCCESS
+        finally:
+            if self._observer is not None:
+                self._observer.extension_point(SCORE, code, time.perf_counter() - start)
+        return scores
+
+    def _watched(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
+        since = self._guard.admit(plugin, Point.SCORE)
+        try:
+            with self._guard.watch:
+                scores = self._scores_of(plugin, cycle, clusters)
+        except PluginError as error:
+            self._guard.answered(plugin, Point.SCORE, since=since)
+            if error.__cause__ is not None:
+                self._guard.tell(plugin, Point.SCORE, error.__cause__)
+            raise
+        except BaseException as late:  # noqa: BLE001 (its time is up)
+            self._guard.blame(plugin, Point.SCORE, late, since=since)
+        self._guard.answered(plugin, Point.SCORE, since=since)
+        return scores
+
+    def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
+        scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
+        if plugin.name in self._normalizes:
+            scores = self._normalized(
+                cast("NormalizeScorePlugin", plugin), NormalizeScoreContext(cycle, clusters, scores)
+            )
+        if scores and not MIN_CLUSTER_SCORE <= min(scores) <= max(scores) <= MAX_CLUSTER_SCORE:
+            wrong = next(
+                (cluster.name, score)
+                for cluster, score in zip(clusters, scores, strict=True)
+                if not MIN_CLUSTER_SCORE <= score <= MAX_CLUSTER_SCORE
+            )
+            raise PluginError(
+                f'plugin "{plugin.name}" returns an invalid score {wrong[1]} for cluster {wrong[0]}, '
+                f"it should in the range of [{MIN_CLUSTER_SCORE}, {MAX_CLUSTER_SCORE}] after normalizing"
+            )
+        return scores
+
+    def _normalized(self, plugin: NormalizeScorePlugin, context: NormalizeScoreContext) -> list[int]:
+        code, start = Code.ERROR, time.perf_counter()
+        try:
+            scores = _checked_scores(plugin.normalize_score(context), expected=len(context.scores))
+            code = Code.SUCCESS
+        except self._not_the_plugins:
+            raise
+        except _NonsenseError as nonsense:
+            raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {nonsense}') from None
+        except BaseException as problem:
+            raise PluginError(
+                f'plugin "{plugin.name}" normalizeScore failed with: {said(problem)}'
+            ) from problem
+        finally:
+            if self._observer is not None:
+                self._observer.plugin(plugin.name, NORMALIZE_SCORE, code, time.perf_counter() - start)
+        return scores
+
+    def _score(self, plugin: ScorePlugin, context: ScoreContext) -> int:
+        start = time.perf_counter() if self._observer is not None else 0.0
+        code = Code.ERROR
+        try:
+            score = plugin.score(context)
+            if type(score) is not int:
+                _check_score(score)
+            code = Code.SUCCESS
+        except self._not_the_plugins:
+            raise
+        except _NonsenseError as nonsense:
+            raise PluginError(f'plugin "{plugin.name}" failed with: {nonsense}') from None
+        except BaseException as problem:
+            raise PluginError(f'plugin "{plugin.name}" failed with: {said(problem)}') from problem
+        finally:
+            if self._observer is not None:
+                self._observer.plugin(plugin.name, SCORE, code, time.perf_counter() - start)
+        return score
+
+
+def _check_score(score: object) -> None:
+    if not isinstance(score, int) or isinstance(score, bool):
+        raise _NonsenseError(f"expected an integer, got {score!r:.200}")
+
+
+def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
+    wanted = "1 integer" if expected == 1 else f"{expected} integers"
+    if not isinstance(scores, Sequence):
+        raise _NonsenseError(f"expected {wanted}, got {scores!r:.200}")
+    integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
+    if len(integers) != len(scores) or len(scores) != expected:
+        raise _NonsenseError(f"expected {wanted}, got {scores!r:.200}")
+    return integers

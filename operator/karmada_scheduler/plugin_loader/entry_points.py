@@ -1,0 +1,48 @@
+"""Plugins of installed packages: entry points of one group."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Final
+
+from karmada_scheduler import logs
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.profile.factory import Registration, first_line, wrong_with_registration
+
+GROUP: Final = "karmada_scheduler.plugins"
+"""``[project.entry-points."karmada_scheduler.plugins"]`` in a plugin package's pyproject.toml."""
+
+
+def installed() -> list[Registration]:
+    """Import what installed packages offer, sorted by distribution and name.
+
+    Raises:
+        ConfigError: Some of it cannot be imported or is no plugin; all mistakes at once.
+    """
+    mistakes: list[ConfigProblem] = []
+    plugins = []
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: (_origin(each), each.name)):
+        place = f"{entry.name} = {entry.value} ({_origin(entry)})"
+        try:
+            logs.follow(entry.module)
+            factory = in_thread(entry.load, seconds=LOAD_SECONDS)
+        except HangsError as problem:
+            mistakes.append(ConfigProblem(place, str(problem)))
+            continue
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 (somebody else's code)
+            mistakes.append(ConfigProblem(place, f"{type(problem).__name__}: {problem}", problem))
+            continue
+        if not callable(factory):
+            mistakes.append(ConfigProblem(place, "is neither a class nor a function that makes a plugin"))
+            continue
+        plugin = Registration(entry.name, factory, _origin(entry), first_line(factory))
+        mistakes.extend(ConfigProblem(place, text) for text in wrong_with_registration(plugin))
+        plugins.append(plugin)
+    if mistakes:
+        raise ConfigError(mistakes)
+    return plugins
+
+
+def _origin(entry: metadata.EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "installed"

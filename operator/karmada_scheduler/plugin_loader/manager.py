@@ -1,0 +1,181 @@
+"""Plugins and extenders of a running process: where they come from, what they become, and when they change.
+
+What ``--config``, ``--plugins`` and ``--plugin-dir`` say is put together here, once at the start and again
+whenever a file of the plugin directory changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.cache.manifests import ManifestCache
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.extenders.http_extender import HttpExtender
+from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
+from karmada_scheduler.extenders.tls import ExtenderTLSError
+from karmada_scheduler.framework.binding_points import QueueSortPlugin
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.profile.inputs import BuiltProfiles
+from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.metrics import metrics
+from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
+from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
+from karmada_scheduler.process.daemon_thread import in_daemon_thread
+from karmada_scheduler_plugins.priority_sort import PrioritySort
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 1.0
+"""How often the plugin directory is looked at; a saved file is live within two seconds."""
+
+
+class PluginManager:
+    """Builds profiles, and builds them again.
+
+    Attributes:
+        guard: Stands between plugins and everything else.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        switchboard: HandleBackend,
+        process_metrics: metrics.Metrics,
+        *,
+        own_plugins: Sequence[Registration],
+        clock: Callable[[], float],
+    ) -> None:
+        """Load everything.
+
+        Raises:
+            ConfigError: Everything that cannot be used, at once.
+        """
+        configuration = SchedulerConfiguration()
+        if options.config is not None:
+            configuration = load(options.config, scheduler_name=options.scheduler_name)
+        self._metrics = process_metrics
+        registry = in_tree(options.feature_gates)
+        budget = plugin_budget(configuration, options.leader_election)
+        self._breakers = CircuitBreakers(
+            clock=clock, exempt=frozenset(registry), observer=metrics.CircuitBreakerMetrics(process_metrics)
+        )
+        self.guard: Final = Guard(
+            observer=metrics.AlgorithmObserver(process_metrics),
+            watch=SigalrmTimeout(budget),
+            budget=budget,
+            breakers=self._breakers,
+            clock=clock,
+        )
+        self.manifests: Final = self._manifest_cache(configuration)
+        self.extenders: Final = self._extenders(configuration, clock)
+        self._setup = PluginSetup.of(
+            options,
+            registry,
+            handle_for=lambda profile: PluginHandle(profile, switchboard),
+            own=own_plugins,
+            configuration=configuration,
+            switched_off=IN_TREE,
+        )
+        lineups = self._setup.start()
+        for message in self._setup.messages:
+            log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
+        for notice in (*configuration.notices, *lineups.notices):
+            log.warning("%s", notice)
+        self.profiles: Final = Profiles(self._frameworks(lineups))
+        self._first_queue_sort: Final = self.queue_sort
+        self._tasks: Final = PluginTasks(self.guard.watch)
+
+    @property
+    def queue_sort(self) -> QueueSortPlugin | None:
+        """The plugin that orders the queue, None for the default order; the same in all profiles.
+
+        A later version needs a restart.
+        """
+        _, framework = self.profiles.items()[0]
+        plugin = framework.binding.queue_sort
+        return None if isinstance(plugin, PrioritySort) else plugin
+
+    async def follow_files(self, *, follows: bool, on_change: Callable[[], None]) -> None:
+        """Put new versions of plugin files to use until cancelled; what is being decided ends with the old."""
+        while follows:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                lineups = await in_daemon_thread(self._setup.reload, name="plugin files")
+            except Exception:
+                log.exception("Cannot look at the plugin files")
+                continue
+            if lineups is not None:
+                self.profiles.replace(self._frameworks(lineups))
+                self._keep_running()
+                on_change()
+
+    async def run_plugins(self) -> None:
+        """Run the plugins that have ``run`` until cancelled, and those of new files from when they are put to use."""
+        self._keep_running()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await self._tasks.close()
+
+    def _keep_running(self) -> None:
+        lineups = [framework.lineup for _, framework in self.profiles.items()]
+        plugins = [plugin for lineup in lineups for plugin in lineup.plugins]
+        if self._first_queue_sort is not None:  # the queue goes on with it
+            plugins.append(self._first_queue_sort)
+        self._tasks.keep(plugins)
+
+    async def close(self) -> None:
+        """Close the extenders' connections."""
+        await asyncio.gather(*(extender.close() for extender in self.extenders))
+
+    def _frameworks(self, lineups: BuiltProfiles) -> dict[str, Framework]:
+        self._breakers.keep(plugin for lineup in lineups.by_name.values() for plugin in lineup.plugins)
+        return {
+            name: Framework(lineup, extenders=self.extenders, guard=self.guard)
+            for name, lineup in lineups.by_name.items()
+        }
+
+    def _manifest_cache(self, configuration: SchedulerConfiguration) -> ManifestCache | None:
+        configs = configuration.extenders
+        if not configs:
+            return None
+
+        def wants(binding: Binding) -> bool:
+            ours = requeue_rules.is_ours(binding, self.profiles.names)
+            return ours and binding.spec.placement is not None and needs_binding(configs, binding)
+
+        return ManifestCache(wants=wants, clusters=needs_clusters(configs))
+
+    def _extenders(
+        self, configuration: SchedulerConfiguration, clock: Callable[[], float]
+    ) -> tuple[HttpExtender, ...]:
+        manifests = self.manifests
+        if manifests is None:  # and not: empty
+            return ()
+        extenders, mistakes = [], []
+        for index, config in enumerate(configuration.extenders):
+            try:
+                extenders.append(HttpExtender(config, manifests, clock=clock, observe=self._observe))
+            except ExtenderTLSError as problem:
+                path = f"{configuration.source}: extenders[{index}].tlsConfig"
+                mistakes.append(ConfigProblem(path, str(problem), problem))
+        if mistakes:
+            raise ConfigError(mistakes)
+        return tuple(extenders)
+
+    def _observe(self, extender: str, verb: str, result: str, seconds: float) -> None:
+        self._metrics.extender_requests.labels(extender, verb, result).inc()
+        self._metrics.extender_duration.labels(extender, verb).observe(seconds)

@@ -1,0 +1,118 @@
+"""A file of Python becomes plugins, without ``sys.path`` and without bytecode that may be out of date.
+
+Every version of a file is a module of its own. Nothing of the last one is overwritten, so bindings that are
+under way finish with the plugins with which they began.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import itertools
+import re
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.framework.extension_points import is_plugin, points_of
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.profile.factory import (
+    Registration,
+    first_line,
+    told_from,
+    wrong_with,
+    wrong_with_registration,
+)
+from karmada_scheduler.framework.scheduling_points import Plugin
+from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules
+
+DECLARED: Final = "PLUGINS"
+"""A mapping of names to factories in a file; without it, the file's classes with a name and a point count."""
+
+_versions: Final = itertools.count(1)
+
+
+def load(
+    path: Path, content: bytes, helpers: HelperModules = NO_HELPERS
+) -> tuple[str, tuple[Registration, ...]]:
+    """Execute a file and find its plugins.
+
+    Args:
+        path: For tracebacks and as the origin of the plugins.
+        content: What to execute; the file is not read again.
+        helpers: What it may import from its own directory.
+
+    Returns:
+        The name of the module, and the plugins in the order of the file; at least one.
+
+    Raises:
+        ConfigError: The file cannot be executed, or has no plugin, or one that cannot work.
+    """
+    stem = re.sub(r"\W", "_", path.stem)
+    name = f"{helpers.package}.{stem}_v{next(_versions)}"
+    specification = importlib.util.spec_from_file_location(name, path, loader=Content(path, content))
+    assert specification is not None  # there is a loader
+    assert specification.loader is not None
+    loader, module = specification.loader, importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses look their own module up while it is being executed
+    try:
+        in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
+        plugins = tuple(_plugins_of(module, str(path)))
+        mistakes = [
+            ConfigProblem(str(path), text) for each in plugins for text in wrong_with_registration(each)
+        ]
+        if mistakes:
+            raise ConfigError(mistakes)  # noqa: TRY301 (one clean-up for all)
+    except ConfigError:
+        forget(name)
+        raise
+    except HangsError as problem:
+        forget(name)
+        raise ConfigError([ConfigProblem(str(path), str(problem))]) from problem
+    except (Exception, SystemExit) as problem:
+        forget(name)
+        own = told_from(problem, lambda file: file == str(path))
+        text = f"{type(problem).__name__}: {problem}"
+        if isinstance(problem, ModuleNotFoundError) and problem.name in helpers.names:
+            text += f"; write: from . import {problem.name}"
+        raise ConfigError([ConfigProblem(str(path), text, own)]) from problem
+    return name, plugins
+
+
+def forget(module: str) -> None:
+    """Drop a version; who still uses its plugins can go on."""
+    sys.modules.pop(module, None)
+
+
+def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]:
+    declared = getattr(module, DECLARED, None)
+    if declared is not None:
+        yield from _declared(declared, origin)
+        return
+    classes = {
+        name: each
+        for name, each in vars(module).items()
+        if isinstance(each, type) and each.__module__ == module.__name__ and not name.startswith("_")
+    }
+    plugins = [each for each in classes.values() if is_plugin(each) and not inspect.isabstract(each)]
+    if not plugins:
+        hints = [f"{name} has no name" for name, each in classes.items() if points_of(each)]
+        for name, each in classes.items():
+            if isinstance(getattr(each, "name", None), str) and not points_of(each):
+                hints += [f"{name}: {text}" for text in wrong_with(each)]
+        text = "; ".join(["has no plugin: no class with a name and an extension point", *hints])
+        raise ConfigError([ConfigProblem(origin, text)])
+    for plugin in dict.fromkeys(plugins):
+        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_line(plugin))
+
+
+def _declared(declared: Any, origin: str) -> Iterator[Registration]:
+    if not isinstance(declared, Mapping) or not declared:
+        raise ConfigError([ConfigProblem(origin, f"{DECLARED} must map names to classes or functions")])
+    for name, factory in declared.items():
+        if not isinstance(name, str) or not callable(factory):
+            raise ConfigError([ConfigProblem(origin, f"{DECLARED}[{name!r}] must be a class or a function")])
+        yield Registration(name, factory, origin, first_line(factory))

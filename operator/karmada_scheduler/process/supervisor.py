@@ -1,0 +1,166 @@
+"""A thread with an event loop of its own, for what must not depend on the scheduler's event loop.
+
+The Lease is renewed here and health checks are answered here. A plugin, a long decision or a garbage collection
+may keep the main loop from turning; this thread still gets the interpreter every few milliseconds, unless code of
+a C extension keeps the interpreter to itself.
+
+Three things end the process from here, without asking the main loop: the Lease is lost (``end``), a leader's main
+loop has not turned for ``STALL_SECONDS``, and a stop has taken longer than ``STOP_SECONDS``. If even this thread
+does not get the interpreter for ``FROZEN_SECONDS``, faulthandler's watchdog, which needs none, ends the process.
+
+docs/decisions/0016-supervisor.md has the reasons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from karmada_scheduler.process import process_exit
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+STALL_SECONDS: Final = 30.0
+"""For how long a main loop may stand before health checks fail, and before a leader ends."""
+
+STOP_SECONDS: Final = 25.0
+"""What a stop may take from the signal to the end; a Pod has 30 seconds."""
+
+FROZEN_SECONDS: Final = 60.0
+
+_BEAT_SECONDS: Final = 1.0
+_REARM_BEATS: Final = 10
+
+
+class Supervisor:
+    """The thread. Made, started and closed by the main thread."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        on_stall: Callable[[], Awaitable[None]] | None = None,
+        end: Callable[..., None] = process_exit.end,
+        stall_seconds: float = STALL_SECONDS,
+    ) -> None:
+        """Take what ends the process; nothing runs yet.
+
+        Args:
+            clock: In seconds, never running backwards.
+            on_stall: Awaited in the thread, for 2 seconds at most, before a leader ends because its main loop stands.
+            end: Ends the process; see ``process_exit.end``.
+            stall_seconds: See ``STALL_SECONDS``.
+        """
+        self._clock = clock
+        self._on_stall = on_stall
+        self._end = end
+        self._stall_seconds = stall_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started = threading.Event()
+        self._closed: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+        self._main: threading.Thread = threading.current_thread()
+        self._last_beat: float | None = None
+        self._deadline: float | None = None
+        self.leading = False
+        """Whether this process is the leader; a leader ends when its main loop stands."""
+
+    def start(self) -> None:
+        """Start the thread and wait until its loop runs."""
+        self._thread.start()
+        self._started.wait()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread can run something."""
+        return self._thread.is_alive()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the thread's loop and wait for it in the main one; cancelling cancels both."""
+        assert self._loop is not None  # started
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def beat(self) -> None:
+        """Show that the main loop turns, once a second until cancelled; to be run in it."""
+        while True:
+            self._last_beat = self._clock()
+            await asyncio.sleep(_BEAT_SECONDS)
+
+    def silence(self) -> float:
+        """Return for how many seconds the main loop has not turned; 0 before it first did."""
+        return 0.0 if self._last_beat is None else self._clock() - self._last_beat
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the main loop, None if it turns."""
+        silence = self.silence()
+        return None if silence < self._stall_seconds else f"the event loop has not turned for {silence:.0f}s"
+
+    def stop_within(self, seconds: float = STOP_SECONDS) -> None:
+        """End the process in some seconds if it has not ended by then. May be called from a signal handler."""
+        if self._deadline is None:
+            self._deadline = self._clock() + seconds
+
+    def close(self) -> None:
+        """End the thread's loop; whatever runs in it is cancelled."""
+        if self._loop is not None and self._closed is not None:
+            self._loop.call_soon_threadsafe(self._closed.set)
+            self._thread.join(timeout=2.0)
+        faulthandler.cancel_dump_traceback_later()
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            self._loop = runner.get_loop()
+            runner.run(self._watch_over())
+
+    async def _watch_over(self) -> None:
+        self._closed = closed = asyncio.Event()
+        self._started.set()
+        beats = 0
+        while not closed.is_set():
+            if beats % _REARM_BEATS == 0 and (stream := _stderr()) is not None:
+                faulthandler.dump_traceback_later(FROZEN_SECONDS, exit=True, file=stream)
+            beats += 1
+            await self._look()
+            try:
+                async with asyncio.timeout(_BEAT_SECONDS):
+                    await closed.wait()
+            except TimeoutError:
+                continue
+
+    async def _look(self) -> None:
+        if self._deadline is not None and self._clock() >= self._deadline:
+            self._end(1, log_last=partial(log.error, "The scheduler did not stop in time and is ended"))
+        problem = self.problem
+        if problem is None or not self.leading:
+            return
+        stack = self._main_stack()
+        if self._on_stall is not None:
+            try:
+                async with asyncio.timeout(2.0):
+                    await self._on_stall()
+            except TimeoutError:
+                pass
+        text = "A leader ends because %s; the stack tells where it is"
+        self._end(1, log_last=partial(log.error, text, problem, extra={"stack": stack}))
+
+    def _main_stack(self) -> str:
+        frame = sys._current_frames().get(self._main.ident or 0)  # noqa: SLF001 (what faulthandler shows)
+        return "".join(traceback.format_stack(frame)[-12:]) if frame is not None else ""
+
+
+def _stderr() -> int | None:
+    """Return the descriptor of the standard error, None where it has none."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,1 @@
+"""The scheduling loop: it takes a key, decides, and starts the binding cycle."""

@@ -1,0 +1,1 @@
+"""client-go's work queue, with priorities behind a feature gate."""

@@ -1,0 +1,93 @@
+"""Gang: all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.testing import BindingBuilder, FakeHandle, Run, binding, cluster, schedule, scheduling
+from tests.docs.conftest import Example
+
+
+@pytest.fixture
+def handle() -> FakeHandle:
+    return FakeHandle()
+
+
+@pytest.fixture
+def gang(example: Example, handle: FakeHandle) -> Framework:
+    return example("gang", handle=handle)
+
+
+def member(name: str, *, namespace: str = "default") -> BindingBuilder:
+    return binding(name, namespace=namespace).labels(gang="training").replicas(1)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def go(builder: BindingBuilder, gang: Framework, handle: FakeHandle) -> Run:
+    return await scheduling(builder, cluster("m1"), plugins=gang, handle=handle)
+
+
+async def test_three_that_belong_together_are_placed_together(gang: Framework, handle: FakeHandle) -> None:
+    first = [asyncio.create_task(go(member(name), gang, handle)) for name in ("a", "b")]
+    await until(lambda: len(handle.waiting()) == 2)
+    runs = [await go(member("c"), gang, handle), *await asyncio.gather(*first)]
+    assert [run.placed for run in runs] == [{"m1": 1}] * 3
+    assert handle.waiting() == ()
+
+
+async def test_a_member_that_comes_later_does_not_wait(gang: Framework, handle: FakeHandle) -> None:
+    await test_three_that_belong_together_are_placed_together(gang, handle)
+    assert (await go(member("d"), gang, handle)).placed == {"m1": 1}
+
+
+def test_one_alone_waits_for_as_long_as_it_may(gang: Framework, handle: FakeHandle) -> None:
+    run = schedule(member("a"), cluster("m1"), plugins=gang, handle=handle)
+    assert run.condition.message == "rejected due to timeout after waiting 60s at plugin Gang"
+    assert "Gang.permit: Wait for 60s: 1 of 3 have a place" in str(run)
+
+
+async def test_when_one_is_refused_the_others_do_not_wait_on(gang: Framework, handle: FakeHandle) -> None:
+    waiting = [asyncio.create_task(go(member(name), gang, handle)) for name in ("a", "b")]
+    await until(lambda: len(handle.waiting()) == 2)
+    handle.waiting()[0].reject("Gang", "the first has no place any more")
+    runs = await asyncio.gather(*waiting)
+    assert [run.condition.message for run in runs] == [
+        "the first has no place any more",
+        "default/a-deployment of the same gang did not get its place",
+    ]
+
+
+async def test_other_gangs_and_namespaces_do_not_count(gang: Framework, handle: FakeHandle) -> None:
+    others = [member("a"), member("b", namespace="other"), member("c").labels(gang="serving")]
+    tasks = [asyncio.create_task(go(each, gang, handle)) for each in others]
+    await until(lambda: len(handle.waiting()) == 3)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_member_whose_write_failed_is_not_counted(gang: Framework, handle: FakeHandle) -> None:
+    waiting = [asyncio.create_task(go(member(name), gang, handle)) for name in ("a", "b")]
+    await until(lambda: len(handle.waiting()) == 2)
+    broken = OSError("connection lost")
+    failed = await scheduling(member("c"), cluster("m1"), plugins=gang, handle=handle, write_fails=broken)
+    assert str(failed.error) == "connection lost"
+    await asyncio.gather(*waiting)
+    [plugin] = [each for each in gang.lineup.plugins if each.name == "Gang"]
+    assert plugin.allowed == set()  # type: ignore[attr-defined]
+    assert (await go(member("c"), gang, handle)).placed == {"m1": 1}
+
+
+def test_a_binding_without_the_label_goes_on(gang: Framework, handle: FakeHandle) -> None:
+    assert schedule(binding("web").replicas(1), cluster("m1"), plugins=gang, handle=handle).placed == {
+        "m1": 1
+    }

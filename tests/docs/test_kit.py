@@ -1,0 +1,397 @@
+"""karmada_scheduler.testing takes bindings through all plugins, and tells what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import fields
+
+import pytest
+
+from karmada_scheduler.api.placement import WorkloadAffinity
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.framework import (
+    SUCCESS,
+    BindContext,
+    Binding,
+    BindingKey,
+    BindingSpec,
+    Cluster,
+    Cycle,
+    FilterContext,
+    FitError,
+    Handle,
+    Placement,
+    PreFilterContext,
+    PreScoreContext,
+    Result,
+    ScoreContext,
+)
+from karmada_scheduler.testing import (
+    BindingBuilder,
+    FakeHandle,
+    binding,
+    cluster,
+    decide,
+    filter_context,
+    framework,
+    make,
+    placed,
+    schedule,
+    scheduling,
+)
+
+
+def web() -> BindingBuilder:
+    """A builder of the test's own: what is said to one changes it."""
+    return binding("web").replicas(2)
+
+
+class Ledger:
+    """Keeps books, and can be told to refuse."""
+
+    name = "Ledger"
+
+    def __init__(self, refusal: Result = SUCCESS) -> None:
+        self.refusal = refusal
+
+    def reserve(self, context: BindContext, /) -> Result:
+        return self.refusal
+
+    def unreserve(self, context: BindContext, /) -> None:
+        """Give back."""
+
+    async def post_bind(self, context: BindContext, /) -> None:
+        """Take note."""
+
+
+class Gang:
+    """Lets bindings wait until there are two of them."""
+
+    name = "Gang"
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+
+    async def permit(self, context: BindContext, /) -> Result:
+        for waiting in self.handle.waiting():
+            waiting.allow(self.name)
+            return SUCCESS
+        return Result.wait(60, "alone")
+
+
+class Talks:
+    """Scores by an answer that takes a while."""
+
+    name = "Talks"
+
+    async def pre_score(self, context: PreScoreContext, /) -> Result:
+        await asyncio.sleep(0)
+        self.best = context.clusters[-1].name
+        return SUCCESS
+
+    def score(self, context: ScoreContext, /) -> int:
+        return 100 if context.cluster.name == self.best else 0
+
+
+def test_a_binding_goes_all_the_way_and_is_written() -> None:
+    handle = FakeHandle()
+    run = schedule(web(), cluster("m1"), plugins=[Ledger()], handle=handle)
+    assert run.placed == {"m1": 2}
+    assert run.condition.reason == "Success"
+    assert run.methods_of("Ledger") == ["reserve", "post_bind"]
+    assert handle.binding(run.binding.key) == run.binding
+    assert [each.name for each in handle.snapshot()] == ["m1"]
+
+
+def test_a_refusal_keeps_the_placement_and_gives_back_what_was_claimed() -> None:
+    plugin = Ledger(Result.unschedulable("sold out", retry_after=30))
+    run = schedule(binding("web").on("m1").names("m2"), cluster("m1"), cluster("m2"), plugins=[plugin])
+    assert run.condition == ("False", "Unschedulable", "sold out")
+    assert run.retry_after == 30
+    assert run.methods_of("Ledger") == ["reserve", "unreserve"]
+    assert [target.name for target in run.binding.spec.clusters] == ["m1"]
+    with pytest.raises(AssertionError, match="not placed: sold out"):
+        run.placed  # noqa: B018
+
+
+def test_a_write_that_fails_gives_back_what_was_claimed() -> None:
+    run = schedule(web(), cluster("m1"), plugins=[Ledger()], write_fails=OSError("connection lost"))
+    assert str(run.error) == "connection lost"
+    assert run.methods_of("Ledger") == ["reserve", "unreserve"]
+
+
+def test_a_placement_that_stays_as_it_is_passes_the_plugins_by() -> None:
+    run = schedule(web().on(m1=2).applied(), cluster("m1"), plugins=[Ledger()])
+    assert run.placed == {"m1": 2}
+    assert run.methods_of("Ledger") == []
+
+
+def test_a_binding_that_no_cluster_fits_loses_its_placement() -> None:
+    run = schedule(binding("web").on("m1").names("m2"), cluster("m1"), plugins=[Ledger()])
+    assert run.condition.reason == "NoClusterFit"
+    assert run.refused == {"m1": "cluster(s) did not match the placement cluster affinity constraint"}
+    assert run.binding.spec.clusters == ()
+    assert run.methods_of("Ledger") == []
+
+
+def test_what_waits_can_be_allowed() -> None:
+    run = schedule(web(), cluster("m1"), plugins=[Gang], when_waiting=lambda waiting: waiting.allow("Gang"))
+    assert run.placed == {"m1": 2}
+
+
+def test_what_waits_can_be_rejected() -> None:
+    run = schedule(
+        web(), cluster("m1"), plugins=[Gang], when_waiting=lambda waiting: waiting.reject("Gang", "not today")
+    )
+    assert run.condition == ("False", "Unschedulable", "not today")
+
+
+def test_what_nobody_answers_has_waited_long_enough_at_once() -> None:
+    run = schedule(web(), cluster("m1"), plugins=[Gang])
+    assert run.condition.message == "rejected due to timeout after waiting 60s at plugin Gang"
+
+
+async def test_bindings_can_wait_for_each_other() -> None:
+    handle = FakeHandle()
+    other = binding("other").replicas(1)
+    runs = await asyncio.gather(
+        *(scheduling(each, cluster("m1"), plugins=[Gang], handle=handle) for each in (web(), other))
+    )
+    assert [run.placed for run in runs] == [{"m1": 2}, {"m1": 1}]
+    assert handle.waiting() == ()
+
+
+def test_plugins_that_talk_can_decide() -> None:
+    builder = binding("web").replicas(1).spread("cluster", 1, 1)
+    assert placed(decide(builder, cluster("m1"), cluster("m2"), plugins=[Talks])) == {"m2": 1}
+
+
+def test_a_plugin_that_is_made_gets_args_as_a_configuration_has_them() -> None:
+    with pytest.raises(ConfigError, match="the plugin takes none"):
+        make(Talks, {"speed": 3})
+
+
+def test_the_story_can_be_read() -> None:
+    run = schedule(
+        web().spread("cluster", 1, 1),
+        cluster("m1"),
+        cluster("m2").taint("a:NoSchedule"),
+        cluster("m3").taint("a:NoSchedule"),
+        cluster("m4"),
+        plugins=[Talks, Ledger],
+    )
+    assert str(run).splitlines() == [
+        "ResourceBinding(default/web-deployment): Success: Binding has been scheduled successfully.",
+        "  m2, m3 refused by TaintToleration: cluster(s) had untolerated taint {a:NoSchedule}",
+        "  Talks.pre_score: Success",
+        "  ClusterAffinity scored: 0 for all",
+        "  ClusterLocality scored: 0 for all",
+        "  Talks scored: m1:0, m4:100",
+        "  DefaultSelector.select: m4",
+        "  DefaultAssigner.assign: m4:2",
+        "  decided again with that result: what differs",
+        "  ClusterLocality scored: m1:0, m4:100",
+        "  Ledger.reserve: Success",
+        "  DefaultBinder.bind: Success",
+        "  Ledger.post_bind",
+        "  on m4:2",
+    ]
+
+
+def test_the_story_says_how_a_wait_ended() -> None:
+    story = str(schedule(web(), cluster("m1"), plugins=[Gang])).splitlines()
+    assert story[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang")
+    assert story[-2:] == ["  Gang.permit: Wait for 60s: alone", "  on no cluster"]
+
+
+def test_the_story_goes_through_affinity_terms() -> None:
+    builder = binding("web").replicas(3).aggregated().term("near", "m3").term("far", "m1")
+    story = str(schedule(builder, cluster("m1"), cluster("m2"))).splitlines()
+    affinity = "cluster(s) did not match the placement cluster affinity constraint"
+    assert story[1:6] == [
+        "  affinity term near:",
+        f"  m1, m2 refused by ClusterAffinity: {affinity}",
+        f"  0/2 clusters are available: 2 {affinity}.",
+        "  affinity term far:",
+        f"  m2 refused by ClusterAffinity: {affinity}",
+    ]
+
+
+def test_the_story_of_many_clusters_is_cut_short() -> None:
+    names = [f"m{index:02}" for index in range(30)]
+    story = str(schedule(binding("web").duplicated().replicas(1), *map(cluster, names))).splitlines()
+    assert story[-1].startswith("  on m00:1, m01:1,")
+    assert story[-1].endswith("m19:1 and 10 more")
+
+
+def test_a_story_whose_second_decision_is_the_same_says_so() -> None:
+    story = str(schedule(web(), cluster("m1"), plugins=framework(select=["ClusterAffinity"])))
+    assert story.count("decided again with that result: the same") == 1
+    assert story.count("DefaultAssigner.assign") == 1
+
+
+class Odd:
+    """Answers with names, numbers, and by raising."""
+
+    name = "Odd"
+
+    def pre_filter(self, context: PreFilterContext, /) -> frozenset[str]:
+        return frozenset({"m2", "m1"})
+
+    def reserve(self, context: BindContext, /) -> Result:
+        raise KeyError("x")
+
+    def unreserve(self, context: BindContext, /) -> None:
+        """Give back."""
+
+
+def test_the_story_shows_names_and_what_was_raised() -> None:
+    story = str(schedule(web(), cluster("m1"), cluster("m2"), plugins=[Odd])).splitlines()
+    assert "  Odd.pre_filter: m1, m2" in story
+    assert story[-3].startswith('  Odd.reserve: plugin "Odd" failed at Reserve')
+    assert story[-2:] == ["  Odd.unreserve", "  on no cluster"]
+
+
+def everything() -> BindingBuilder:
+    """A binding that differs from an empty one in everything."""
+    return (
+        binding("web")
+        .binding_uid("b").uid("w").resource_version("7").generation(3).deleting()
+        .created("2026-01-01T00:00:00Z")
+        .label("example.com/team", "a").labels(app="web").annotation("example.com/note").annotations(space="2")
+        .replicas(2, cpu=1).priority_class("high").node_claim(nodeSelector={"disk": "ssd"}).component("c", 1)
+        .groups(affinity="g").priority(5).scheduler("mine").suspended().evicted_from("m9").on(m1=2)
+        .workload_affinity(affinity="app").observing("near").observed_generation(2).health(m1="Healthy")
+        .condition(type="Scheduled", status="True")
+        .last_scheduled("2026-01-01T00:00:00Z").reschedule_triggered("2026-01-02T00:00:00Z")
+    )  # fmt: skip
+
+
+def test_whatever_a_binding_has_can_be_said_to_the_builder() -> None:
+    built, empty = (
+        everything().build(),
+        Binding(BindingKey("", "", ""), spec=BindingSpec(placement=Placement())),
+    )
+    for this, that in ((built, empty), (built.spec, empty.spec), (built.status, empty.status)):
+        same = [each.name for each in fields(this) if getattr(this, each.name) == getattr(that, each.name)]
+        assert [name for name in same if name != "unknown_target_fields"] == []  # of a Karmada to come
+    assert built.labels.items() >= {"example.com/team": "a", "app": "web"}.items()
+    assert dict(built.annotations) == {"example.com/note": "", "space": "2"}
+    requirements = built.spec.replica_requirements
+    assert requirements is not None
+    assert (requirements.priority_class_name, requirements.node_claim) == (
+        "high",
+        {"nodeSelector": {"disk": "ssd"}},
+    )
+    assert (built.spec.priority, built.status.aggregated_status) == (5, (("m1", "Healthy"),))
+    assert built.spec.placement is not None
+    assert built.spec.placement.workload_affinity == WorkloadAffinity("app")
+
+
+def test_whatever_a_cluster_has_can_be_said_to_the_builder() -> None:
+    builder = (
+        cluster("m1").uid("u").resource_version("7").generation(3).labels(tier="prod").deleting()
+        .provider("p").region("r").zones("z").sync_mode("Pull").taint("a:NoSchedule").grade(0, nodes=1, cpu=1)
+        .condition("Ready", "False")
+    )  # fmt: skip
+    built, empty = builder.build(), Cluster("")
+    same = [each.name for each in fields(built) if getattr(built, each.name) == getattr(empty, each.name)]
+    assert same == ["unreadable_fields"]  # what a builder builds can be read
+    ready = built.condition("Ready")
+    assert ready is not None
+    assert ready.status == "False"
+
+
+class ByMetadata:
+    """Takes what is of type space, and notes the owner at Reserve."""
+
+    name = "ByMetadata"
+    needs_workload = True
+
+    def __init__(self) -> None:
+        self.owners: list[str] = []
+
+    def filter(self, context: FilterContext, /) -> Result:
+        workload = context.workload
+        if workload is None:
+            return Result.error(context.workload_problem)
+        is_space = workload.annotations.get("type") == "space" and workload.labels["app"] == "sat"
+        return SUCCESS if is_space else Result.unschedulable("not of type space")
+
+    def reserve(self, context: BindContext, /) -> Result:
+        if context.workload is not None:
+            self.owners += [each.name for each in context.workload.owner_references]
+        return SUCCESS
+
+    def unreserve(self, context: BindContext, /) -> None: ...
+
+
+def test_a_test_says_what_the_metadata_of_the_workload_has() -> None:
+    plugin = ByMetadata()
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mission", "uid": "u"}
+    sat = web().workload(annotations={"type": "space"}, labels={"app": "sat"}, owner_references=[owner])
+    run = schedule(sat, cluster("m1"), plugins=[plugin])
+    assert run.placed == {"m1": 2}
+    assert plugin.owners == ["mission"]
+    assert decide(sat, cluster("m1"), plugins=[ByMetadata()]).error is None
+    assert ByMetadata().filter(filter_context(sat, cluster("m1"))) == SUCCESS
+    other = schedule(web().workload(labels={"app": "web"}), cluster("m1"), plugins=[plugin])
+    assert other.refused == {"m1": "not of type space"}
+
+
+def test_a_test_says_why_the_workload_is_not_known() -> None:
+    run = schedule(web().without_workload("it was deleted"), cluster("m1"), plugins=[ByMetadata])
+    assert "it was deleted" in str(run.error)
+    silent = schedule(web(), cluster("m1"), plugins=[ByMetadata])
+    assert "the test says nothing of it: binding(...).workload(...)" in str(silent.error)
+
+
+def test_the_workload_is_that_of_the_resource() -> None:
+    other = web().workload(labels={"a": "b"}).resource("batch/v1", "Job", uid="u")
+    found = other.workload_answer.workload
+    assert found is not None
+    assert (found.api_version, found.kind, found.uid, found.name) == ("batch/v1", "Job", "u", "web")
+
+
+def test_a_plugin_that_does_not_declare_that_it_needs_the_workload_is_told_so() -> None:
+    class Careless(ByMetadata):
+        name = "Careless"
+        needs_workload = False
+
+    run = schedule(web().workload(annotations={"type": "space"}), cluster("m1"), plugins=[Careless])
+    assert "no plugin of this profile has needs_workload = True in its class" in str(run.error)
+
+
+def test_what_a_plugin_remembers_by_key_ends_with_a_change_of_the_metadata() -> None:
+    class Keyed(ByMetadata):
+        name = "Keyed"
+
+        def filter_key(self, cycle: Cycle) -> Hashable:
+            workload = cycle.workload
+            return None if workload is None else workload.annotations.get("type", "")
+
+    plugins = framework(Keyed)
+    space = web().workload(annotations={"type": "space"}, labels={"app": "sat"})
+    ground = web().workload(annotations={"type": "ground"}, labels={"app": "sat"})
+    for _ in range(2):
+        assert placed(decide(space, cluster("m1"), plugins=plugins)) == {"m1": 2}
+        assert isinstance(decide(ground, cluster("m1"), plugins=plugins).error, FitError)
+    assert "it is gone" in str(
+        decide(web().without_workload("it is gone"), cluster("m1"), plugins=plugins).error
+    )
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "text"),
+    [
+        ("needs_workload", "yes", "needs_workload must be True or False, not 'yes'"),
+        ("need_workload", True, "need_workload declares nothing; did you mean needs_workload?"),
+        ("needs_workloads", True, "needs_workloads declares nothing; did you mean needs_workload?"),
+    ],
+)
+def test_a_declaration_that_means_nothing_is_an_error(attribute: str, value: object, text: str) -> None:
+    wrong = type("ByMetadata", (ByMetadata,), {attribute: value})
+    with pytest.raises(ConfigError) as problem:
+        framework(wrong)
+    assert text in str(problem.value)

@@ -1,0 +1,38 @@
+"""What is promised of docs/examples/plugins: one short file each, and a configuration that works."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.testing import profiles
+from tests.docs.conftest import PLUGINS
+
+FILES = sorted(PLUGINS.glob("*.py"))
+
+
+def test_there_are_eight() -> None:
+    assert len(FILES) == 8
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_plugin_is_one_short_file_with_a_docstring(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 55
+    assert ast.get_docstring(ast.parse(text))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_configuration_beside_it_enables_it_alone(path: Path) -> None:
+    [framework] = profiles(path.with_suffix(".yaml"), plugin_dir=PLUGINS).values()
+    ours = [each for each in framework.lineup.plugins if inspect.getfile(type(each)) == str(path)]
+    others = [
+        each
+        for each in framework.lineup.plugins
+        if not type(each).__module__.startswith("karmada_scheduler_plugins")
+    ]
+    assert len(ours) == 1
+    assert others == ours

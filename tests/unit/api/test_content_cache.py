@@ -1,0 +1,104 @@
+"""What is remembered of texts is bounded in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from karmada_scheduler.api import meta
+from karmada_scheduler.api.binding import ReplicaRequirements
+from karmada_scheduler.api.content_cache import remembered
+from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.quantity import parse
+
+
+class Reader:
+    """Counts what it is asked to read."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def __call__(self, text: str) -> list[str]:
+        self.read.append(text)
+        return [text]
+
+
+@pytest.fixture
+def reader() -> Reader:
+    return Reader()
+
+
+def _remembering(reader: Reader, *, long_bytes: int = 100) -> Callable[[str], list[str]]:
+    @remembered(entries=2, short=5, long_bytes=long_bytes)
+    def read(text: str) -> list[str]:
+        return reader(text)
+
+    return read
+
+
+def test_equal_texts_are_read_once_whatever_their_length(reader: Reader) -> None:
+    read = _remembering(reader)
+    for text in ("short", "a long text"):
+        assert read(text) is read(str(text.encode(), "ascii"))
+    assert reader.read == ["short", "a long text"]
+
+
+def test_of_long_texts_the_longest_unused_are_forgotten_when_they_are_too_long_together(
+    reader: Reader,
+) -> None:
+    read = _remembering(reader)
+    first, second, third = "a" * 40, "b" * 40, "c" * 40
+    for text in (first, second, first, third, first, second):
+        read(text)
+    assert reader.read == [first, second, third, second]
+
+
+def test_a_text_that_is_too_long_by_itself_costs_the_others_nothing(reader: Reader) -> None:
+    read = _remembering(reader)
+    for text in ("a" * 40, "b" * 101, "b" * 101, "a" * 40):
+        read(text)
+    assert reader.read == ["a" * 40, "b" * 101, "b" * 101]
+
+
+def test_what_cannot_be_read_is_not_remembered(reader: Reader) -> None:
+    @remembered(entries=2, short=5, long_bytes=100)
+    def read(text: str) -> str:
+        reader(text)
+        raise ValueError(text)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="long text"):
+            read("long text")
+    assert len(reader.read) == 2
+
+
+def test_annotations_with_a_long_value_share_the_value_and_not_the_map() -> None:
+    long = "x" * 5000
+    one, other = ({"a": str(long.encode(), "ascii"), "b": "c"} for _ in range(2))
+    assert meta.shared_map(one) == one
+    assert meta.shared_map(one) is not meta.shared_map(other)
+    assert meta.shared_map(one)["a"] is meta.shared_map(other)["a"]
+    assert meta.shared_map({"b": "c"}) is meta.shared_map({"b": "c"})
+
+
+def test_the_key_of_a_request_is_short_and_tells_what_differs() -> None:
+    huge = ReplicaRequirements({f"example.com/r{number}": parse("1") for number in range(10_000)})
+    assert len(huge.key) == 32
+    written = [{"cpu": "1"}, {"cpu": "1000m"}, {"cpu": "2"}, {"memory": "1"}, {"cpu": "1", "memory": "1"}]
+    keys = {
+        ReplicaRequirements({name: parse(amount) for name, amount in each.items()}).key for each in written
+    }
+    assert len(keys) == len(written)
+    amounts = {"cpu": parse("1"), "memory": parse("1Gi")}
+    turned = dict(reversed(amounts.items()))
+    assert ReplicaRequirements(amounts).key == ReplicaRequirements(turned).key
+
+
+def test_a_value_of_the_wrong_type_is_told_however_deep_or_long() -> None:
+    deep: object = "x"
+    for _ in range(5000):
+        deep = [deep]
+    for value in (deep, 10**5000):
+        with pytest.raises(ManifestError, match=r"^a\.b: expected a string, got (list|int) of absurd size"):
+            meta.text({"b": value}, "b", "a")

@@ -1,0 +1,141 @@
+"""The command line: one clear message for what cannot work."""
+
+import json
+import logging
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler import __version__
+from karmada_scheduler.cli.main import main
+from karmada_scheduler.testing import binding, cluster
+
+QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+
+
+@pytest.mark.parametrize(
+    "asked", [["version"], ["--version"], ["--v=4", "--version"], ["simulate", "--version"]]
+)
+def test_the_version_is_printed(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked) == 0
+    assert capsys.readouterr().out == f"karmada-pyscheduler version: {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (["help"], "--scheduler-name"),
+        (["help", "simulate"], "--ignore-other-schedulers"),
+        (["help", "plugins"], "list all plugins"),
+    ],
+)
+def test_help_is_a_command(asked: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(asked)
+    assert ended.value.code == 0
+    assert shown.lower() in capsys.readouterr().out.lower()
+
+
+def test_a_command_that_there_is_not_is_named_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain"]) == 1
+    assert capsys.readouterr().err.splitlines()[0] == (
+        'Error: no command "explain"; commands: plugins, simulate, version, help; or none, with flags'
+    )
+
+
+def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "--scheduler-name" in capsys.readouterr().out
+
+
+def test_simulate_decides_over_files_without_a_control_plane(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
+    clusters.write_text(json.dumps(cluster("m1").manifest()))
+    bindings.write_text(json.dumps(binding("web").names("m1").manifest()))
+    assert main(["simulate", f"--clusters={clusters}", f"--bindings={bindings}", "-o", "json"]) == 0
+    [decided] = json.loads(capsys.readouterr().out)
+    assert [target["name"] for target in decided["clusters"]] == ["m1"]
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(tmp_path: Path) -> None:
+    clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
+    clusters.write_text(json.dumps(cluster("m1").manifest()))
+    items = [binding(f"web-{number}").names("m1").manifest() for number in range(3000)]
+    bindings.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    command = [sys.executable, "-m", "karmada_scheduler", "simulate"]
+    with subprocess.Popen(
+        [*command, f"--clusters={clusters}", f"--bindings={bindings}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 128 + signal.SIGPIPE
+
+
+def test_wrong_flags_are_named_and_end_it_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--no-such-flag=1"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "Error: unknown flag: --no-such-flag",
+        "Run 'karmada-pyscheduler --help' for the flags.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("", "kubeconfig", id="empty"),
+        pytest.param("clusters: [", "kubeconfig", id="not-yaml"),
+        pytest.param("apiVersion: v1\nkind: Config\n", "kubeconfig", id="nothing-in-it"),
+        pytest.param(
+            "apiVersion: v1\nkind: Config\ncurrent-context: nope\ncontexts: []\nclusters: []\nusers: []\n",
+            "nope",
+            id="no-such-context",
+        ),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used_is_named_and_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+    assert main([f"--kubeconfig={path}", *QUIET]) == 1
+    [error] = [line for line in capsys.readouterr().err.splitlines() if " ERROR " in line]
+    assert str(path) in error
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_an_address_that_is_taken_is_named_and_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["--metrics-bind-address=0", f"--health-probe-bind-address={address}"]) == 1
+    assert f"cannot listen on {address}" in capsys.readouterr().err

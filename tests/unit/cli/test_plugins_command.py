@@ -1,0 +1,197 @@
+"""``karmada-pyscheduler plugins``, and a command of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler import app, logs
+from karmada_scheduler.cli.main import main
+from karmada_scheduler.command import new_scheduler_command, with_plugin
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.framework import SUCCESS, Result
+from karmada_scheduler.framework.profile.factory import Registration
+
+
+class Cost:
+    """Prefer cheap clusters.
+
+    Prices come from a file.
+    """
+
+    name = "Cost"
+
+    def score(self, context: object) -> int:
+        return 1
+
+    def filter(self, context: object) -> Result:
+        return SUCCESS
+
+
+FILE = '''
+class FreeGpu:
+    """Prefer free GPUs."""
+    name = "FreeGpu"
+    def score(self, context): return 1
+'''
+
+CONFIG = """
+apiVersion: pyscheduler.karmada.io/v1alpha1
+kind: KarmadaSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: gpu
+  plugins:
+    multiPoint: {enabled: [{name: FreeGpu}]}
+    score: {disabled: [{name: ClusterAffinity}]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "plugins"
+    path.mkdir()
+    (path / "gpu.py").write_text(FILE)
+    return path
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def table(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    """Return the printed table, split at its gaps, by the first column."""
+    rows = [
+        [cell.strip() for cell in line.split("  ") if cell] for line in capsys.readouterr().out.splitlines()
+    ]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_all_plugins_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    assert main(["plugins", f"--plugin-dir={folder}", "--plugins=*,-TaintToleration"]) == 0
+    listed = table(capsys)
+    assert listed["NAME"] == ["POINTS", "ORIGIN", "ENABLED", "DESCRIPTION"]
+    assert listed["ClusterAffinity"][:3] == ["Filter,Score", "in-tree", "yes"]
+    assert listed["TaintToleration"][:3] == ["Filter", "in-tree", "no"]
+    assert listed["DefaultBinder"][:3] == ["Bind", "in-tree", "yes"]
+    assert listed["FreeGpu"] == ["Score", str(folder / "gpu.py"), "yes", "Prefer free GPUs."]
+
+
+def test_the_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plugins"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len({line.index(" in-tree ") for line in lines[1:]}) == 1
+
+
+def test_with_several_profiles_it_says_which_one(
+    capsys: pytest.CaptureFixture[str], folder: Path, config: Path
+) -> None:
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 0
+    listed = table(capsys)
+    assert listed["ClusterAffinity"][2] == "default-scheduler, gpu (at Filter)"
+    assert listed["FreeGpu"][2] == "gpu"
+
+
+def test_programs_get_json(capsys: pytest.CaptureFixture[str], folder: Path, config: Path) -> None:
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}", "-o", "json"]) == 0
+    [listed] = [each for each in json.loads(capsys.readouterr().out) if each["name"] == "FreeGpu"]
+    assert listed == {
+        "name": "FreeGpu",
+        "points": ["score"],
+        "origin": str(folder / "gpu.py"),
+        "enabled": {"default-scheduler": [], "gpu": ["score"]},
+        "doc": "Prefer free GPUs.",
+    }
+
+
+def test_what_would_keep_the_scheduler_from_starting_is_told(
+    capsys: pytest.CaptureFixture[str], folder: Path, config: Path
+) -> None:
+    (folder / "gpu.py").write_text("broken(")
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}", "--feature-gates=Nope=true"]) == 1
+    printed = capsys.readouterr()
+    gates, broken, unknown = printed.err.splitlines()
+    assert gates.startswith("Error: --feature-gates: ")
+    assert broken == f"Error: {folder / 'gpu.py'}: SyntaxError: '(' was never closed (gpu.py, line 1)"
+    assert unknown.startswith(
+        f'Error: {config}: profiles[1].plugins.multiPoint.enabled[0].name: no plugin named "FreeGpu"; known: '
+    )
+    assert "DefaultBinder" in printed.out
+
+
+@pytest.mark.parametrize("broken", ["kind: Nope", "profiles: [{schedulerName: 3}]", "a: ["])
+def test_what_is_on_is_not_known_where_the_scheduler_would_not_start(
+    capsys: pytest.CaptureFixture[str], folder: Path, config: Path, broken: str
+) -> None:
+    config.write_text(broken)
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 1
+    listed = table(capsys)
+    assert {row[2] for name, row in listed.items() if name != "NAME"} == {"?"}
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}", "-o", "json"]) == 1
+    assert [each["enabled"] for each in json.loads(capsys.readouterr().out)] == [{}] * (len(listed) - 1)
+
+
+def test_what_of_the_file_has_no_effect_is_told(
+    capsys: pytest.CaptureFixture[str], folder: Path, config: Path
+) -> None:
+    config.write_text(CONFIG + "clientConnection: {qps: 50}\n")
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "Warning: clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst say it"
+    ]
+
+
+def test_a_command_of_ones_own_has_its_plugins(capsys: pytest.CaptureFixture[str]) -> None:
+    command = new_scheduler_command(with_plugin("Cost", Cost))
+    assert command(["plugins"]) == 0
+    points, origin, enabled, doc = table(capsys)["Cost"]
+    assert (points, enabled, doc) == ("Filter,Score", "yes", "Prefer cheap clusters.")
+    assert origin.endswith("test_plugins_command.Cost")
+
+
+def test_a_command_of_ones_own_schedules_with_its_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[Options, list[str]]] = []
+
+    async def run(options: Options, plugins: tuple[Registration, ...]) -> None:
+        ran.append((options, [plugin.name for plugin in plugins]))
+
+    monkeypatch.setattr(app, "run", run)
+    monkeypatch.setattr(logs, "configure", lambda **_: None)
+    assert new_scheduler_command(with_plugin("Cost", Cost))(["--scheduler-name=mine"]) == 0
+    [(options, plugins)] = ran
+    assert (options.scheduler_name, plugins) == ("mine", ["Cost"])
+
+
+def test_plugins_that_cannot_work_are_refused_before_anything_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = new_scheduler_command(
+        with_plugin("Cost", Cost), with_plugin("Cost", Cost), with_plugin("Price", Cost)
+    )
+    assert command(["plugins"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "Error: Price: its name is 'Cost', it is registered as 'Price'",
+        "Error: register out of tree plugins error: a plugin named Cost already exists",
+    ]
+
+
+def test_a_configuration_that_cannot_be_used_ends_the_scheduler_with_every_mistake(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run(options: Options, plugins: object) -> None:
+        raise ConfigError([ConfigProblem("", "one"), ConfigProblem("", "two")])
+
+    monkeypatch.setattr(app, "run", run)
+    monkeypatch.setattr(logs, "configure", lambda **_: None)
+    assert main([]) == 1
+    assert [record.getMessage().partition(": ")[0] for record in caplog.records] == [
+        "couldn't create scheduler"
+    ] * 2

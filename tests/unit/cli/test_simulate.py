@@ -1,0 +1,643 @@
+"""The core over files, as a person or a CI job uses it."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import BytesIO, StringIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler.cli import simulate
+from karmada_scheduler.cli.simulate.output import with_progress
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.out)
+        return found
+
+    @property
+    def clusters(self) -> dict[str, dict[str, int]]:
+        return {each["name"]: {c["name"]: c["replicas"] for c in each["clusters"]} for each in self.results}
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    parser = argparse.ArgumentParser()
+    simulate.add_parser(parser.add_subparsers())
+
+    def run_(clusters: object, bindings: object, *flags: str, output: str = "json") -> Ran:
+        paths = [tmp_path / "clusters.yaml", tmp_path / "bindings.yaml"]
+        for path, content in zip(paths, (clusters, bindings), strict=True):
+            path.write_text(written(content))
+        files = [f"--clusters={paths[0]}", f"--bindings={paths[1]}"]
+        status = simulate.run(parser.parse_args(["simulate", *files, "-o", output, *flags]))
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err.replace(f"{tmp_path}/", ""))
+
+    return run_
+
+
+def written(content: object) -> str:
+    """Write builders as kubectl writes several objects; text stays as it is."""
+    if isinstance(content, str):
+        return content
+    assert isinstance(content, list)
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "List", "items": [each.manifest() for each in content]}
+    )
+
+
+def documents(*parts: BindingBuilder | ClusterBuilder | str) -> str:
+    """Write one document each."""
+    return "---\n".join(part if isinstance(part, str) else yaml.safe_dump(part.manifest()) for part in parts)
+
+
+FLEET = [cluster("m1").room(pods=4), cluster("m2").room(pods=8), cluster("m3").taint("x:NoSchedule")]
+WEB = binding("web").replicas(6).dynamic_weight()
+
+
+EXPECTED_NUMBER = "expected an integer, got str 'three'"
+EXPECTED_BINDING = "expected ClusterResourceBinding or ResourceBinding, got '{}'"
+EXPECTED_VERSION = "expected 'work.karmada.io/v1alpha2', got 'work.karmada.io/v1alpha1'"
+TWICE = "metadata.name: is there twice; the first counts"
+
+
+def test_each_binding_is_told_as_it_would_settle(run: Run) -> None:
+    ran = run(FLEET, [WEB])
+    assert ran.status == 0
+    assert ran.results == [
+        {
+            "kind": "ResourceBinding",
+            "namespace": "default",
+            "name": "web-deployment",
+            "schedulerName": "default-scheduler",
+            "otherScheduler": False,
+            "scheduleType": "First",
+            "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 4}],
+            "affinityName": "",
+            "condition": {
+                "type": "Scheduled",
+                "status": "True",
+                "reason": "Success",
+                "message": "Binding has been scheduled successfully.",
+            },
+        }
+    ]
+    assert ran.err == "1 bindings on 3 clusters: 1 placed, 0 not, 0 problems in the input\n"
+
+
+def test_a_binding_without_a_place_fails_the_job(run: Run) -> None:
+    ran = run(FLEET, [WEB, binding("big").replicas(99).dynamic_weight(), binding("lost").names("m9")])
+    assert ran.status == 1
+    conditions = [each["condition"] for each in ran.results]
+    assert [each["reason"] for each in conditions] == ["Success", "Unschedulable", "NoClusterFit"]
+    assert conditions[1]["message"].endswith("Clusters available replicas 12 are not enough to schedule.")
+    assert ran.err.endswith("1 placed, 2 not, 0 problems in the input\n")
+
+
+def test_what_is_wrong_with_the_input_is_told_and_the_rest_is_decided(run: Run) -> None:
+    bad = binding("bad").replicas(1)
+    bad.manifest()["spec"]["replicas"] = "three"
+    nameless = binding("x")
+    del nameless.manifest()["metadata"]["name"]
+    bindings = documents(
+        WEB,
+        bad,
+        "kind: ResourceBinding\nspec: {a: [\n",
+        "kind: Deployment\nmetadata: {name: d}\n",
+        nameless,
+        "just text\n",
+        "# only a comment\n",
+        "apiVersion: work.karmada.io/v1alpha1\nkind: ResourceBinding\nmetadata: {name: old, namespace: ns}\n",
+        binding("gone").placement(None),
+        WEB,
+        binding("other").replicas(1),
+    )
+    ran = run(documents(FLEET[0], "kind: Node\nmetadata: {name: n}\n"), bindings)
+    assert ran.status == 2
+    assert set(ran.clusters) == {"web-deployment", "other-deployment"}
+    line = bindings.splitlines().index("spec: {a: [") + 2
+    *told, summary = ran.err.splitlines()
+    assert [text.partition(" not YAML: ")[0] for text in told] == [
+        "clusters.yaml: document 2 (Node n): kind: expected Cluster, got 'Node'",
+        "bindings.yaml: document 2 (ResourceBinding default/bad-deployment): spec.replicas: "
+        + EXPECTED_NUMBER,
+        f"bindings.yaml: document 3: line {line}, column 1:",
+        "bindings.yaml: document 4 (Deployment d): kind: " + EXPECTED_BINDING.format("Deployment"),
+        "bindings.yaml: document 5: metadata.name: is missing",
+        "bindings.yaml: document 6: expected an object, got str",
+        "bindings.yaml: document 7 (ResourceBinding ns/old): apiVersion: " + EXPECTED_VERSION,
+        "bindings.yaml: document 8 (ResourceBinding default/gone-deployment): spec.placement: is missing",
+        f"bindings.yaml: document 9 (ResourceBinding default/web-deployment): {TWICE}",
+    ]
+    assert summary == "2 bindings on 1 clusters: 1 placed, 1 not, 9 problems in the input"
+
+
+def test_an_item_of_a_list_is_named(run: Run) -> None:
+    content = yaml.safe_dump({"kind": "List", "items": [WEB.manifest(), {"kind": "Pod"}, "text"]})
+    ran = run(FLEET, content)
+    assert ran.err.splitlines()[:2] == [
+        "bindings.yaml: document 1, item 2: kind: " + EXPECTED_BINDING.format("Pod"),
+        "bindings.yaml: document 1, item 3: expected an object, got str",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("", "bindings.yaml: holds no objects", id="empty-file"),
+        pytest.param("---\n---\n", "bindings.yaml: holds no objects", id="empty-documents"),
+        pytest.param("{", "bindings.yaml: document 1: line ", id="broken-json"),
+        pytest.param(
+            '\n{\n  "kind": "List",\n  "items": [\n',
+            "bindings.yaml: document 1: line 5, column 1: not JSON: ",
+            id="truncated-json",
+        ),
+        pytest.param(
+            '{"kind": [}', "bindings.yaml: document 1: line 1, column 11: not JSON: ", id="odd-json"
+        ),
+    ],
+)
+def test_an_empty_or_broken_file_is_a_problem(run: Run, content: str, message: str) -> None:
+    ran = run(FLEET, content)
+    assert ran.status == 2
+    assert ran.results == []
+    assert ran.err.startswith(message)
+
+
+def test_an_empty_list_is_no_problem(run: Run) -> None:
+    ran = run(FLEET, "apiVersion: v1\nkind: List\nitems: []\n")
+    assert (ran.status, ran.results) == (0, [])
+
+
+def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = argparse.Namespace(
+        clusters=["/nowhere/clusters.yaml"],
+        bindings=["/nowhere/bindings.yaml"],
+        workloads=None,
+        anew=False,
+        ignore_other_schedulers=False,
+        output="table",
+        plugins=None,
+        config=None,
+        plugin_dir=[],
+        feature_gates=[],
+        enable_empty_workload_propagation="false",
+    )
+    assert simulate.run(arguments) == 2
+    assert "/nowhere/clusters.yaml: cannot be read: No such file or directory\n" in capsys.readouterr().err
+
+
+def test_files_may_be_json_and_standard_input(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = run(
+        json.dumps({"kind": "ClusterList", "items": [FLEET[0].manifest()]}),
+        json.dumps(binding("w").manifest()),
+    )
+    assert ran.clusters == {"w-deployment": {"m1": 0}}
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(written([binding("piped")]).encode())))
+    parser = argparse.ArgumentParser()
+    simulate.add_parser(parser.add_subparsers())
+    arguments = parser.parse_args(
+        ["simulate", "--clusters", str(tmp_path / "clusters.yaml"), "--bindings", "-", "-ojson"]
+    )
+    assert simulate.run(arguments) == 0
+    assert "piped-deployment" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        pytest.param([], {"m1": 1, "m2": 1}, id="default"),
+        pytest.param(["--plugins=*,-TaintToleration"], {"m1": 1, "m2": 1, "m3": 1}, id="plugins"),
+        pytest.param(["--plugins", "ClusterAffinity"], {"m1": 1, "m2": 1, "m3": 1}, id="one-plugin"),
+    ],
+)
+def test_plugins_are_chosen_as_upstream_chooses_them(
+    run: Run, flags: Sequence[str], expected: dict[str, int]
+) -> None:
+    ran = run(FLEET, [binding("w").replicas(1).duplicated()], *flags)
+    assert dict.fromkeys(ran.clusters["w-deployment"], 1) == expected
+
+
+def test_a_disabled_plugin_is_told(run: Run) -> None:
+    assert run(FLEET, [WEB], "--plugins=*,-TaintToleration").err.startswith('"TaintToleration" is disabled\n')
+
+
+PROFILES = """
+apiVersion: pyscheduler.karmada.io/v1alpha1
+kind: KarmadaSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+  - schedulerName: picky
+    plugins:
+      multiPoint: {enabled: [{name: OnlyTwo}]}
+"""
+ONLY_TWO = """
+import asyncio
+
+from karmada_scheduler.framework import SUCCESS, FilterContext, PreFilterContext, Result
+
+
+class OnlyTwo:
+    name = "OnlyTwo"
+
+    async def pre_filter(self, context: PreFilterContext) -> Result:
+        await asyncio.sleep(0)
+        return SUCCESS
+
+    def filter(self, context: FilterContext) -> Result:
+        return SUCCESS if context.cluster.name == "m2" else Result.unschedulable("cluster(s) are not m2")
+"""
+
+
+def test_each_binding_is_decided_by_the_plugins_of_its_profile(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "profiles.yaml").write_text(PROFILES)
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "only_two.py").write_text(ONLY_TWO)
+    ran = run(
+        FLEET,
+        [
+            binding("any").replicas(1).duplicated(),
+            binding("picky").scheduler("picky").replicas(1).duplicated(),
+            binding("foreign").scheduler("volcano").replicas(1).duplicated().on(m3=1),
+        ],
+        f"--config={tmp_path / 'profiles.yaml'}",
+        f"--plugin-dir={plugins}",
+    )
+    assert ran.clusters == {
+        "any-deployment": {"m1": 1, "m2": 1},
+        "picky-deployment": {"m2": 1},
+        "foreign-deployment": {"m3": 1},
+    }
+    assert ran.status == 1
+    assert [each["otherScheduler"] for each in ran.results] == [False, False, True]
+    assert "2 placed, 0 not, 1 of other schedulers" in ran.err
+
+
+def test_a_schedulername_that_no_profile_has_is_named_and_fails_the_job_unless_that_is_asked_for(
+    run: Run, tmp_path: Path
+) -> None:
+    config = tmp_path / "profiles.yaml"
+    config.write_text(PROFILES.partition("  - schedulerName: picky")[0])
+    bindings = [binding("typo").scheduler("defualt-scheduler").replicas(1).duplicated()]
+    ran = run(FLEET, bindings, f"--config={config}", output="table")
+    assert ran.status == 1
+    assert 'OtherScheduler  -         no profile has the schedulerName "defualt-scheduler"' in ran.out
+    assert run(FLEET, bindings, f"--config={config}", "--ignore-other-schedulers").status == 0
+
+
+def test_what_plugins_print_does_not_get_into_the_result(run: Run, tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    noisy = ONLY_TWO.replace("        await", '        print("deciding")\n        await')
+    (plugins / "only_two.py").write_text('print("loading")\n' + noisy)
+    ran = run(FLEET, [WEB], f"--plugin-dir={plugins}")
+    assert ran.clusters == {"web-deployment": {"m2": 6}}
+    assert "loading\n" in ran.err
+    assert "deciding\n" in ran.err
+
+
+SLEEPY = """
+import time
+
+from karmada_scheduler.framework import SUCCESS
+
+
+class Sleepy:
+    name = "Sleepy"
+
+    def filter(self, context):
+        print("asked", flush=True)
+        while context.cycle.binding.key.name == "slow-deployment":
+            time.sleep(1)
+        {end}
+"""
+
+
+def test_a_plugin_that_hangs_is_cut_off_and_asked_about_the_next_binding(run: Run, tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    plugins, config = tmp_path / "plugins", tmp_path / "config.yaml"
+    plugins.mkdir()
+    (plugins / "sleepy.py").write_text(SLEEPY.format(end="return SUCCESS"))
+    config.write_text(
+        "{apiVersion: pyscheduler.karmada.io/v1alpha1, kind: KarmadaSchedulerConfiguration, pluginTimeoutSeconds: 0.1,"
+        " profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{name: Sleepy}]}}}]}"
+    )
+    ran = run(FLEET, [binding("slow").names("m1"), binding("next").names("m1")],
+              f"--plugin-dir={plugins}", f"--config={config}")  # fmt: skip
+    slow, after = ran.results
+    assert slow["condition"]["reason"] == "SchedulerError"
+    assert 'plugin "Sleepy" took longer than 0.1s at Filter' in slow["condition"]["message"]
+    assert [target["name"] for target in after["clusters"]] == ["m1"]
+    assert ran.status == 1
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_an_interrupt_is_not_taken_for_the_plugins(run: Run, tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    (tmp_path / "p.py").write_text(SLEEPY.format(end="raise KeyboardInterrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        run(FLEET, [WEB], f"--plugin-dir={tmp_path}")
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_ctrl_c_ends_it_at_once_in_the_midst_of_a_plugin(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(SLEEPY.format(end="raise AssertionError"))
+    clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
+    clusters.write_text(written(FLEET))
+    bindings.write_text(written([binding("slow")]))
+    files = [f"--clusters={clusters}", f"--bindings={bindings}", f"--plugin-dir={tmp_path}"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "karmada_scheduler", "simulate", *files], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "asked\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 128 + signal.SIGINT
+        assert process.stderr.read() == ""
+
+
+def test_placed_bindings_are_decided_anew_on_demand(run: Run) -> None:
+    settled = run(FLEET, [WEB])
+    assert settled.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+    placed = binding("web").replicas(6).dynamic_weight().on(m1=6).applied()
+    assert run(FLEET, [placed]).clusters == {"web-deployment": {"m1": 6}}
+    anew = run(FLEET, [placed], "--anew")
+    assert anew.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+    assert anew.results[0]["scheduleType"] == "First"
+
+
+def test_a_suspended_binding_without_a_place_is_left_alone_and_not_placed(run: Run) -> None:
+    suspended = binding("paused").replicas(1).duplicated()
+    suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
+    ran = run(FLEET, [suspended])
+    assert ran.status == 0
+    assert "0 placed, 0 not, 1 left alone" in ran.err
+
+
+def test_several_files_add_up_and_may_be_gzipped(run: Run, tmp_path: Path) -> None:
+    more = tmp_path / "more.yaml.gz"
+    more.write_bytes(gzip.compress(written([binding("more").replicas(1).duplicated()]).encode()))
+    ran = run(FLEET[:1], [WEB], f"--bindings={more}")
+    assert ran.clusters == {"web-deployment": {"m1": 4}, "more-deployment": {"m1": 1}} or ran.status == 1
+    assert set(ran.clusters) == {"web-deployment", "more-deployment"}
+
+
+def test_bytes_that_are_no_text_are_a_problem_of_their_file(run: Run, tmp_path: Path) -> None:
+    noise = tmp_path / "noise.bin"
+    noise.write_bytes(b"apiVersion: \xff\xfe")
+    ran = run(FLEET, [WEB], f"--bindings={noise}")
+    assert ran.status == 2
+    assert ran.err.startswith("noise.bin: is neither YAML nor JSON: byte 13 is no UTF-8\n")
+
+
+def test_a_broken_gzip_is_a_problem_of_its_file(run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes(gzip.compress(b"x" * 1000)[:-10])
+    ran = run(FLEET, [WEB], f"--bindings={broken}")
+    assert ran.status == 2
+    assert "broken.gz: cannot be read: " in ran.err
+
+
+def test_items_of_a_list_of_the_api_server_have_the_kind_of_the_list(run: Run) -> None:
+    def bare(kind: str, builders: Sequence[BindingBuilder | ClusterBuilder]) -> str:
+        items = [dict(each.manifest()) for each in builders]
+        version = items[0]["apiVersion"]
+        for item in items:
+            del item["kind"], item["apiVersion"]
+        return json.dumps({"kind": kind, "apiVersion": version, "items": items})
+
+    ran = run(bare("ClusterList", FLEET), bare("ResourceBindingList", [WEB]))
+    assert ran.status == 0
+    assert ran.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+
+
+def test_without_a_cluster_file_nothing_is_decided(run: Run) -> None:
+    ran = run("", [WEB])
+    assert ran.status == 2
+    assert ran.out == ""
+    assert ran.err.splitlines() == [
+        "clusters.yaml: holds no objects",
+        "No cluster could be read, so nothing is decided.",
+    ]
+
+
+def test_standard_input_is_read_once_only(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    simulate.add_parser(parser.add_subparsers())
+    assert simulate.run(parser.parse_args(["simulate", "--clusters=-", "--bindings=-"])) == 2
+    assert "standard input (-) can be read once only" in capsys.readouterr().err
+
+
+def test_a_mistake_in_the_configuration_is_told_and_nothing_is_decided(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "profiles.yaml").write_text(PROFILES)
+    ran = run(FLEET, [WEB], f"--config={tmp_path / 'profiles.yaml'}")
+    assert ran.status == 2
+    assert 'profiles[1].plugins.multiPoint.enabled[0].name: no plugin named "OnlyTwo"' in ran.err
+
+
+@pytest.mark.parametrize(
+    "flag", ["--enable-empty-workload-propagation", "--enable-empty-workload-propagation=true"]
+)
+def test_empty_workloads_are_propagated_on_demand(run: Run, flag: str) -> None:
+    web = binding("w").replicas(2).static_weights(m1=1)
+    assert run(FLEET, [web]).clusters["w-deployment"] == {"m1": 2}
+    assert run(FLEET, [web], flag).clusters["w-deployment"] == {"m1": 2, "m2": 0}
+
+
+def test_feature_gates_count(run: Run) -> None:
+    fleet = [cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), cluster("m2").room(cpu=9)]
+    web = binding("w").replicas(10, cpu=1).dynamic_weight()
+    assert run(fleet, [web]).clusters["w-deployment"] == {"m1": 1, "m2": 9}
+    off = run(fleet, [web], "--feature-gates=CustomizedClusterResourceModeling=false")
+    assert off.clusters["w-deployment"] == {"m1": 5, "m2": 5}
+
+
+def test_an_unknown_gate_is_refused(run: Run) -> None:
+    ran = run(FLEET, [WEB], "--feature-gates=Nonsense=true")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("--feature-gates: unrecognized feature gate: Nonsense; known: ")
+
+
+def test_with_overcommit_protection_earlier_bindings_take_room(run: Run) -> None:
+    fleet = [cluster("m1").room(cpu=3), cluster("m2").room(cpu=2)]
+    one, other = (binding(name).replicas(1, cpu=2).aggregated() for name in ("one", "other"))
+    assert run(fleet, [one, other]).clusters == {"one-deployment": {"m1": 1}, "other-deployment": {"m1": 1}}
+    protected = run(fleet, [one, other], "--feature-gates=SchedulingOvercommitProtection=true")
+    assert protected.clusters == {"one-deployment": {"m1": 1}, "other-deployment": {"m2": 1}}
+
+
+def test_with_workload_affinity_later_bindings_see_earlier_ones(run: Run) -> None:
+    one, other = (
+        binding(name).replicas(1).dynamic_weight().spread("cluster", 1, 1).groups(anti_affinity="app=a")
+        for name in ("one", "other")
+    )
+    ran = run(FLEET, [one, other], "--feature-gates=WorkloadAffinity=true")
+    assert ran.clusters == {"one-deployment": {"m2": 1}, "other-deployment": {"m1": 1}}
+
+
+def left_alone() -> list[BindingBuilder]:
+    suspended = binding("suspended").on(m9=1)
+    suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
+    deleting = binding("deleting").on(m9=1)
+    deleting.manifest()["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    attached = binding("attached").placement(None).on(m9=1)
+    attached.manifest()["metadata"]["labels"] = {}
+    settled = binding("settled").replicas(1).dynamic_weight().on(m9=1).applied()
+    return [suspended, deleting, attached, settled]
+
+
+def test_what_the_scheduler_would_leave_alone_stays_as_it_is(run: Run) -> None:
+    with_condition = binding("old").replicas(1).dynamic_weight().on(m9=1).applied().observing("a")
+    with_condition.condition(type="Scheduled", status="False", reason="Unschedulable", message="m", other="x")
+    ran = run(FLEET, [*left_alone(), with_condition])
+    assert {each["scheduleType"] for each in ran.results} == {"Avoid"}
+    assert set(map(str, ran.clusters.values())) == {str({"m9": 1})}
+    assert [each["condition"] for each in ran.results[:4]] == [None] * 4
+    assert ran.results[4]["condition"] == {
+        "type": "Scheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "m",
+    }
+    assert ran.results[4]["affinityName"] == "a"
+
+
+def test_the_affinity_term_is_told(run: Run) -> None:
+    ran = run(FLEET, [binding("w").term("first", "m9").term("second", "m1")])
+    assert [(each["affinityName"], each["condition"]["status"]) for each in ran.results] == [
+        ("second", "True")
+    ]
+
+
+def test_a_table_is_for_people(run: Run) -> None:
+    ran = run(FLEET, [WEB, binding("role", namespace="").names("m9"), left_alone()[0]], output="table")
+    assert ran.out == (
+        "BINDING                                        TYPE   SCHEDULED     CLUSTERS    MESSAGE\n"
+        "ResourceBinding(default/web-deployment)        First  True          m1:2, m2:4\n"
+        "ClusterResourceBinding(role)                   First  NoClusterFit  -           0/3 clusters are available: "
+        "3 cluster(s) did not match the placement cluster affinity constraint.\n"
+        "ResourceBinding(default/suspended-deployment)  Avoid  -             m9:1\n"
+    )
+
+
+def test_yaml_says_the_same_as_json(run: Run) -> None:
+    bindings = [WEB, binding("lost").names("m9")]
+    assert yaml.safe_load(run(FLEET, bindings, output="yaml").out) == run(FLEET, bindings).results
+
+
+def test_times_and_other_scalars_are_read_as_the_api_server_reads_them(run: Run) -> None:
+    text = written([WEB]).replace("status: {}", "status: {lastScheduledTime: 2026-01-01T00:00:00Z}")
+    assert "lastScheduledTime: 2026" in text
+    ran = run(FLEET, text)
+    assert (ran.status, ran.results[0]["scheduleType"]) == (0, "Reconcile")
+
+
+def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    placed = simulate.simulate([WEB.build()], [FLEET[0].build()], **simulate_defaults())
+    assert len(list(with_progress(placed, total=1))) == 1
+    assert terminal.getvalue() == f"\r[{'#' * 40}] 1/1 bindings\n"
+
+
+def simulate_defaults() -> dict[str, Any]:
+    from karmada_scheduler.testing import framework, gates
+
+    return {"framework_of": lambda _: framework(), "gates": gates()}
+
+
+BY_TYPE = """
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class ByType:
+    name = "ByType"
+    needs_workload = True
+
+    def filter(self, context):
+        if context.workload is None:
+            return Result.error(context.workload_problem)
+        is_space = context.workload.annotations.get("type") == "space"
+        return SUCCESS if is_space else Result.unschedulable("not of type space")
+"""
+
+
+def deployments(**type_by_name: str) -> dict[str, Any]:
+    items = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": f"uid-of-{name}",
+                "annotations": {"type": type_},
+            },
+            "spec": {"replicas": 1},
+        }
+        for name, type_ in type_by_name.items()
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def test_plugins_see_the_workloads_of_files(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "by_type.py").write_text(BY_TYPE)
+    first, second = tmp_path / "deploy.yaml", tmp_path / "more.json.gz"
+    first.write_text(yaml.safe_dump(deployments(sat="space", web="ground", old="space")))
+    second.write_bytes(gzip.compress(json.dumps(deployments(station="space")).encode()))
+    bindings = [
+        binding(name).uid(f"uid-of-{name}").replicas(1).duplicated()
+        for name in ("sat", "web", "station", "lost")
+    ]
+    bindings.append(binding("old").uid("another").replicas(1).duplicated())
+    flags = (f"--plugin-dir={folder}", f"--workloads={first}", f"--workloads={second}")
+    ran = run([cluster("m1")], bindings, *flags)
+    assert [each for each, clusters in ran.clusters.items() if clusters] == [
+        "sat-deployment",
+        "station-deployment",
+    ]
+    messages = {each["name"]: each["condition"]["message"] for each in ran.results}
+    assert "not of type space" in messages["web-deployment"]
+    assert "Deployment default/lost is not in the files of --workloads" in messages["lost-deployment"]
+    assert "has the uid uid-of-old, the binding names another" in messages["old-deployment"]
+    without = run([cluster("m1")], bindings, flags[0])
+    assert all("no --workloads were given" in each["condition"]["message"] for each in without.results)
+
+
+def test_what_is_wrong_with_a_workload_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "deploy.yaml"
+    path.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: [a]}\n")
+    ran = run([cluster("m1")], [binding("web")], f"--workloads={path}")
+    assert ran.status == simulate.BAD_INPUT
+    assert "deploy.yaml: document 1 (Deployment web): metadata.labels: expected an object" in ran.err

@@ -1,0 +1,337 @@
+"""What comes back of a request, whatever is answered: a JSON object, or an error that says what was asked and what came."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from karmada_scheduler.client.connection import ApiError, Connection, Credentials, connect
+from karmada_scheduler.client.json_body import unreadable
+from tests.unit.informer.api_server import ApiServer
+from tools.controlplane.pki import Authority
+
+PATH = "/apis/a/v1/things"
+
+
+class Server:
+    """Answers every request as a test says."""
+
+    def __init__(self, answer: Callable[[web.Request], web.Response]) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        self.asked.append((request.method, request.path_qs, request.headers.get("Authorization", "")))
+        return self.answer(request)
+
+    @asynccontextmanager
+    async def running(self, tls: ssl.SSLContext | None = None, port: int = 0) -> AsyncIterator[str]:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(application, handle_signals=False, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+        try:
+            yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+
+
+@asynccontextmanager
+async def _answering(body: bytes | str, status: int = 200, **arguments: Any) -> AsyncIterator[Connection]:
+    content = body.encode() if isinstance(body, str) else body
+    server = Server(lambda _: web.Response(body=content, status=status, **arguments))
+    async with server.running() as url:
+        connection = await connect(kubeconfig="", master=url)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
+async def _list(connection: Connection) -> list[Any]:
+    return [page async for page in connection.list_pages(PATH)]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "shown"),
+    [
+        ("<html><body>It works!</body></html>", "text/html", "text/html: '<html><body>It works!</body></html>'"),
+        ("", "application/json", "application/json: an empty body"),
+        ("  ", "application/json", "application/json: an empty body"),
+        ("7", "application/json", "application/json: '7'"),
+        ("[]", "application/json", "application/json: '[]'"),
+        ("null", "application/json", "application/json: 'null'"),
+        ('{"a":', "application/json", "application/json: '{\"a\":'"),
+        (b"\x01\xff\x00" * 100, "application/octet-stream", "application/octet-stream: '\\x01\ufffd\\x00"),
+        ("[" * 20_000, "application/json", "application/json: '" + "[" * 100 + "'"),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_is_no_object_is_an_error_that_shows_it(
+    body: bytes | str, content_type: str, shown: str
+) -> None:
+    async with _answering(body, content_type=content_type) as connection:
+        with pytest.raises(ApiError) as caught:
+            await connection.request("PATCH", PATH, body={})
+    assert str(caught.value).startswith(f"PATCH {PATH}: expected a JSON object, got HTTP 200, {shown}")
+    assert len(str(caught.value)) < 600
+    assert caught.value.code == 0
+    assert caught.value.may_pass
+
+
+async def test_an_object_that_is_too_deep_comes_back_without_its_depths() -> None:
+    deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
+    async with _answering(b'{"metadata":{"name":"x"},"status":' + deep + b"}") as connection:
+        assert (await connection.request("GET", PATH))["metadata"] == {"name": "x"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {}, {"metadata": None}, {"metadata": 7}, {"metadata": {}}, {"metadata": {"resourceVersion": ""}, "items": []},
+        {"metadata": {"resourceVersion": "x"}, "items": []}, {"metadata": {"resourceVersion": 7}, "items": []},
+        {"metadata": {"resourceVersion": "-7"}, "items": []}, {"metadata": {"resourceVersion": "9" * 5000}, "items": []},
+        {"metadata": {"resourceVersion": "7"}}, {"metadata": {"resourceVersion": "7"}, "items": {}},
+        {"metadata": {"resourceVersion": "7", "continue": 5}, "items": []},
+        {"kind": "Status", "metadata": {}, "status": "Success"},
+    ],
+)  # fmt: skip
+async def test_an_object_that_is_no_list_is_an_error(answer: Any) -> None:
+    async with _answering(orjson.dumps(answer)) as connection:
+        with pytest.raises(
+            ApiError, match=f"^GET {PATH}: expected a list with a resourceVersion, got: "
+        ) as caught:
+            await _list(connection)
+    assert caught.value.code == 0
+
+
+async def test_a_list_of_nothing_that_go_writes_as_null_is_empty() -> None:
+    async with _answering('{"metadata":{"resourceVersion":"7"},"items":null}') as connection:
+        assert await _list(connection) == [([], "7")]
+
+
+async def test_items_that_cannot_be_used_are_replaced_and_the_others_come_as_they_are() -> None:
+    good = {"metadata": {"name": "a", "resourceVersion": "5"}}
+    items = [good, 7, None, {}, {"metadata": {"name": "b", "uid": 7}}, good]
+    body = orjson.dumps({"metadata": {"resourceVersion": "7"}, "items": items})
+    async with _answering(body) as connection:
+        [(found, _)] = await _list(connection)
+    assert [unreadable(item) is not None for item in found] == [False, True, True, True, True, False]
+    assert found[4]["metadata"] == {"name": "b"}
+
+
+async def test_a_page_that_is_followed_by_itself_is_an_error() -> None:
+    async with _answering('{"metadata":{"resourceVersion":"7","continue":"x"},"items":[]}') as connection:
+        with pytest.raises(ApiError, match="followed by itself"):
+            await _list(connection)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "404 page not found\n", "", "[]", "7", "null", '{"message":7,"reason":{},"details":[]}',
+        '{"details":{"causes":7}}', '{"details":{"causes":[7,null,{"reason":[]}]}}', '{"a":' * 2000,
+    ],
+)  # fmt: skip
+async def test_a_refusal_of_any_shape_is_an_error_with_its_code(body: str) -> None:
+    async with _answering(body, 404, headers={"Retry-After": "٣"}) as connection:
+        with pytest.raises(ApiError) as caught:
+            await connection.request("GET", PATH)
+    assert (caught.value.code, caught.value.reason, caught.value.causes) == (404, "", ())
+    assert str(caught.value)
+
+
+@pytest.mark.parametrize("body", [{"a": 1 << 70}, {"a": {1, 2}}])
+async def test_a_body_that_cannot_be_sent_is_an_error(body: Any) -> None:
+    async with _answering("{}") as connection:
+        with pytest.raises(ApiError, match="cannot be written as JSON"):
+            await connection.request("PUT", PATH, body=body)
+
+
+async def test_an_answer_that_is_longer_than_allowed_is_an_error() -> None:
+    async with _answering(b'{"a":"' + b"x" * 1000 + b'"}') as connection:
+        connection._connections._max_answer = 500  # type: ignore[union-attr]
+        with pytest.raises(ApiError, match="the answer is longer than 500 bytes"):
+            await connection.request("GET", PATH)
+
+
+class Rotating:
+    """A server that takes one token, and a kubeconfig with a token in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.token = "first"
+        self.file = folder / "token"
+        self.kubeconfig = folder / "kubeconfig"
+        self.server = Server(self._answer)
+        self.now = time.monotonic()
+
+    def _answer(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") == f"Bearer {self.token}":
+            return web.json_response({"metadata": {"name": "x"}})
+        return web.json_response({"message": "Unauthorized", "code": 401}, status=401)
+
+    def write(self, token: str) -> None:
+        self.file.write_text(token)
+
+    async def connected(self, url: str, **user: str) -> Connection:
+        document = {
+            "current-context": "c",
+            "clusters": [{"name": "k", "cluster": {"server": url}}],
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+            "users": [{"name": "u", "user": {"tokenFile": str(self.file), **user}}],
+        }
+        self.kubeconfig.write_bytes(orjson.dumps(document))
+        return await connect(kubeconfig=str(self.kubeconfig), master="", clock=lambda: self.now)
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "PUT", "POST"])
+async def test_a_request_that_is_refused_is_repeated_once_with_new_credentials(
+    tmp_path: Path, method: str
+) -> None:
+    world = Rotating(tmp_path)
+    world.write("first")
+    async with world.server.running() as url:
+        connection = await world.connected(url)
+        world.token = "second"
+        world.write("second")
+        assert await connection.request(method, PATH, body={"a": 1})
+        assert [asked[2] for asked in world.server.asked] == ["Bearer first", "Bearer second"]
+        assert (await connection.credentials()).token == "second"
+        await connection.close()
+
+
+async def test_a_request_that_is_refused_is_not_repeated_with_the_same_credentials(tmp_path: Path) -> None:
+    world = Rotating(tmp_path)
+    world.write("other")
+    async with world.server.running() as url:
+        connection = await world.connected(url)
+        for _ in range(3):
+            with pytest.raises(ApiError, match="Unauthorized") as caught:
+                await connection.request("GET", PATH)
+            assert caught.value.code == 401
+        assert len(world.server.asked) == 3
+        await connection.close()
+
+
+async def test_a_file_that_changed_is_used_before_anything_is_refused(tmp_path: Path) -> None:
+    world = Rotating(tmp_path)
+    world.write("first")
+    async with world.server.running() as url:
+        connection = await world.connected(url)
+        world.write("second")
+        world.token = ""
+        world.now += 11
+        assert (await connection.credentials()).token == "first"  # those are still good for all that is known
+        async with asyncio.timeout(10):
+            while (await connection.credentials()).token != "second":
+                await asyncio.sleep(0.001)
+        await connection.close()
+
+
+async def test_the_lines_of_a_watch_are_asked_for_again_with_new_credentials(tmp_path: Path) -> None:
+    world = Rotating(tmp_path)
+    world.write("first")
+    async with world.server.running() as url:
+        connection = await world.connected(url)
+        world.token = "second"
+        world.write("second")
+        accepted: list[bool] = []
+        lines = [line async for line in connection.watch(f"{PATH}?watch=true", lambda: accepted.append(True))]
+        assert lines == [b'{"metadata": {"name": "x"}}']
+        assert accepted == [True]
+        world.token = "third"
+        with pytest.raises(ApiError) as caught:
+            [line async for line in connection.watch(f"{PATH}?watch=true")]
+        assert caught.value.code == 401
+        await connection.close()
+
+
+def _listening(authority: Authority, *, wants_certificate: bool = False) -> ssl.SSLContext:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server = authority.issue("server", server=True)
+    tls.load_cert_chain(server.certificate, server.key)
+    tls.load_verify_locations(authority.certificate)
+    tls.verify_mode = ssl.CERT_REQUIRED if wants_certificate else ssl.CERT_NONE
+    return tls
+
+
+async def test_another_authority_of_the_server_is_trusted_when_the_file_has_it(tmp_path: Path) -> None:
+    world = Rotating(tmp_path)
+    world.write("first")
+    old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(old.certificate.read_bytes())
+    async with world.server.running(_listening(old)) as url:
+        connection = await world.connected(url)
+        document = orjson.loads(world.kubeconfig.read_bytes())
+        document["clusters"][0]["cluster"]["certificate-authority"] = str(ca)
+        world.kubeconfig.write_bytes(orjson.dumps(document))
+        assert await connection.request("GET", PATH)  # it had refused the server before
+        port = int(url.rpartition(":")[2])
+    ca.write_bytes(new.certificate.read_bytes())
+    world.now += 6
+    async with world.server.running(_listening(new), port):
+        before = await connection.credentials()
+        assert await connection.request("PATCH", PATH, body={})
+        after = await connection.credentials()
+        assert after.tls is not before.tls
+    await connection.close()
+
+
+async def test_a_client_certificate_that_is_replaced_is_shown_and_its_predecessor_s_end_is_told(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+    user = authority.issue("scheduler", valid_for=dt.timedelta(minutes=-1))
+    kubeconfig = tmp_path / "kubeconfig"
+    async with ApiServer(_listening(authority, wants_certificate=True)) as server:
+        document = {
+            "current-context": "c",
+            "clusters": [
+                {
+                    "name": "k",
+                    "cluster": {"server": server.url, "certificate-authority": str(authority.certificate)},
+                }
+            ],
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+            "users": [
+                {
+                    "name": "u",
+                    "user": {"client-certificate": str(user.certificate), "client-key": str(user.key)},
+                }
+            ],
+        }
+        kubeconfig.write_bytes(orjson.dumps(document))
+        now = time.monotonic()
+        connection = await connect(kubeconfig=str(kubeconfig), master="", clock=lambda: now)
+        with pytest.raises(ApiError, match=rf"client-certificate {user.certificate}\) of .* expired on 20"):
+            await connection.request("GET", "/api")
+        authority.issue("scheduler")
+        now += 6
+        assert await connection.request("GET", "/api")
+        authority.issue("scheduler")
+        now += 11
+        await connection.request("GET", "/api")  # finds that the file has changed, and does not wait
+        async with asyncio.timeout(10):
+            while len({str(shown and shown["serialNumber"]) for shown in server.certificates}) < 2:
+                await connection.request("GET", "/api")
+        await connection.close()
+
+
+async def test_credentials_tell_the_scheme(tmp_path: Path) -> None:
+    world = Rotating(tmp_path)
+    world.write("first")
+    connection = await world.connected("http://127.0.0.1:1", username="a", password="b")
+    found: Credentials = await connection.credentials()
+    assert (found.scheme, found.token) == ("Bearer", "first")
+    await connection.close()

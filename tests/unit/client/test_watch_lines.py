@@ -1,0 +1,86 @@
+"""A watch as it arrives: cut into lines, each an event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from karmada_scheduler.client.json_body import unreadable
+from karmada_scheduler.client.watch_lines import Lines, LongLine, event_of
+
+OBJECT = {"metadata": {"name": "a", "resourceVersion": "7"}}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_lines_come_whole_however_they_arrive(size: int) -> None:
+    arriving = b"one\n\ntwo\nthree and more\n\nrest"
+    lines = Lines()
+    found = [line for at in range(0, len(arriving), size) for line in lines.feed(arriving[at : at + size])]
+    assert found == [b"one", b"two", b"three and more"]
+    assert lines.end() == b"rest"
+    assert lines.end() == b""
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_of_a_line_that_is_too_long_only_the_beginning_is_kept(size: int) -> None:
+    lines = Lines(longest=5)
+    arriving = b"12345\n123456\n1234567890\nab\n"
+    found = [line for at in range(0, len(arriving), size) for line in lines.feed(arriving[at : at + size])]
+    assert found == [b"12345", b"12345", b"12345", b"ab"]
+    assert [type(line) for line in found] == [bytes, LongLine, LongLine, bytes]
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+def test_an_event_is_read_as_it_is(kind: str) -> None:
+    event = {"type": kind, "object": OBJECT}
+    assert event_of(orjson.dumps(event)) == event
+
+
+def test_a_bookmark_is_read_as_it_is() -> None:
+    event = {"type": "BOOKMARK", "object": {"kind": "Cluster", "metadata": {"resourceVersion": "9"}}}
+    assert event_of(orjson.dumps(event)) == event
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [({"code": 410, "reason": "Expired"}, 410), ({}, 500), (None, 500), ({"code": "x"}, 500)],
+)
+def test_an_error_has_a_code(found: Any, code: int) -> None:
+    assert event_of(orjson.dumps({"type": "ERROR", "object": found}))["object"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        b"<html>", b"7", b"null", b"[]", b'{"type":"ADDED"', b"{}", b'{"type":7,"object":{}}',
+        b'{"type":"OTHER","object":{}}', b'{"type":"BOOKMARK"}', b'{"type":"BOOKMARK","object":{"metadata":7}}',
+        b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"x"}}}',
+    ],
+)  # fmt: skip
+def test_what_is_no_event_is_an_error(found: bytes) -> None:
+    with pytest.raises(ValueError):
+        event_of(found)
+
+
+@pytest.mark.parametrize(
+    "found", [b"null", b"[]", b'{"metadata":7}', b'{"metadata":{"name":7}}', b'{"metadata":{"resourceVersion":"7"}}']
+)  # fmt: skip
+def test_an_object_that_is_none_makes_a_stand_in(found: bytes) -> None:
+    assert unreadable(event_of(b'{"type":"DELETED","object":' + found + b"}")["object"])
+
+
+def test_a_line_that_is_too_long_tells_its_object_if_that_is_in_its_beginning() -> None:
+    head = b'{"type":"ADDED","object":{"kind":"X","metadata":{"name":"a","namespace":"n"},"spec":{"b":"ccccc'
+    event = event_of(LongLine(head))
+    assert event["object"]["metadata"] == {"name": "a", "namespace": "n"}
+    assert "longer than" in (unreadable(event["object"]) or "")
+    with pytest.raises(ValueError, match="longer than"):
+        event_of(LongLine(head[:20]))
+
+
+def test_an_object_that_is_too_deep_is_read_without_its_depths() -> None:
+    status = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"status":' + status + b',"spec":{"b":1}}}'
+    assert event_of(line)["object"]["spec"] == {"b": 1}

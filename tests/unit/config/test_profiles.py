@@ -1,0 +1,327 @@
+"""The configuration file: Kubernetes' words, every mistake at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS, ManagedResource
+from karmada_scheduler.config.options import LeaderElection
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.config.profiles import (
+    PluginArgs,
+    PluginEntry,
+    Plugins,
+    PluginSet,
+    ProfileConfig,
+    SchedulerConfiguration,
+    load,
+    plugin_budget,
+)
+from karmada_scheduler.framework import Point
+
+OURS = "apiVersion: pyscheduler.karmada.io/v1alpha1\nkind: KarmadaSchedulerConfiguration\n"
+KUBERNETES = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+def loaded(path: Path, text: str, **kwargs: Any) -> SchedulerConfiguration:
+    path.write_text(text)
+    return load(path, **kwargs)
+
+
+def mistakes(path: Path, text: str) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        loaded(path, text)
+    lines = [str(mistake) for mistake in refused.value.mistakes]
+    assert all(line.startswith(f"{path}: ") for line in lines)
+    return [line.removeprefix(f"{path}: ") for line in lines]
+
+
+FULL = """
+profiles:
+- schedulerName: gpu
+  percentageOfNodesToScore: 100
+  plugins:
+    multiPoint:
+      enabled: [{name: Cost, weight: 2}]
+    score:
+      enabled:
+      - name: FreeGpu
+        weight: 5
+      disabled:
+      - name: "*"
+    preBind: {enabled: [{name: Quota}]}
+    permit:
+  pluginConfig:
+  - name: Cost
+    args: {file: /etc/prices}
+  - name: Quota
+extenders:
+- urlPrefix: https://gpu.example.com/scheduler
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  weight: 3
+  bindVerb: bind
+  enableHTTPS: true
+  httpTimeout: 1m30s
+  nodeCacheCapable: true
+  ignorable: true
+  managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]
+  tlsConfig: {serverName: gpu, caData: aGVsbG8=}
+- {urlPrefix: "http://other", clusterCacheCapable: true, httpTimeout: 0s}
+"""
+
+
+@pytest.mark.parametrize("head", [OURS, KUBERNETES], ids=["ours", "kubernetes"])
+def test_a_file_says_what_it_says_in_kubernetes(path: Path, head: str) -> None:
+    assert loaded(path, head + FULL) == SchedulerConfiguration(
+        profiles=(
+            ProfileConfig(
+                scheduler_name="gpu",
+                plugins=Plugins(
+                    multi_point=PluginSet(enabled=(PluginEntry(name="Cost", weight=2),)),
+                    score=PluginSet(
+                        enabled=(PluginEntry(name="FreeGpu", weight=5),), disabled=(PluginEntry(name="*"),)
+                    ),
+                    pre_bind=PluginSet(enabled=(PluginEntry(name="Quota"),)),
+                ),
+                plugin_config=(
+                    PluginArgs(name="Cost", args={"file": "/etc/prices"}),
+                    PluginArgs(name="Quota"),
+                ),
+            ),
+        ),
+        extenders=(
+            ExtenderConfig(
+                url_prefix="https://gpu.example.com/scheduler",
+                filter_verb="filter",
+                prioritize_verb="prioritize",
+                weight=3,
+                bind_verb="bind",
+                enable_https=True,
+                http_timeout=90,
+                node_cache_capable=True,
+                ignorable=True,
+                managed_resources=(ManagedResource(name="example.com/gpu", ignored_by_scheduler=True),),
+                tls_config=ExtenderTLS(server_name="gpu", ca_data=b"hello"),
+            ),
+            ExtenderConfig(url_prefix="http://other", node_cache_capable=True, http_timeout=5),
+        ),
+        notices=(
+            (
+                "extenders[0].managedResources[0].ignoredByScheduler has no effect: "
+                "example.com/gpu counts when room is estimated"
+            ),
+        ),
+        source=str(path),
+    )
+
+
+def test_every_extension_point_can_be_configured() -> None:
+    assert list(Plugins().by_point) == [*(point.value for point in Point), "multiPoint"]
+
+
+def test_a_file_may_say_almost_nothing(path: Path) -> None:
+    assert loaded(path, OURS) == SchedulerConfiguration(source=str(path))
+
+
+def test_a_single_profile_needs_no_name(path: Path) -> None:
+    found = loaded(path, OURS + "profiles: [{}]", scheduler_name="mine")
+    assert [profile.scheduler_name for profile in found.profiles] == ["mine"]
+
+
+def test_the_time_of_a_plugin_is_limited(path: Path) -> None:
+    assert loaded(path, OURS).plugin_timeout_seconds is None
+    assert loaded(path, OURS + "pluginTimeoutSeconds: 0.5").plugin_timeout_seconds == 0.5
+
+
+@pytest.mark.parametrize(
+    ("said", "deadline", "enabled", "expected"),
+    [
+        ("", 10.0, True, 2.0),
+        ("", 3.0, True, 1.5),
+        ("", 3.0, False, 2.0),
+        ("pluginTimeoutSeconds: 5", 10.0, True, 5.0),
+        ("pluginTimeoutSeconds: 600", 10.0, False, 600.0),
+    ],
+)
+def test_a_plugin_may_take_half_of_the_renew_deadline_at_most(
+    said: str, deadline: float, enabled: bool, expected: float, path: Path
+) -> None:
+    election = LeaderElection(enabled=enabled, renew_deadline=deadline)
+    assert plugin_budget(loaded(path, OURS + said), election) == expected
+
+
+def test_a_longer_time_is_refused_with_both_numbers(path: Path) -> None:
+    configuration = loaded(path, OURS + "pluginTimeoutSeconds: 6")
+    with pytest.raises(ConfigError) as caught:
+        plugin_budget(configuration, LeaderElection(renew_deadline=10.0))
+    assert str(caught.value) == (
+        f"{path}: pluginTimeoutSeconds: must be at most 5, half of --leader-elect-renew-deadline (10s), got 6"
+    )
+
+
+def test_what_has_no_meaning_here_is_noticed(path: Path) -> None:
+    text = (
+        "parallelism: 16\nleaderElection: {leaderElect: true}\nclientConnection: {qps: 50}\n"
+        "percentageOfNodesToScore: 0\npodMaxBackoffSeconds: 10\nextenders: [{urlPrefix: http://x, preemptVerb: p}]\n"
+    )
+    assert loaded(path, KUBERNETES + text).notices == (
+        (
+            "parallelism has no effect: a decision is made in one thread, and --max-in-flight limits what is "
+            "being written"
+        ),
+        "leaderElection has no effect: --leader-elect and its companions say it",
+        "clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst say it",
+        "podMaxBackoffSeconds has no effect: --rate-limiter-max-delay says it",
+        "extenders[0].preemptVerb has no effect: nothing is preempted",
+    )
+
+
+def test_an_extenders_resource_that_the_scheduler_should_ignore_is_noticed(path: Path) -> None:
+    text = (
+        "extenders:\n- urlPrefix: http://x\n  managedResources:\n"
+        "  - {name: a.b/c}\n  - {name: a.b/gpu, ignoredByScheduler: true}\n"
+    )
+    assert loaded(path, KUBERNETES + text).notices == (
+        "extenders[0].managedResources[1].ignoredByScheduler has no effect: a.b/gpu counts when room is estimated",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", "expected a mapping with apiVersion and kind, got nothing", id="empty"),
+        pytest.param("[]", "expected a mapping with apiVersion and kind, got a list", id="list"),
+        pytest.param("a: [", "is no YAML: while parsing a flow node", id="broken"),
+        pytest.param("a: 1\n---\nb: 2", "is no YAML: expected a single document", id="two-documents"),
+        pytest.param("kind: x\nkind: y\n", 'line 2: "kind" stands already in line 1', id="key-twice"),
+        pytest.param(
+            "a: !!python/object:os.system {}", "is no YAML: could not determine a constructor", id="tag"
+        ),
+    ],
+)
+def test_what_is_no_configuration_is_told(path: Path, text: str, expected: str) -> None:
+    [line] = mistakes(path, text)
+    assert line.startswith(expected)
+
+
+def test_keys_that_stand_twice_are_all_told(path: Path) -> None:
+    text = "profiles:\n- schedulerName: a\n  plugins: {score: {}, score: {}}\n  schedulerName: b\n"
+    assert sorted(mistakes(path, OURS + text)) == [
+        'line 5: "score" stands already in line 5',
+        'line 6: "schedulerName" stands already in line 4',
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path / "none.yaml")
+    assert str(refused.value) == f"{tmp_path / 'none.yaml'}: cannot read it: No such file or directory"
+
+
+def test_the_kind_has_to_be_known(path: Path) -> None:
+    assert mistakes(path, "apiVersion: v1\nkind: Pod") == [
+        'kind: expected KarmadaSchedulerConfiguration or KubeSchedulerConfiguration, got "Pod"'
+    ]
+    assert mistakes(path, "apiVersion: v1\nkind: KubeSchedulerConfiguration") == [
+        'apiVersion: expected kubescheduler.config.k8s.io/v1 for kind KubeSchedulerConfiguration, got "v1"'
+    ]
+
+
+def test_all_mistakes_of_form_are_told_together(path: Path) -> None:
+    text = """
+percentageOfNodesToScore: 50
+profiles:
+- schedulerName: 1
+  percentageOfNodesToScore: 10
+  plugins:
+    scor: {}
+    score: {enabled: [Cost], disabled: {}}
+    filter: {enabled: [{weight: 1}]}
+extenders:
+- {httpTimeout: 5}
+- urlPrefix: http://x
+  nodeCacheCapable: true
+  clusterCacheCapable: true
+"""
+    reason = "can only be 0 or 100: replicas are divided over all clusters that fit, so all have to be found"
+    points = ", ".join([*(point.value for point in Point), "multiPoint"])
+    assert mistakes(path, OURS + text) == [
+        f"percentageOfNodesToScore: {reason}",
+        f"profiles[0].percentageOfNodesToScore: {reason}",
+        "profiles[0].schedulerName: expected text, got 1",
+        f"profiles[0].plugins.scor: unknown field; known: {points}",
+        'profiles[0].plugins.score.enabled[0]: expected a mapping, got "Cost"',
+        "profiles[0].plugins.score.disabled: expected a list, got a mapping",
+        "profiles[0].plugins.filter.enabled[0].name: is required",
+        "extenders[0].httpTimeout: expected a duration such as 5s or 1m30s, got 5",
+        "extenders[0].urlPrefix: is required",
+        "extenders[1].clusterCacheCapable: is the same field as nodeCacheCapable",
+    ]
+
+
+def test_all_mistakes_of_meaning_are_told_together(path: Path) -> None:
+    text = """
+pluginTimeoutSeconds: 0
+profiles:
+- schedulerName: a
+  plugins: {score: {enabled: [{name: A}, {name: A}, {name: "*"}, {name: "", weight: -1}]}}
+  pluginConfig: [{name: A}, {name: A}]
+- schedulerName: a
+- {}
+"""
+    assert mistakes(path, OURS + text) == [
+        "pluginTimeoutSeconds: must be greater than 0",
+        'profiles[0].plugins.score.enabled[1].name: plugin "A" already registered as "Score"',
+        'profiles[0].plugins.score.enabled[2].name: must be the name of a plugin, got "*"',
+        'profiles[0].plugins.score.enabled[3].name: must be the name of a plugin, got ""',
+        "profiles[0].plugins.score.enabled[3].weight: must be 0 to 2147483647, got -1",
+        "profiles[0].pluginConfig[1].name: repeated config for plugin A",
+        'profiles[1].schedulerName: duplicate value "a"',
+        "profiles[2].schedulerName: is required where there are several profiles",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extender", "expected"),
+    [
+        pytest.param("urlPrefix: gpu:80", 'urlPrefix: "gpu:80" is not an address such as https://host:port/path', id="url"),
+        pytest.param("urlPrefix: http://x\n  prioritizeVerb: p",
+                     "weight: must be 1 or more where there is a prioritizeVerb", id="weight"),
+        pytest.param("urlPrefix: http://x\n  httpTimeout: -1s", "httpTimeout: must not be negative", id="timeout"),
+        pytest.param("urlPrefix: http://x\n  tlsConfig: {insecure: true, caData: aGk=}",
+                     "tlsConfig.insecure: cannot be combined with a CA: either verify the server or do not", id="insecure"),
+        pytest.param("urlPrefix: http://x\n  tlsConfig: {certData: aGk=}",
+                     "tlsConfig: needs keyFile or keyData for a certificate", id="no-key"),
+        pytest.param("urlPrefix: http://x\n  tlsConfig: {keyData: aGk=}",
+                     "tlsConfig: needs certFile or certData for a key", id="no-certificate"),
+        pytest.param("urlPrefix: http://x\n  tlsConfig: {caFile: /no/ca}",
+                     "tlsConfig.caFile: cannot read /no/ca: No such file or directory", id="no-file"),
+        pytest.param("urlPrefix: http://x\n  managedResources: [{name: cpu}]",
+                     'managedResources[0].name: "cpu" is an invalid extended resource name; valid is: example.com/gpu',
+                     id="resource"),
+        pytest.param("urlPrefix: http://x\n  managedResources: [{name: a.b/c}, {name: a.b/c}]",
+                     'managedResources[1].name: duplicate extender managed resource name "a.b/c"', id="resource-twice"),
+    ],
+)  # fmt: skip
+def test_an_extender_that_cannot_work_is_refused(path: Path, extender: str, expected: str) -> None:
+    assert mistakes(path, f"{OURS}extenders:\n- {extender}\n") == [f"extenders[0].{expected}"]
+
+
+def test_only_one_extender_binds(path: Path) -> None:
+    text = "extenders:\n- {urlPrefix: http://x, bindVerb: b}\n- {urlPrefix: http://y, bindVerb: b}\n"
+    assert mistakes(path, OURS + text) == [
+        "extenders[1].bindVerb: only one extender can bind, and an earlier one does"
+    ]
+
+
+def test_keys_are_not_shown_by_accident() -> None:
+    assert "secret" not in repr(ExtenderTLS(key_data=b"secret", cert_data=b"secret"))

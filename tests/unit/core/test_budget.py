@@ -1,0 +1,286 @@
+"""One decision takes a slice of the loop's time at once, and so many seconds in all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, Component
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.core import limits
+from karmada_scheduler.core.available_replicas import available_replicas
+from karmada_scheduler.core.budget import Budget
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.run_sync import Paced, WaitsError, begin, run_sync
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import FilterContext, Result, Snapshot
+from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError
+from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
+
+
+class Clock:
+    """CPU time that passes when the test says so, or with every look."""
+
+    def __init__(self, *, step: float = 0.0) -> None:
+        self.now = 0.0
+        self.step = step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def _budget(clock: Clock) -> Budget:
+    return Budget(clock, clock, seconds=5, slice_seconds=0.02)
+
+
+async def _work(clock: Clock, budget: Budget, *steps: float) -> str:
+    for seconds in steps:
+        clock.now += seconds
+        await budget.turn()
+    return "done"
+
+
+def test_what_takes_less_than_a_slice_is_done_at_once() -> None:
+    clock = Clock()
+    budget = _budget(clock)
+    assert begin(_work(clock, budget, 0.01, 0.005), budget) == "done"
+
+
+async def test_what_takes_longer_goes_on_as_a_task_and_others_have_their_turns() -> None:
+    clock = Clock()
+    budget = _budget(clock)
+    unfinished = begin(_work(clock, budget, *[0.03] * 5), budget)
+    assert isinstance(unfinished, Paced)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    assert await unfinished == "done"
+    beside.cancel()
+    assert turns >= 4
+    assert budget.used == pytest.approx(0.15)
+
+
+async def test_time_in_which_it_waits_is_not_counted() -> None:
+    clock = Clock()
+    budget = _budget(clock)
+
+    async def asks() -> str:
+        clock.now += 1
+        await asyncio.sleep(0)
+        clock.now += 1
+        await budget.turn()
+        return "answered"
+
+    async def passes() -> None:
+        clock.now += 100
+
+    task = asyncio.create_task(passes())
+    assert await Paced(asks(), budget) == "answered"
+    await task
+    assert budget.used == pytest.approx(2)
+
+
+async def test_what_is_over_its_budget_ends_with_an_error() -> None:
+    clock = Clock()
+    budget = _budget(clock)
+    with pytest.raises(OverBudgetError, match=r"^the decision took longer than 5s of CPU time$"):
+        await Paced(_work(clock, budget, *[1.0] * 9), budget)
+    assert clock.now == 6
+
+
+def test_what_waits_for_something_else_needs_a_loop_from_the_start() -> None:
+    budget = _budget(Clock())
+    with pytest.raises(WaitsError):
+        begin(asyncio.sleep(0), budget)
+
+
+async def test_a_cancelled_task_cancels_what_it_runs() -> None:
+    clock = Clock()
+    budget = _budget(clock)
+    ends: list[str] = []
+
+    async def long() -> None:
+        try:
+            await _work(clock, budget, *[0.03] * 10)
+        finally:
+            ends.append("ended")
+
+    task = asyncio.create_task(_awaited(Paced(long(), budget)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ends == ["ended"]
+
+
+async def _awaited(paced: Paced[None]) -> None:
+    await paced
+
+
+class Slow:
+    """A filter that takes its CPU time, and lets nothing pass."""
+
+    name = "Slow"
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self.clock, self.seconds, self.asked = clock, seconds, 0
+
+    def filter(self, context: FilterContext, /) -> Result:
+        self.clock.now += self.seconds
+        self.asked += 1
+        return Result.unschedulable("slow")
+
+
+def _many_terms(count: int) -> Binding:
+    builder = binding("w").replicas(2).on(m1=2)
+    for number in range(count):
+        builder.term(f"t{number}", "m1")
+    return builder.build()
+
+
+async def _decide(bound: Binding, clock: Clock, slow: Slow) -> Decision:
+    budget = _budget(clock)
+    decision = decide(
+        bound,
+        Snapshot.of([cluster("m1").build()]),
+        framework=framework(slow),
+        estimators=[],
+        gates=gates(),
+        budget=budget,
+    )
+    return await Paced(decision, budget)
+
+
+async def test_a_decision_over_its_budget_keeps_the_placement_and_moves_to_no_other_term() -> None:
+    clock = Clock()
+    slow = Slow(clock, 1.0)
+    decision = await _decide(_many_terms(50), clock, slow)
+    assert slow.asked == 6
+    assert decision.targets is None
+    assert decision.affinity_name is None
+    assert isinstance(decision.error, OverBudgetError)
+    assert str(decision.error) == (
+        "the decision took longer than 5s of CPU time (affinity terms: 50, clusters: 1)"
+    )
+
+
+async def test_within_its_budget_a_long_decision_comes_to_the_same() -> None:
+    clock = Clock()
+    decision = await _decide(_many_terms(5), clock, Slow(clock, 0.4))
+    assert isinstance(decision.error, FitError)
+    assert decision.targets == ()
+
+
+async def test_sets_of_components_are_counted_for_some_clusters_after_the_other() -> None:
+    on = gates(MultiplePodTemplatesScheduling=True)
+    builder = binding("w").component("a", 1, cpu=1).component("b", 1, cpu=1).spread("cluster", 1, 1)
+    clusters = [cluster(f"m{number:03}").room(cpu=2 * (number + 1)).build() for number in range(50)]
+    turns: list[None] = []
+
+    async def turn() -> None:
+        turns.append(None)
+
+    async def room(estimator: GeneralEstimator, **kwargs: Callable[[], Awaitable[None]]) -> Sequence[int]:
+        spec = builder.build().spec
+        return await available_replicas(
+            spec, clusters, estimators=[estimator], gates=on, assumed={}, **kwargs
+        )
+
+    assert await room(GeneralEstimator(on), turn=turn) == await room(GeneralEstimator(on))
+    assert len(turns) == 4
+
+
+def _requesting(count: int) -> BindingBuilder:
+    return binding("w").replicas(1).request({f"example.com/r{n}": 1 for n in range(count)})
+
+
+def _with_components(count: int, names: int) -> BindingBuilder:
+    builder = binding("w")
+    for number in range(count):
+        builder.component(f"c{number}", 1, **{f"r{n}": 1 for n in range(names)})
+    return builder
+
+
+def _with_terms(count: int) -> BindingBuilder:
+    builder = binding("w").replicas(1)
+    for number in range(count):
+        builder.term(f"t{number}", "nobody")
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        pytest.param(
+            _requesting(8000),
+            "spec.replicaRequirements.resourceRequest: 8000 resource names, at most 256 are supported",
+            id="resource-names",
+        ),
+        pytest.param(
+            _with_components(257, 0),
+            "spec.components: 257 components, at most 256 are supported",
+            id="components",
+        ),
+        pytest.param(
+            _with_components(40, 7),
+            "spec.components[*].replicaRequirements.resourceRequest: 280 resource names, at most 256 are supported",
+            id="resource-names-of-components",
+        ),
+        pytest.param(
+            _with_terms(1001),
+            "spec.placement.clusterAffinities: 1001 affinity terms, at most 1000 are supported",
+            id="terms",
+        ),
+    ],
+)
+def test_a_binding_that_asks_for_absurdly_much_keeps_its_placement_and_says_which_field(
+    made: BindingBuilder, text: str
+) -> None:
+    decision = _decided(made.on(m1=1).build())
+    assert str(decision.error) == text
+    assert decision.targets is None
+
+
+@pytest.mark.parametrize("made", [_requesting(256), _with_components(256, 1), _with_terms(1000)])
+def test_up_to_the_limits_everything_is_decided(made: BindingBuilder) -> None:
+    built = made.build()
+    assert built.spec.placement is not None
+    limits.check(built.spec, built.spec.placement)
+    limits.check(built.spec, Placement())
+    assert "supported" not in str(_decided(built).error)
+
+
+def _decided(bound: Binding) -> Decision:
+    snapshot = Snapshot.of([cluster("m1").room(cpu=9).build()])
+    return run_sync(decide(bound, snapshot, framework=framework(), estimators=[], gates=gates()))
+
+
+def test_components_without_requirements_name_no_resources() -> None:
+    spec = replace(binding("w").build().spec, components=tuple(Component(f"c{n}") for n in range(3)))
+    limits.check(spec, Placement())
+
+
+async def test_the_time_of_a_process_that_is_held_up_counts_for_turns_and_not_for_the_budget() -> None:
+    clock, cpu = Clock(), Clock()
+    budget = Budget(clock, cpu, seconds=5, slice_seconds=0.02)
+
+    async def held_up() -> str:
+        for _ in range(10):
+            clock.now += 2
+            cpu.now += 0.3
+            await budget.turn()
+        return "done"
+
+    assert await Paced(held_up(), budget) == "done"
+    assert budget.used == pytest.approx(3)

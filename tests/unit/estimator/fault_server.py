@@ -1,0 +1,137 @@
+"""An estimator that answers well, or badly in a chosen way, over real gRPC on 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from karmada_scheduler.estimator.pb import estimator_pb2 as pb
+from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
+from tools.controlplane.pki import Credentials
+
+
+class FaultServer:
+    """One estimator.
+
+    Attributes:
+        answer: What it says: a number, bytes that are sent as they are, or a status to refuse with.
+        hangs: Whether it says nothing while this is set.
+        requests: What it was asked, with the text of the metadata ``object``.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.answer: int | bytes | grpc.StatusCode = 7
+        self.hangs = False
+        self.requests: list[tuple[str, bytes, str]] = []
+        self._let_go = asyncio.Event()
+
+    def let_go(self) -> None:
+        """Answer at last."""
+        self.hangs = False
+        self._let_go.set()
+
+    def asked(self) -> list[pb.MaxAvailableReplicasRequest]:
+        """Return the questions for replicas."""
+        return [
+            pb.MaxAvailableReplicasRequest.FromString(body)
+            for method, body, _ in self.requests
+            if method.endswith(MAX_AVAILABLE_REPLICAS)
+        ]
+
+    async def handle(self, request: bytes, context: Any, method: str) -> bytes:
+        about = dict(context.invocation_metadata()).get("object", "")
+        self.requests.append((method, request, about))
+        while self.hangs:
+            await self._let_go.wait()
+        answer = self.answer
+        if isinstance(answer, int):
+            return pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
+        if isinstance(answer, grpc.StatusCode):
+            await context.abort(answer, "as told")
+        assert isinstance(answer, bytes)
+        return answer
+
+
+class _AnyMethod(grpc.GenericRpcHandler):
+    def __init__(self, server: FaultServer) -> None:
+        self._server = server
+
+    def service(self, handler_call_details: Any) -> Any:
+        async def handle(request: bytes, context: Any) -> bytes:
+            return await self._server.handle(request, context, handler_call_details.method)
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def serving(
+    *, port: int = 0, tls: Credentials | None = None, clients_of: Path | None = None
+) -> AsyncIterator[FaultServer]:
+    """Serve while the block runs.
+
+    Args:
+        port: Where; 0 for any.
+        tls: The server's certificate; without it, no TLS.
+        clients_of: Who must have signed the clients' certificates; without it, they need none.
+    """
+    roots = clients_of.read_bytes() if clients_of else None  # noqa: ASYNC240
+    server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+    fault = FaultServer(port)
+    server.add_generic_rpc_handlers((_AnyMethod(fault),))
+    address = f"127.0.0.1:{port}"
+    if tls is None:
+        fault.port = server.add_insecure_port(address)
+    else:
+        credentials = grpc.ssl_server_credentials(
+            [(tls.key.read_bytes(), tls.certificate.read_bytes())],
+            root_certificates=roots,
+            require_client_auth=clients_of is not None,
+        )
+        fault.port = server.add_secure_port(address, credentials)
+    await server.start()
+    try:
+        yield fault
+    finally:
+        fault.let_go()
+        await server.stop(grace=None)
+
+
+@asynccontextmanager
+async def speaking_garbage() -> AsyncIterator[int]:
+    """Listen on a port where whoever connects is told what is not HTTP/2."""
+
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.example.com ESMTP\r\n" * 100)
+        await reader.read(1024)
+        writer.close()
+
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def swallowing() -> AsyncIterator[int]:
+    """Listen on a port where connections are taken and nothing is ever said."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]

@@ -1,0 +1,429 @@
+"""What a decision gets from estimators that answer, fail or keep silent, under both policies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
+from karmada_scheduler.estimator.accurate import (
+    PARTIAL,
+    UPSTREAM,
+    AccurateEstimator,
+    EstimationSession,
+    FailurePolicy,
+)
+from karmada_scheduler.estimator.connections import ConnectionState, EstimatorCallError
+from karmada_scheduler.estimator.pb import estimator_pb2 as pb
+from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
+from karmada_scheduler.testing import binding, cluster
+
+SMALL = ReplicaRequirements({"cpu": quantity.parse("100m")})
+LARGE = ReplicaRequirements({"cpu": quantity.parse("2")})
+TIMEOUT = 0.05
+"""Seconds; real ones, for a hanging estimator is one that real time passes by."""
+
+
+class Line:
+    """Estimators by cluster: a number, a refusal, or silence until told otherwise."""
+
+    def __init__(self, **answers: int | str | None) -> None:
+        self.answers: dict[str, int | str | None] = dict(answers)
+        self.standings: dict[str, ConnectionState] = {}
+        self.asked: list[str] = []
+        self.requests: list[pb.MaxAvailableReplicasRequest] = []
+        self.about: list[str] = []
+        self.suspected: list[str] = []
+        self.changed = asyncio.Event()
+
+    def standing(self, cluster: str, /) -> ConnectionState:
+        return self.standings.get(cluster, ConnectionState.CONNECTED)
+
+    async def settled(self, cluster: str, /) -> None:
+        while self.standings.get(cluster) is ConnectionState.NEW:
+            await self.changed.wait()
+
+    def suspect(self, cluster: str, /) -> None:
+        self.suspected.append(cluster)
+
+    async def ask(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
+        self.asked.append(cluster)
+        self.about.append(about)
+        if method == MAX_AVAILABLE_REPLICAS:
+            self.requests.append(pb.MaxAvailableReplicasRequest.FromString(request))
+        try:
+            async with asyncio.timeout(timeout):
+                while self.answers[cluster] is None:
+                    await self.changed.wait()
+        except TimeoutError:
+            raise EstimatorCallError(f"no answer within {timeout:g}s", timed_out=True) from None
+        answer = self.answers[cluster]
+        if isinstance(answer, str):
+            raise EstimatorCallError(answer)
+        return pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
+
+    def change(self, cluster: str, answer: int | str | None) -> None:
+        self.answers[cluster] = answer
+        self.changed.set()
+        self.changed.clear()
+
+    def connect(self, cluster: str, standing: ConnectionState) -> None:
+        self.standings[cluster] = standing
+        self.changed.set()
+        self.changed.clear()
+
+
+class Counted:
+    """Counts what is reported."""
+
+    def __init__(self) -> None:
+        self.results: list[str] = []
+        self.shares = 0
+
+    def asked(self, method: str, result: str, seconds: float, /) -> None:
+        self.results.append(result)
+
+    def shared(self, method: str, /) -> None:
+        self.shares += 1
+
+
+class World:
+    """An estimator, a time that is set by hand, and probes that are let go by hand."""
+
+    def __init__(self, line: Line, policy: FailurePolicy, answer_ttl: float, timeout: float) -> None:
+        self.line = line
+        self.seconds: float | None = None
+        self.counted = Counted()
+        self.pauses: list[float] = []
+        self._probing = asyncio.Event()
+        self.estimator = AccurateEstimator(
+            line,
+            timeout=timeout,
+            policy=policy,
+            answer_ttl=answer_ttl,
+            observer=self.counted,
+            clock=self.clock,
+            pause=self.pause,
+        )
+
+    def clock(self) -> float:
+        return asyncio.get_running_loop().time() if self.seconds is None else self.seconds
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await self._probing.wait()
+        self._probing.clear()
+
+    async def probe(self, until: Callable[[], bool]) -> None:
+        """Let one probe go, and wait for what comes of it."""
+        self._probing.set()
+        async with asyncio.timeout(5):
+            while not until():
+                await asyncio.sleep(0)
+
+    def inquiry(self) -> EstimationSession:
+        return self.estimator.inquiry(binding("web").replicas(3).build())
+
+    async def rooms(self, requirements: ReplicaRequirements | None = SMALL) -> list[int]:
+        return await self.inquiry().max_available_replicas(self.clusters, requirements, {})
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        return [cluster(name).build() for name in self.line.answers]
+
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[MakeWorld]:
+    worlds: list[World] = []
+
+    def make(
+        line: Line, policy: FailurePolicy = PARTIAL, *, answer_ttl: float = 0.0, timeout: float = TIMEOUT
+    ) -> World:
+        worlds.append(World(line, policy, answer_ttl, timeout))
+        return worlds[-1]
+
+    yield make
+    for each in worlds:
+        await each.estimator.close()
+
+
+BOTH = pytest.mark.parametrize("policy", [UPSTREAM, PARTIAL])
+
+
+@BOTH
+async def test_every_cluster_is_asked_and_answers_for_itself(world: MakeWorld, policy: FailurePolicy) -> None:
+    made = world(Line(m1=9, m2=0, m3=5), policy)
+    inquiry = made.inquiry()
+    assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == [9, 0, 5]
+    assert sorted(made.line.asked) == ["m1", "m2", "m3"]
+    assert [each.cluster for each in made.line.requests] == made.line.asked
+    assert inquiry.fallbacks == {}
+    assert made.counted.results == ["success"] * 3
+
+
+async def test_estimators_are_told_what_they_are_asked_for(world: MakeWorld) -> None:
+    made = world(Line(m1=1))
+    await made.rooms()
+    assert made.line.about == ["kind=Deployment, name=default/web"]
+
+
+@BOTH
+async def test_minus_one_is_no_opinion_and_no_failure(world: MakeWorld, policy: FailurePolicy) -> None:
+    made = world(Line(m1=-1, m2=4), policy)
+    inquiry = made.inquiry()
+    assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == [NO_OPINION, 4]
+    assert inquiry.fallbacks == {}
+
+
+class TestUpstreamsPolicy:
+    async def test_one_failure_voids_every_answer(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2="rpc error: code = Unavailable desc = gone", m3=5), UPSTREAM)
+        inquiry = made.inquiry()
+        with pytest.raises(EstimationError, match="Unavailable"):
+            await inquiry.max_available_replicas(made.clusters, SMALL, {})
+        assert sorted(inquiry.fallbacks) == ["m1", "m2", "m3"]
+
+    async def test_nobody_is_waited_for_once_one_has_failed(self, world: MakeWorld) -> None:
+        made = world(Line(m1=None, m2="refused"), UPSTREAM, timeout=600)
+        with pytest.raises(EstimationError, match="refused"):
+            await made.rooms()
+
+    async def test_a_cluster_without_a_connection_voids_all_and_nobody_is_asked(
+        self, world: MakeWorld
+    ) -> None:
+        made = world(Line(m1=9, m2=9), UPSTREAM)
+        made.line.standings["m2"] = ConnectionState.ABSENT
+        with pytest.raises(EstimationError, match="cluster m2 does not exist in estimator cache"):
+            await made.rooms()
+        assert made.line.asked == []
+
+    async def test_a_silent_estimator_voids_all_at_the_deadline_every_time(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=None), UPSTREAM)
+        for _ in range(2):
+            with pytest.raises(EstimationError, match=r"no answer within 0\.05s"):
+                await made.rooms()
+        assert made.line.asked == ["m1", "m2"] * 2
+        assert made.estimator.silent == frozenset()
+
+    async def test_later_passes_of_a_decision_do_not_wait_again(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=None), UPSTREAM)
+        inquiry = made.inquiry()
+        for _ in range(3):
+            with pytest.raises(EstimationError):
+                await inquiry.max_available_replicas(made.clusters, SMALL, {})
+        assert made.line.asked == ["m1", "m2"]
+
+    async def test_a_lost_connection_is_asked_all_the_same(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9), UPSTREAM)
+        made.line.standings["m1"] = ConnectionState.LOST
+        assert await made.rooms() == [9]
+
+
+class TestPartialPolicy:
+    async def test_what_arrived_counts_and_the_rest_has_no_opinion(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2="refused", m3=5, m4=5))
+        made.line.standings["m4"] = ConnectionState.ABSENT
+        inquiry = made.inquiry()
+        assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == [
+            9,
+            NO_OPINION,
+            5,
+            NO_OPINION,
+        ]
+        assert inquiry.fallbacks == {
+            "m2": "refused",
+            "m4": "cluster m4 does not exist in estimator cache",
+        }
+
+    async def test_a_garbled_answer_counts_as_none(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=5))
+
+        async def garbled(*_: object, **__: object) -> bytes:
+            return b"\xff\xff"
+
+        made.line.ask = garbled  # type: ignore[method-assign]
+        assert await made.rooms() == [NO_OPINION, NO_OPINION]
+        assert made.counted.results == ["error", "error"]
+
+    async def test_a_silent_estimator_costs_one_deadline_and_then_nothing(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=None))
+        assert await made.rooms() == [9, NO_OPINION]
+        assert made.estimator.silent == {"m2"}
+        made.estimator.timeout = 600  # whoever waited for it now would wait for ever
+        inquiry = made.inquiry()
+        assert await inquiry.max_available_replicas(made.clusters, LARGE, {}) == [9, NO_OPINION]
+        assert "m2" in inquiry.fallbacks
+        assert made.line.asked == ["m1", "m2", "m1"]
+
+    async def test_a_silent_estimator_counts_again_once_a_probe_was_answered(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=None))
+        await made.rooms()
+        made.line.change("m2", 3)
+        await made.probe(lambda: not made.estimator.silent)
+        assert await made.rooms() == [9, 3]
+
+    async def test_probes_become_rarer_and_the_connection_is_doubted(self, world: MakeWorld) -> None:
+        made = world(Line(m1=None), timeout=0.01)
+        await made.rooms()
+        for count in range(2, 9):
+            await made.probe(lambda count=count: len(made.pauses) >= count)  # type: ignore[misc]
+        assert made.pauses == [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0]
+        assert made.line.suspected == ["m1", "m1"]
+
+    async def test_probing_ends_with_the_cluster(self, world: MakeWorld) -> None:
+        made = world(Line(m1=None))
+        await made.rooms()
+        made.line.standings["m1"] = ConnectionState.ABSENT
+        await made.probe(lambda: not made.estimator.silent)
+        assert made.line.asked == ["m1"]
+
+    async def test_a_lost_connection_is_not_waited_for(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=None), timeout=600)
+        made.line.standings["m2"] = ConnectionState.LOST
+        assert await made.rooms() == [9, NO_OPINION]
+
+    async def test_all_passes_of_a_decision_have_one_deadline(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=None), timeout=0.2)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        inquiry = made.inquiry()
+        for requirements in (SMALL, LARGE, None):
+            rooms = await inquiry.max_available_replicas(made.clusters, requirements, {})
+            assert rooms[1] == NO_OPINION
+        assert loop.time() - began < 0.4
+
+    async def test_others_are_answered_while_one_waits(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=None), timeout=600)
+        waiting = asyncio.create_task(made.rooms())
+        await asyncio.sleep(0)
+        quick = made.inquiry()
+        assert await quick.max_available_replicas(made.clusters[:1], LARGE, {}) == [9]
+        assert not waiting.done()
+        made.line.change("m2", 2)
+        assert await waiting == [9, 2]
+
+
+class TestTheFirstConnection:
+    @BOTH
+    async def test_a_decision_waits_for_it(self, world: MakeWorld, policy: FailurePolicy) -> None:
+        made = world(Line(m1=9), policy, timeout=600)
+        made.line.standings["m1"] = ConnectionState.NEW
+        waiting = asyncio.create_task(made.rooms())
+        await asyncio.sleep(0)
+        assert made.line.asked == []
+        made.line.connect("m1", ConnectionState.CONNECTED)
+        assert await waiting == [9]
+
+    async def test_but_not_beyond_the_deadline(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9))
+        made.line.standings["m1"] = ConnectionState.NEW
+        assert await made.rooms() == [NO_OPINION]
+        assert made.line.asked == []
+
+
+class TestSharing:
+    async def ask_twice(
+        self, made: World, second: ReplicaRequirements = SMALL, *, after: float = 0.0
+    ) -> None:
+        made.seconds = 100.0
+        await made.rooms()
+        made.seconds += after
+        await made.rooms(second)
+
+    async def test_the_same_question_is_asked_once_within_the_time(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=4), answer_ttl=1.0)
+        await self.ask_twice(made, after=1.0)
+        assert made.line.asked == ["m1", "m2"]
+        assert made.counted.shares == 2
+
+    async def test_and_again_after_it(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9), answer_ttl=1.0)
+        await self.ask_twice(made, after=1.001)
+        assert made.line.asked == ["m1", "m1"]
+
+    async def test_another_question_is_another(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9), answer_ttl=1.0)
+        await self.ask_twice(made, LARGE)
+        assert made.line.asked == ["m1", "m1"]
+
+    async def test_a_time_of_zero_shares_nothing(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9), answer_ttl=0.0)
+        await self.ask_twice(made)
+        assert made.line.asked == ["m1", "m1"]
+
+    async def test_a_question_under_way_is_joined(self, world: MakeWorld) -> None:
+        made = world(Line(m1=None), answer_ttl=1.0, timeout=600)
+        both = asyncio.gather(made.rooms(), made.rooms())
+        await asyncio.sleep(0)
+        made.line.change("m1", 6)
+        while not both.done():
+            await asyncio.sleep(0)
+            made.line.change("m1", 6)
+        assert list(await both) == [[6], [6]]
+        assert made.line.asked == ["m1"]
+
+    async def test_who_gives_up_leaves_the_question_to_the_others(self, world: MakeWorld) -> None:
+        made = world(Line(m1=None), answer_ttl=1.0, timeout=600)
+        first, second = (asyncio.create_task(made.rooms()) for _ in range(2))
+        while not made.line.asked:
+            await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait({first})
+        made.line.change("m1", 6)
+        assert await second == [6]
+
+    async def test_a_decision_never_asks_twice_whatever_the_time(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9), answer_ttl=0.0)
+        inquiry = made.inquiry()
+        for _ in range(3):
+            await inquiry.max_available_replicas(made.clusters, SMALL, {})
+        assert made.line.asked == ["m1"]
+
+    async def test_what_is_assumed_is_part_of_the_question(self, world: MakeWorld) -> None:
+        made = world(Line(m1=9, m2=4), answer_ttl=1.0)
+        inquiry = made.inquiry()
+        assumed: dict[str, Sequence[AssumedWorkload]] = {
+            "m1": [AssumedWorkload("shop", (Component("web", 2, SMALL),))]
+        }
+        await inquiry.max_available_replicas(made.clusters, SMALL, {})
+        await inquiry.max_available_replicas(made.clusters, SMALL, assumed)
+        assert made.line.asked == ["m1", "m2", "m1"]
+        (workload,) = made.line.requests[2].assumed_workloads
+        assert (workload.namespace, workload.components[0].replicas) == ("shop", 2)
+
+
+async def test_components_are_asked_for_together(world: MakeWorld) -> None:
+    made = world(Line(m1=9))
+    inquiry = made.inquiry()
+    assert await inquiry.max_available_component_sets(
+        made.clusters, [Component("a", 2, SMALL)], "shop", {}
+    ) == [9]
+
+
+@BOTH
+async def test_what_cannot_be_encoded_voids_the_answers(world: MakeWorld, policy: FailurePolicy) -> None:
+    made = world(Line(m1=9), policy)
+    with pytest.raises(EstimationError, match="cannot be encoded"):
+        await made.rooms(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
+
+
+@pytest.mark.parametrize(("policy", "rooms"), [(PARTIAL, [NO_OPINION, 4]), (UPSTREAM, None)])
+async def test_an_answer_below_minus_one_counts_as_none(
+    world: MakeWorld, policy: FailurePolicy, rooms: list[int] | None
+) -> None:
+    made = world(Line(m1=-(2**31), m2=4), policy)
+    inquiry = made.inquiry()
+    if rooms is None:
+        with pytest.raises(EstimationError):
+            await inquiry.max_available_replicas(made.clusters, SMALL, {})
+    else:
+        assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == rooms
+    assert "no number of replicas" in inquiry.fallbacks["m1"]

@@ -1,0 +1,208 @@
+"""What columns say of clusters is what counting cluster by cluster says, whatever the numbers."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.binding import ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.algorithms import columns
+from karmada_scheduler.core.available_replicas import available_replicas, least_by_row
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
+from karmada_scheduler.testing import binding, cluster
+
+AMOUNTS = (
+    *("0", "1", "-1", "7", "110", "1m", "1500m", "-500m", "999999n", "1u", "2k", "0.5", "1Ki", "3Gi"),
+    *("2147483647", "2147483648", "4294967296", "9223372036854775", "9223372036854776"),
+    *(
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "9E",
+        "8Ei",
+        "1e18",
+        "1e30",
+        "-1e30",
+    ),
+)
+NAMES = ("cpu", "memory", "pods", "nvidia.com/gpu", "unheard-of")
+GRADES = ("0", "1", "2", "16")
+
+amounts = st.sampled_from(AMOUNTS) | st.integers(0, 10**6).map(str) | st.integers(0, 10**9).map("{}m".format)
+resources = st.dictionaries(st.sampled_from(NAMES), amounts)
+summaries = (
+    st.fixed_dictionaries({"allocatable": resources, "allocated": resources, "allocating": resources})
+    | st.none()
+)
+models = st.lists(st.integers(0, 5), min_size=len(GRADES), max_size=len(GRADES)) | st.none()
+shapes = st.tuples(summaries, models)
+requests = st.none() | st.dictionaries(st.sampled_from(NAMES), amounts)
+
+Shape = tuple[Mapping[str, Mapping[str, str]] | None, Sequence[int] | None]
+
+
+def built(number: int, shape: Shape) -> Cluster:
+    summary, free = shape
+    status: dict[str, object] = {}
+    spec: dict[str, object] = {}
+    if summary is not None:
+        status["resourceSummary"] = dict(summary)
+        if free is not None:
+            spec["resourceModels"] = [
+                {
+                    "grade": grade,
+                    "ranges": [
+                        {"name": "cpu", "min": least, "max": "1000"},
+                        {"name": "memory", "min": f"{least}Gi", "max": "1000Gi"},
+                    ],
+                }
+                for grade, least in enumerate(GRADES)
+            ]
+            status["resourceSummary"] = {
+                **summary,
+                "allocatableModelings": [
+                    {"grade": grade, "count": count} for grade, count in enumerate(free)
+                ],
+            }
+    return Cluster.from_manifest(
+        {
+            "metadata": {"name": f"m{number:04}", "uid": "u", "resourceVersion": "1"},
+            "spec": spec,
+            "status": status,
+        }
+    )
+
+
+def asking(request: Mapping[str, str] | None) -> ReplicaRequirements | None:
+    if request is None:
+        return None
+    return ReplicaRequirements({name: quantity.parse(amount) for name, amount in request.items()})
+
+
+def one_by_one(clusters: Sequence[Cluster], requirements: ReplicaRequirements | None) -> list[int]:
+    return GeneralEstimator(FeatureGates()).max_available_replicas(clusters, requirements, {})
+
+
+WHOLE_CPUS = {"cpu": "9223372036854775807", "pods": "5"}
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(shapes, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), shapes | st.just("gone")), max_size=4),
+    st.lists(requests, min_size=1, max_size=3),
+)
+@example([({"allocatable": WHOLE_CPUS, "allocated": {}, "allocating": {}}, None)], [], [{"cpu": "1"}])
+@example([({"allocatable": WHOLE_CPUS, "allocated": {}, "allocating": {}}, None)], [], [WHOLE_CPUS])
+@example(
+    [({"allocatable": {"pods": "5", "cpu": "1500m"}, "allocated": {}, "allocating": {}}, None)],
+    [],
+    [{"cpu": "9223372036854775807"}],
+)
+@example(
+    [({"allocatable": {"pods": "4294967297", "cpu": "9E"}, "allocated": {}, "allocating": {}}, None)],
+    [],
+    [{"cpu": "1m"}, {}, None],
+)
+def test_columns_are_what_counting_cluster_by_cluster_gives(
+    first: Sequence[Shape],
+    later: Sequence[tuple[int, Shape | str]],
+    asked: Sequence[Mapping[str, str] | None],
+) -> None:
+    clusters = {number: built(number, shape) for number, shape in enumerate(first)}
+    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    for change in (None, *later):
+        if change is not None:
+            number, shape = change
+            clusters.pop(number, None)
+            if not isinstance(shape, str):
+                clusters[number] = built(number, shape)
+        verdicts.refresh(Snapshot.of(clusters.values()), lambda _: {})
+        for request in asked:
+            requirements = asking(request)
+            expected = one_by_one(verdicts.feasible, requirements)
+            rows = columns.rows_of(len(expected))
+            assert estimator.replicas_by_row(verdicts, rows, requirements).tolist() == expected
+            few = estimator.replicas_by_row(verdicts, rows[1::2], requirements).tolist()
+            assert few == expected[1::2]
+
+
+def test_what_is_known_of_a_cluster_moves_with_its_row() -> None:
+    plenty = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    shape = {"allocatable": plenty, "allocated": {}, "allocating": {}}
+    first, with_models, last = (
+        built(0, (shape, None)),
+        built(1, (shape, (0, 0, 1, 0))),
+        built(2, (shape, None)),
+    )
+    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    for clusters in ([first, with_models, last], [with_models, last], [first, with_models, last], [last]):
+        verdicts.refresh(Snapshot.of(clusters), lambda _: {})
+        for request in ({"cpu": "1"}, {"memory": "1Gi"} if first not in clusters else {}):
+            counted = estimator.replicas_by_row(verdicts, columns.rows_of(len(clusters)), asking(request))
+            assert counted.tolist() == one_by_one(clusters, asking(request))
+
+
+def test_columns_go_with_the_verdicts_that_they_follow() -> None:
+    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    verdicts.refresh(Snapshot.of([cluster("m1").room(pods=3).build()]), lambda _: {})
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(1), None).tolist() == [3]
+    gone = weakref.ref(verdicts)
+    del verdicts
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("pods", [0, 7, 2**31 - 1, 2**31, 2**32 + 5])
+def test_pods_are_cut_to_32_bits(pods: int) -> None:
+    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    verdicts.refresh(Snapshot.of([cluster("m1").room(pods=pods).build()]), lambda _: {})
+    expected = one_by_one(verdicts.feasible, None)
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(1), None).tolist() == expected
+
+
+def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
+    spec, verdicts = binding("w").replicas(3).build().spec, FilterResults("key")
+    built = cluster("m1").room(pods=2**32 - 1).build()
+    verdicts.refresh(Snapshot.of([built]), lambda _: {})
+    estimator = GeneralEstimator(FeatureGates())
+    known = run_sync(
+        available_replicas(spec, [built], estimators=[estimator], gates=FeatureGates(), assumed={})
+    )
+    assert known == [3]
+    assert least_by_row(spec, verdicts, columns.rows_of(1), [estimator]).tolist() == [MAX_INT32]
+
+
+def test_of_thousands_of_resources_in_one_request_few_stay_in_memory() -> None:
+    names = [f"example.com/r{number}" for number in range(2000)]
+    plenty = cluster("m1").allocatable({**dict.fromkeys(names, 3), "pods": 5, "cpu": 8}).build()
+    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    verdicts.refresh(Snapshot.of([plenty, cluster("m2").room(cpu=8).build()]), lambda _: {})
+    wanted = asking(dict.fromkeys(names, "1"))
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), wanted).tolist() == [3, 0]
+    unknown = asking({f"nobody.has/r{number}": "1" for number in range(2000)})
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), unknown).tolist() == [0, 0]
+    assert len(estimator._columns[verdicts]._units) <= 32
+    assert all(len(capacity._left) <= 32 for capacity in estimator._capacities.values())
+    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), asking({"cpu": "4"})).tolist() == [2, 2]
+
+
+def test_clusters_that_are_gone_are_forgotten() -> None:
+    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    for number in range(1000):
+        clusters = [cluster(f"m{number}-{each}").room(pods=3).build() for each in range(5)]
+        verdicts.refresh(Snapshot.of(clusters), lambda _: {})
+        assert estimator.replicas_by_row(verdicts, columns.rows_of(5), None).tolist() == [3] * 5
+    assert len(estimator._capacities) < 150

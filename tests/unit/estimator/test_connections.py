@@ -1,0 +1,465 @@
+"""Connections that find, follow and leave estimators, over real gRPC on 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.options import EstimatorOptions
+from karmada_scheduler.estimator.connections import Connections, ConnectionState, EstimatorCallError
+from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_question
+from karmada_scheduler.testing import cluster
+from tests.unit.estimator.fault_server import free_port, serving, speaking_garbage, swallowing
+from tools.controlplane.pki import Authority, Credentials
+
+M1 = cluster("m1").build()
+QUESTION = replicas_question(None)
+
+
+class Counted:
+    """Counts attempts to connect."""
+
+    def __init__(self) -> None:
+        self.additions = self.retries = self.ends = 0
+
+    def added(self) -> None:
+        self.additions += 1
+
+    def retried(self) -> None:
+        self.retries += 1
+
+    def taken(self, waited: float, /) -> None:
+        assert waited >= 0
+
+    def finished(self, worked: float, /) -> None:
+        self.ends += 1
+
+
+class World:
+    """Services by cluster name, and connections that try again when they are told to."""
+
+    def __init__(self, settings: EstimatorOptions, *, dial_seconds: float = 5.0) -> None:
+        self.ports: dict[str, int] = {}
+        self.failure: Exception | None = None
+        self.reads: list[tuple[str, str]] = []
+        self.counted = Counted()
+        self.pauses: list[float] = []
+        self._again = asyncio.Event()
+        self.connections = Connections(
+            settings,
+            self._read_service,
+            observer=self.counted,
+            clock=time.monotonic,
+            dial_seconds=dial_seconds,
+            lost_seconds=0.1,
+            pause=self._pause,
+        )
+
+    async def _read_service(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        self.reads.append((namespace, name))
+        if self.failure is not None:
+            raise self.failure
+        port = self.ports.get(name.rpartition("-")[2])
+        if port is None:
+            return None
+        ports = [{"port": 10352, "targetPort": port}]
+        return {"spec": {"type": "ExternalName", "externalName": "127.0.0.1", "ports": ports}}
+
+    async def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await self._again.wait()
+        self._again.clear()
+
+    def try_again(self) -> None:
+        """End the pause between two attempts."""
+        self._again.set()
+
+    async def until(self, state: Callable[[], object]) -> None:
+        """Let the loop turn until something is so."""
+        async with asyncio.timeout(20):
+            while not state():
+                await asyncio.sleep(0.005)
+
+    async def until_standing(self, wanted: ConnectionState, name: str = "m1") -> None:
+        await self.until(lambda: self.connections.standing(name) is wanted)
+
+    async def ask(self, name: str = "m1", *, timeout: float = 10.0) -> int:
+        request = QUESTION.to(name, ())
+        payload = await self.connections.ask(
+            name, MAX_AVAILABLE_REPLICAS, request, timeout=timeout, about="kind=K, name=ns/n"
+        )
+        return QUESTION.answer(payload)
+
+    async def connect(self, port: int, member: Cluster = M1) -> None:
+        self.ports[member.name] = port
+        self.connections.follow(None, member)
+        await self.until_standing(ConnectionState.CONNECTED, member.name)
+
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[MakeWorld]:
+    worlds: list[World] = []
+
+    def make(settings: EstimatorOptions | None = None, **options: Any) -> World:
+        worlds.append(World(settings or EstimatorOptions(), **options))
+        return worlds[-1]
+
+    yield make
+    for each in worlds:
+        await each.connections.close()
+
+
+async def test_an_estimator_is_found_by_its_service_and_asked(world: MakeWorld) -> None:
+    made = world(EstimatorOptions(namespace="sys", prefix="est"))
+    async with serving() as server:
+        await made.connect(server.port)
+        assert made.reads == [("sys", "est-m1")]
+        assert await made.ask() == 7
+        assert [each.cluster for each in server.asked()] == ["m1"]
+        ((method, _, about),) = server.requests
+        assert method == "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"
+        assert about == "kind=K, name=ns/n"
+        assert (made.counted.additions, made.counted.retries, made.counted.ends) == (1, 0, 1)
+
+
+async def test_without_a_connection_the_text_is_upstreams(world: MakeWorld) -> None:
+    with pytest.raises(EstimatorCallError, match=r"^cluster m1 does not exist in estimator cache$"):
+        await world().ask()
+
+
+async def test_a_refusal_is_told_as_upstream_tells_it(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as server:
+        await made.connect(server.port)
+        server.answer = grpc.StatusCode.FAILED_PRECONDITION
+        with pytest.raises(EstimatorCallError) as refusal:
+            await made.ask()
+    assert str(refusal.value) == (
+        "gRPC request cluster(m1) estimator error when calling MaxAvailableReplicas: "
+        "rpc error: code = FailedPrecondition desc = as told"
+    )
+    assert not refusal.value.timed_out
+
+
+async def test_a_hanging_estimator_is_given_up_at_the_deadline(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as server:
+        await made.connect(server.port)
+        server.hangs = True
+        with pytest.raises(EstimatorCallError, match="code = DeadlineExceeded") as refusal:
+            await made.ask(timeout=0.05)
+        assert refusal.value.timed_out
+        server.let_go()
+        assert await made.ask() == 7
+
+
+async def test_following_a_cluster_waits_for_nothing(world: MakeWorld) -> None:
+    made = world(dial_seconds=0.2)
+    async with swallowing() as port:
+        made.ports["m1"] = port
+        made.connections.follow(None, M1)
+        assert made.connections.standing("m1") is ConnectionState.NEW
+        await made.until_standing(ConnectionState.ABSENT)
+        await made.connections.settled("m1")
+
+
+async def test_who_waits_for_the_first_attempt_is_told_of_a_refusal_at_once(world: MakeWorld) -> None:
+    made = world(dial_seconds=600)
+    made.ports["m1"] = free_port()
+    made.connections.follow(None, M1)
+    async with asyncio.timeout(20):
+        await made.connections.settled("m1")
+
+
+async def test_an_estimator_that_comes_late_is_connected_at_the_next_attempt(world: MakeWorld) -> None:
+    made = world(dial_seconds=0.1)
+    port = made.ports["m1"] = free_port()
+    made.connections.follow(None, M1)
+    await made.until_standing(ConnectionState.ABSENT)
+    async with serving(port=port):
+        await made.until(lambda: made.pauses)
+        made.try_again()
+        await made.until_standing(ConnectionState.CONNECTED)
+        assert await made.ask() == 7
+    assert made.counted.retries >= 1
+
+
+async def test_attempts_become_rarer_up_to_every_half_minute(world: MakeWorld) -> None:
+    made = world()
+    made.failure = LookupError("503")
+    made.connections.follow(None, M1)
+    for count in range(1, 10):
+        await made.until(lambda count=count: len(made.pauses) == count)  # type: ignore[misc]
+        made.try_again()
+    assert made.pauses[:9] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+
+
+async def test_a_problem_is_logged_once(world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+    made = world()
+    made.failure = LookupError("the API server is away")
+    made.connections.follow(None, M1)
+    for count in range(1, 4):
+        await made.until(lambda count=count: len(made.pauses) == count)  # type: ignore[misc]
+        made.try_again()
+    told = [record for record in caplog.records if "Failed to establish" in record.message]
+    assert len(told) == 1
+    assert told[0].__dict__["error"] == "the API server is away"
+
+
+async def test_a_cluster_that_leaves_takes_its_connection_along(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as server:
+        await made.connect(server.port)
+        made.connections.follow(M1, None)
+        assert made.connections.standing("m1") is ConnectionState.ABSENT
+        with pytest.raises(EstimatorCallError, match="does not exist in estimator cache"):
+            await made.ask()
+
+
+async def test_a_call_under_way_fails_when_its_cluster_leaves(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as server:
+        await made.connect(server.port)
+        server.hangs = True
+        asking = asyncio.create_task(made.ask())
+        await made.until(lambda: server.requests)
+        made.connections.follow(M1, None)
+        with pytest.raises(EstimatorCallError, match="m1"):
+            await asking
+
+
+async def test_a_cluster_that_comes_back_is_connected_anew(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as old, serving() as new:
+        new.answer = 8
+        await made.connect(old.port)
+        made.connections.follow(M1, None)
+        await made.connect(new.port)
+        assert await made.ask() == 8
+
+
+@pytest.mark.parametrize(
+    ("left_out", "standing"), [(True, ConnectionState.ABSENT), (False, ConnectionState.CONNECTED)]
+)
+async def test_pull_clusters_are_left_out_if_asked_for(
+    world: MakeWorld, left_out: bool, standing: ConnectionState
+) -> None:
+    made = world(EstimatorOptions(not_in_pull_mode=left_out))
+    async with serving() as server:
+        made.ports |= {"m1": server.port, "m2": server.port}
+        made.connections.follow(None, replace(M1, sync_mode="Pull"))
+        await made.connect(server.port, cluster("m2").build())
+        await made.until_standing(standing)
+
+
+async def test_a_cluster_that_changes_to_pull_mode_is_left(world: MakeWorld) -> None:
+    made = world(EstimatorOptions(not_in_pull_mode=True))
+    async with serving() as server:
+        await made.connect(server.port)
+        made.connections.follow(M1, replace(M1, sync_mode="Pull", generation=2))
+        assert made.connections.standing("m1") is ConnectionState.ABSENT
+
+
+async def test_a_changed_cluster_is_looked_for_where_its_service_says_now(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as old, serving() as new:
+        new.answer = 8
+        await made.connect(old.port)
+        made.ports["m1"] = new.port
+        made.connections.follow(M1, replace(M1, generation=2))
+        await made.until(lambda: made.counted.ends == 2)
+        assert await made.ask() == 8
+
+
+async def test_a_status_report_of_a_cluster_changes_nothing(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as server:
+        await made.connect(server.port)
+        made.connections.follow(M1, replace(M1, resource_version="2"))
+        assert await made.ask() == 7
+        assert len(made.reads) == 1
+
+
+async def test_an_estimator_that_flaps_is_lost_and_found(world: MakeWorld) -> None:
+    made = world()
+    port = free_port()
+    for answer in (1, 2, 3):
+        async with serving(port=port) as server:
+            server.answer = answer
+            if answer == 1:
+                await made.connect(port)
+            made.try_again()
+            await made.until_standing(ConnectionState.CONNECTED)
+            assert await made.ask() == answer
+        await made.until_standing(ConnectionState.LOST)
+        with pytest.raises(EstimatorCallError, match="code = Unavailable"):
+            await made.ask()
+
+
+async def test_an_estimator_that_moved_after_it_was_lost_is_found(world: MakeWorld) -> None:
+    made = world(dial_seconds=0.5)
+    async with serving() as old:
+        await made.connect(old.port)
+    await made.until_standing(ConnectionState.LOST)
+    async with serving() as new:
+        new.answer = 8
+        made.ports["m1"] = new.port
+        await made.until(lambda: len(made.reads) > 1)
+        made.try_again()
+        await made.until_standing(ConnectionState.CONNECTED)
+        assert await made.ask() == 8
+
+
+async def test_a_suspect_connection_is_made_anew(world: MakeWorld) -> None:
+    made = world()
+    async with serving() as server:
+        await made.connect(server.port)
+        made.connections.suspect("m1")
+        await made.until(lambda: made.counted.ends == 2)
+        assert await made.ask() == 7
+
+
+async def test_whoever_speaks_garbage_is_no_estimator(world: MakeWorld) -> None:
+    made = world(dial_seconds=0.2)
+    async with speaking_garbage() as port:
+        made.ports["m1"] = port
+        made.connections.follow(None, M1)
+        await made.until_standing(ConnectionState.ABSENT)
+
+
+class TestTLS:
+    @pytest.fixture
+    def authority(self, tmp_path: Path) -> Authority:
+        return Authority(tmp_path / "ca")
+
+    @pytest.fixture
+    def server(self, authority: Authority) -> Credentials:
+        return authority.issue("estimator", server=True)
+
+    @pytest.fixture
+    def client(self, authority: Authority) -> Credentials:
+        return authority.issue("scheduler")
+
+    def settings(self, authority: Authority, client: Credentials | None = None) -> EstimatorOptions:
+        settings = EstimatorOptions(ca_file=str(authority.certificate))
+        if client is None:
+            return settings
+        return replace(settings, cert_file=str(client.certificate), key_file=str(client.key))
+
+    async def test_both_sides_show_their_certificates(
+        self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
+    ) -> None:
+        made = world(self.settings(authority, client))
+        async with serving(tls=server, clients_of=authority.certificate) as estimator:
+            await made.connect(estimator.port)
+            assert await made.ask() == 7
+
+    async def test_without_our_own_certificate_an_estimator_that_wants_one_refuses(
+        self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
+    ) -> None:
+        half = replace(self.settings(authority, client), key_file="")
+        made = world(half, dial_seconds=0.3)
+        async with serving(tls=server, clients_of=authority.certificate) as estimator:
+            made.ports["m1"] = estimator.port
+            made.connections.follow(None, M1)
+            await made.until_standing(ConnectionState.ABSENT)
+
+    async def test_a_certificate_of_somebody_else_is_refused(
+        self, world: MakeWorld, authority: Authority, tmp_path: Path
+    ) -> None:
+        stranger = Authority(tmp_path / "other").issue("estimator", server=True)
+        made = world(self.settings(authority), dial_seconds=0.3)
+        async with serving(tls=stranger) as estimator:
+            made.ports["m1"] = estimator.port
+            made.connections.follow(None, M1)
+            await made.until_standing(ConnectionState.ABSENT)
+            assert estimator.requests == []
+
+    async def test_certificates_that_appear_later_are_read_at_the_next_attempt(
+        self, world: MakeWorld, authority: Authority, server: Credentials, tmp_path: Path
+    ) -> None:
+        late = tmp_path / "late.crt"
+        made = world(EstimatorOptions(ca_file=str(late)))
+        async with serving(tls=server) as estimator:
+            made.ports["m1"] = estimator.port
+            made.connections.follow(None, M1)
+            await made.until_standing(ConnectionState.ABSENT)
+            late.write_bytes(authority.certificate.read_bytes())
+            made.try_again()
+            await made.until_standing(ConnectionState.CONNECTED)
+            assert await made.ask() == 7
+
+    async def test_unverified_any_certificate_will_do(self, world: MakeWorld, tmp_path: Path) -> None:
+        made = world(EstimatorOptions(skip_verify=True))
+        async with serving(tls=expired_certificate_of_nobody(tmp_path)) as estimator:
+            await made.connect(estimator.port)
+            assert await made.ask() == 7
+            assert await made.ask() == 7
+
+    async def test_unverified_we_still_show_our_own(
+        self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
+    ) -> None:
+        made = world(replace(self.settings(authority, client), ca_file="", skip_verify=True))
+        async with serving(tls=server, clients_of=authority.certificate) as estimator:
+            await made.connect(estimator.port)
+            assert await made.ask() == 7
+
+    async def test_unverified_a_lost_estimator_is_noticed_too(
+        self, world: MakeWorld, server: Credentials
+    ) -> None:
+        made = world(EstimatorOptions(skip_verify=True))
+        async with serving(tls=server) as estimator:
+            await made.connect(estimator.port)
+        await made.until_standing(ConnectionState.LOST)
+
+    async def test_without_a_word_about_tls_there_is_none(
+        self, world: MakeWorld, server: Credentials, client: Credentials
+    ) -> None:
+        plain = EstimatorOptions(cert_file=str(client.certificate), key_file=str(client.key))
+        made = world(plain, dial_seconds=0.3)
+        async with serving() as estimator:
+            await made.connect(estimator.port)
+        async with serving(tls=server) as estimator:
+            made.ports["m2"] = estimator.port
+            made.connections.follow(None, cluster("m2").build())
+            await made.until_standing(ConnectionState.ABSENT, "m2")
+
+
+def expired_certificate_of_nobody(folder: Path) -> Credentials:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nobody")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=2))
+        .not_valid_after(now - dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    files = Credentials(folder / "nobody.crt", folder / "nobody.key")
+    files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files.key.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return files

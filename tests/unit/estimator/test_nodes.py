@@ -1,0 +1,161 @@
+"""First fit on runs of equal nodes is first fit on single nodes."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from karmada_scheduler.api.binding import Component, ReplicaRequirements
+from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, place_set
+from karmada_scheduler.estimator.resources import is_counted
+from karmada_scheduler.framework.diagnosis import OverBudgetError
+
+
+def one_by_one(runs: list[NodeGroup], components: list[Component], most: int) -> int:
+    """The definition: every node by itself, every replica by itself."""
+    nodes = [[dict(run.free), run.pods] for run in runs for _ in range(run.nodes)]
+
+    def place(component: Component) -> bool:
+        requirements = component.replica_requirements
+        request = {
+            name: each.value for name, each in (requirements.resource_request if requirements else {}).items()
+        }
+        for _ in range(component.replicas):
+            for node in nodes:
+                free, pods = node
+                assert isinstance(free, dict)
+                assert isinstance(pods, int)
+                if pods > 0 and all(free.get(name, 0) >= amount for name, amount in request.items()):
+                    for name, amount in request.items():
+                        free[name] -= amount
+                    node[1] = pods - 1
+                    break
+            else:
+                return False
+        return True
+
+    sets = 0
+    while sets < most and all(place(component) for component in components):
+        sets += 1
+    return sets
+
+
+def test_runs_of_nodes_fill_up_like_single_nodes() -> None:
+    random_ = random.Random(5)
+    for _ in range(600):
+        runs = [
+            NodeGroup(
+                {"memory": random_.randint(0, 12), "a.b/c": random_.randint(0, 4)},
+                random_.randint(0, 9),
+                nodes,
+            )
+            for nodes in (random_.randint(1, 5) for _ in range(random_.randint(0, 4)))
+        ]
+        components = [
+            Component(
+                f"c{index}",
+                random_.randint(0, 7),
+                ReplicaRequirements(
+                    {
+                        name: Quantity(random_.randint(1, 4))
+                        for name in ("memory", "a.b/c")
+                        if random_.random() < 0.6
+                    }
+                ),
+            )
+            for index in range(random_.randint(1, 3))
+        ]
+        if not any(component.replicas for component in components):
+            continue
+        expected = one_by_one(runs, components, 6)
+        assert count_sets(runs, components, most=6) == expected
+
+
+def test_one_component_alone_needs_no_simulation() -> None:
+    runs = [NodeGroup({"memory": 5}, 3, 2), NodeGroup({"memory": 20}, 3, 1), NodeGroup({"memory": 1}, 3, 9)]
+    assert fit_alone(runs, {"memory": 2}) == 2 * 2 + 3
+    assert fit_alone(runs, {}) == 3 * 12
+
+
+def _component(name: str, replicas: int, **request: int) -> Component:
+    return Component(name, replicas, ReplicaRequirements({each: Quantity(n) for each, n in request.items()}))
+
+
+def test_sets_on_many_nodes_are_counted_like_on_single_nodes() -> None:
+    random_ = random.Random(7)
+    for _ in range(150):
+        runs = [
+            NodeGroup({"memory": random_.randint(1, 30)}, random_.choice([3, 8, 110]), random_.randint(1, 20))
+            for _ in range(random_.randint(1, 3))
+        ]
+        components = [
+            _component(f"c{index}", random_.randint(0, 5), memory=random_.randint(1, 9))
+            for index in range(random_.randint(1, 3))
+        ]
+        if not any(component.replicas for component in components):
+            continue
+        most = random_.choice([7, 50, 1000])
+        assert count_sets(runs, components, most=most) == one_by_one(runs, components, most), (
+            runs,
+            components,
+        )
+
+
+def test_an_assumed_set_takes_of_the_nodes_in_their_order() -> None:
+    runs = [NodeGroup({"memory": 10}, 110, 100_000)]
+    assert all(place_set(runs, [_component("c", 7, memory=3)]) for _ in range(50))
+    assert len(runs) < 200
+    assert sum(run.nodes for run in runs) == 100_000
+    small = [NodeGroup({"memory": 4}, 110, 1)]
+    assert not place_set(small, [_component("c", 1, memory=3), _component("d", 1, memory=3)])
+    assert small == [NodeGroup({"memory": 1}, 109, 1)]  # what did fit stays taken
+
+
+@pytest.mark.parametrize(
+    ("memory", "wanted"),
+    [
+        pytest.param(64, ((1, 1), (1, 1)), id="many-sets-on-a-node"),
+        pytest.param(64, ((1, 7), (1, 20)), id="a-rest-on-each-node-that-later-sets-use"),
+        pytest.param(10, ((1, 6), (1, 3)), id="a-rest-that-is-used-at-once"),
+        pytest.param(10, ((25, 3),), id="a-set-of-many-nodes"),
+    ],
+)
+def test_a_million_nodes_are_counted_in_no_time(memory: int, wanted: tuple[tuple[int, int], ...]) -> None:
+    runs = [NodeGroup({"memory": memory}, 110, 1_000_000)]
+    components = [_component(f"c{i}", replicas, memory=each) for i, (replicas, each) in enumerate(wanted)]
+    begin = time.process_time()
+    found = count_sets(runs, components, most=2**31)
+    assert time.process_time() - begin < 2
+    few = one_by_one([NodeGroup({"memory": memory}, 110, 50)], components, 2**31)
+    assert abs(found - few * 20_000) <= 2 * 20_000  # what is begun with the last nodes and does not fit
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("cpu", True),
+        ("memory", True),
+        ("ephemeral-storage", True),
+        ("hugepages-2Mi", True),
+        ("attachable-volumes-aws-ebs", True),
+        ("example.com/gpu", True),
+        ("kubernetes.io/thing", True),
+        ("foo", False),
+        ("pods", False),
+        ("requests.example.com/gpu", False),
+        ("example.com/bad name", False),
+    ],
+)
+def test_nodes_are_tested_for_known_names_only(name: str, counted: bool) -> None:
+    assert is_counted(name) is counted
+
+
+def test_nodes_that_differ_too_much_end_the_decision_and_are_named() -> None:
+    random_ = random.Random(2)
+    runs = [NodeGroup({"memory": random_.randint(1000, 99_999)}, 110, 1) for _ in range(3000)]
+    components = [_component(f"c{index}", 3, memory=random_.randint(1, 5000)) for index in range(3)]
+    with pytest.raises(OverBudgetError, match="the nodes of its resource models differ too much"):
+        count_sets(runs, components, most=2**31)

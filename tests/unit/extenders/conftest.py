@@ -1,0 +1,67 @@
+"""A server to ask, and extenders that are closed after the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.config.extenders import ExtenderConfig
+from karmada_scheduler.extenders.http_extender import HttpExtender, Manifests
+from tests.unit.extenders.fake import FakeExtender
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeExtender]:
+    """An extender that listens for HTTP."""
+    server = FakeExtender()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+class Made:
+    """Makes extenders; what they observe is in ``seen``, and ``now`` is what their clocks show."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+        self.seconds: list[float] = []
+        self.now = 0.0
+        self.all: list[HttpExtender] = []
+
+    def __call__(
+        self, url: str, manifests: Manifests, *, answer_bytes: int = 1024 * 1024, **fields: Any
+    ) -> HttpExtender:
+        offered = {
+            "filter_verb": "filter",
+            "prioritize_verb": "prioritize",
+            "bind_verb": "bind",
+            "weight": 1,
+            "http_timeout": 60.0,  # for machines that are busy
+        }
+        made = HttpExtender(
+            ExtenderConfig(url_prefix=url, **{**offered, **fields}),
+            manifests,
+            clock=self._clock,
+            observe=self._observe,
+            answer_bytes=answer_bytes,
+        )
+        self.all.append(made)
+        return made
+
+    def _clock(self) -> float:
+        return self.now
+
+    def _observe(self, name: str, verb: str, outcome: str, seconds: float) -> None:
+        self.seen.append((name, verb, outcome))
+        self.seconds.append(seconds)
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Made]:
+    """Make an extender for a URL."""
+    made = Made()
+    yield made
+    for each in made.all:
+        await each.close()

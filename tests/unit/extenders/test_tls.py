@@ -1,0 +1,197 @@
+"""Certificates: whose are verified, and whose are shown."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
+from karmada_scheduler.extenders.tls import ExtenderTLSError, context_for
+from karmada_scheduler.framework.extender import ExtenderError
+from tests.strict_tls import as_of_python_3_13
+from tests.unit.extenders.conftest import Made
+from tests.unit.extenders.fake import FakeExtender, Scene
+from tools.controlplane.pki import Authority, Credentials
+
+SERVICE = "kubernetes.default.svc"  # a name in every server certificate of the authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("stranger"))
+
+
+@pytest.fixture(scope="module")
+def server(authority: Authority) -> Credentials:
+    return authority.issue("extender", server=True)
+
+
+@pytest.fixture(scope="module")
+def client(authority: Authority) -> Credentials:
+    return authority.issue("scheduler")
+
+
+@pytest.fixture
+async def secure(authority: Authority, server: Credentials) -> AsyncIterator[FakeExtender]:
+    """An extender that asks for certificates and lets everybody in."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_cert_chain(server.certificate, server.key)
+    fake = FakeExtender()
+    await fake.start(context)
+    fake.answers("filter", {"ClusterNames": ["m1"]})
+    yield fake
+    await fake.stop()
+
+
+async def _ask(make: Made, url: str, tls: ExtenderTLS | None, *, enable: bool = True) -> str:
+    """Return "" if it worked, else what went wrong."""
+    scene = Scene("m1")
+    extender = make(url, scene.manifests, enable_https=enable, tls_config=tls)
+    try:
+        verdict = await extender.filter(scene.cycle, scene.clusters)
+    except ExtenderError as error:
+        return str(error)
+    assert verdict.kept == {"m1"}
+    return ""
+
+
+@pytest.mark.parametrize("form", ["file", "data", "data beats file", "data with comments"])
+async def test_the_server_is_verified_with_the_ca(
+    form: str, secure: FakeExtender, authority: Authority, stranger: Authority, make: Made
+) -> None:
+    content = authority.certificate.read_bytes()
+    tls = {
+        "file": ExtenderTLS(ca_file=str(authority.certificate)),
+        "data": ExtenderTLS(ca_data=content),
+        "data beats file": ExtenderTLS(ca_file=str(stranger.certificate), ca_data=content),
+        "data with comments": ExtenderTLS(ca_data="# Főtanúsítvány\n".encode() + content),
+    }[form]
+    assert await _ask(make, secure.url, tls) == ""
+    assert await _ask(make, secure.url, tls, enable=False) == ""
+
+
+async def test_an_authority_without_key_usage_will_do_on_every_python(
+    secure: FakeExtender, authority: Authority, make: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_of_python_3_13(monkeypatch)
+    assert await _ask(make, secure.url, ExtenderTLS(ca_file=str(authority.certificate))) == ""
+
+
+async def test_what_is_in_the_bundle_is_trusted_authority_or_not(
+    secure: FakeExtender, server: Credentials, make: Made
+) -> None:
+    assert await _ask(make, secure.url, ExtenderTLS(ca_file=str(server.certificate))) == ""
+
+
+async def test_a_server_of_another_authority_is_refused(
+    secure: FakeExtender, stranger: Authority, make: Made
+) -> None:
+    text = await _ask(make, secure.url, ExtenderTLS(ca_file=str(stranger.certificate)))
+    assert text.startswith(f"failed filter with extender at URL {secure.url}/filter, ")
+    assert "certificate verify failed" in text
+    assert secure.asked == []
+
+
+@pytest.mark.parametrize("tls", [None, ExtenderTLS(), ExtenderTLS(server_name="whoever")])
+async def test_without_a_ca_https_is_not_verified(
+    tls: ExtenderTLS | None, secure: FakeExtender, make: Made
+) -> None:
+    assert await _ask(make, secure.url, tls) == ""
+
+
+async def test_without_enable_https_the_system_s_cas_verify(secure: FakeExtender, make: Made) -> None:
+    assert "certificate verify failed" in await _ask(make, secure.url, None, enable=False)
+    assert await _ask(make, secure.url, ExtenderTLS(insecure=True), enable=False) == ""
+
+
+async def test_the_server_s_name_is_the_url_s_host_or_what_is_given(
+    secure: FakeExtender, authority: Authority, make: Made
+) -> None:
+    ca = str(authority.certificate)
+    assert await _ask(make, secure.url, ExtenderTLS(ca_file=ca, server_name=SERVICE)) == ""
+    text = await _ask(make, secure.url, ExtenderTLS(ca_file=ca, server_name="other.svc"))
+    assert "other.svc" in text
+
+
+@pytest.mark.parametrize("form", ["files", "data", "data and file", "data beats files"])
+async def test_our_certificate_is_shown(
+    form: str,
+    secure: FakeExtender,
+    authority: Authority,
+    stranger: Authority,
+    client: Credentials,
+    make: Made,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    certificate, key = client.certificate.read_bytes(), client.key.read_bytes()
+    crt_file, key_file = str(client.certificate), str(client.key)
+    wrong = stranger.issue("stranger")
+    verified = ExtenderTLS(ca_file=str(authority.certificate))
+    tls = {
+        "files": replace(verified, cert_file=crt_file, key_file=key_file),
+        "data": replace(verified, cert_data=certificate, key_data=key),
+        "data and file": replace(verified, cert_data=certificate, key_file=key_file),
+        "data beats files": replace(
+            verified,
+            cert_data=certificate,
+            key_data=key,
+            cert_file=str(wrong.certificate),
+            key_file=str(wrong.key),
+        ),
+    }[form]
+    assert await _ask(make, secure.url, tls) == ""
+    [shown] = secure.certificates
+    assert shown is not None
+    assert shown["subject"] == ((("commonName", "scheduler"),),)
+    assert os.listdir(tmp_path) == [], "no key is left behind"  # noqa: PTH208
+
+
+async def test_tls_keeps_its_connection(secure: FakeExtender, authority: Authority, make: Made) -> None:
+    scene = Scene("m1")
+    tls = ExtenderTLS(ca_file=str(authority.certificate), server_name=SERVICE)
+    extender = make(secure.url, scene.manifests, enable_https=True, tls_config=tls)
+    for _ in range(10):
+        await extender.filter(scene.cycle, scene.clusters)
+    assert (len(secure.asked), len(secure.peers)) == (10, 1)
+
+
+async def test_plain_http_where_tls_is_spoken_is_an_error(secure: FakeExtender, make: Made) -> None:
+    plain = secure.url.replace("https:", "http:")
+    text = await _ask(make, plain, ExtenderTLS(insecure=True))
+    assert text.startswith(f"failed filter with extender at URL {plain}/filter, ")
+
+
+def test_the_url_says_whether_anything_is_encrypted() -> None:
+    tls = ExtenderTLS(insecure=True)
+    assert context_for(ExtenderConfig(url_prefix="http://x", enable_https=True, tls_config=tls)) is None
+    assert context_for(ExtenderConfig(url_prefix="HTTPS://x", enable_https=True)) is not None
+
+
+@pytest.mark.parametrize(
+    ("tls", "text"),
+    [
+        (ExtenderTLS(ca_file="/no/such/ca.crt"), "caFile /no/such/ca.crt: No such file or directory"),
+        (ExtenderTLS(ca_data=b"nonsense"), "caData: "),
+        (ExtenderTLS(ca_data=b"\xff"), "caData: "),
+        (ExtenderTLS(cert_data=b"nonsense", key_data=b"nonsense"), "certData with keyData: "),
+        (ExtenderTLS(cert_file="/no/crt", key_file="/no/key"), "certFile /no/crt with keyFile /no/key: "),
+    ],
+    ids=["no such CA", "CA nonsense", "CA no text", "certificate nonsense", "no such certificate"],
+)
+def test_certificates_that_cannot_be_used_are_named_at_the_start(tls: ExtenderTLS, text: str) -> None:
+    with pytest.raises(ExtenderTLSError) as caught:
+        context_for(ExtenderConfig(url_prefix="https://somebody:secret@x", enable_https=True, tls_config=tls))
+    assert str(caught.value).startswith(f"extender https://x: tlsConfig: cannot use {text}")

@@ -1,0 +1,844 @@
+"""PreEnqueue, QueueSort and Reserve to PostBind: the real loop and the real binding cycle before a fake API server."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.binding_cycle import status_writer
+from karmada_scheduler.binding_cycle.cycle import BindingCycle
+from karmada_scheduler.binding_cycle.own_writes import OwnWrites
+from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.cache.store import Change
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result
+from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
+from karmada_scheduler.scheduler.scheduler import PARKED_SECONDS, Scheduler
+from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_scheduler.scheduling_queue.queue_sort import ranked_by
+from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
+from karmada_scheduler.testing import cluster, gates
+from tests import manifests
+from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
+
+NO = Result.unschedulable("not today")
+BROKEN = Result.error("cannot say")
+CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
+
+
+class Server:
+    """Bindings on an API server that honours resourceVersions; a write comes back as an event."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, dict[str, Any]] = {}
+        self.writes: list[tuple[str, str]] = []
+        self.failures: list[ApiError] = []
+        self.reads = 0
+        self.event: Callable[[dict[str, Any]], None] = lambda _: None
+
+    def change(self, name: str, *, status: bool = False, **fields: Any) -> dict[str, Any]:
+        manifest = copy.deepcopy(self.stored[name])
+        metadata = manifest["metadata"]
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        if status:
+            manifest.setdefault("status", {}).update(fields)
+        elif fields:
+            manifest["spec"].update(fields)
+            metadata["generation"] += 1
+        self.stored[name] = manifest
+        self.event(manifest)
+        return manifest
+
+    async def get_binding(self, key: BindingKey) -> dict[str, Any]:
+        self.reads += 1
+        return self.stored[key.name]
+
+    async def patch_result(
+        self, key: BindingKey, *, resource_version: str, annotations: dict[str, str], clusters: Any
+    ) -> dict[str, Any]:
+        if self.failures:
+            raise self.failures.pop(0)
+        if resource_version != self.stored[key.name]["metadata"]["resourceVersion"]:
+            raise CONFLICT
+        self.writes.append(("spec", key.name))
+        self.stored[key.name]["metadata"].setdefault("annotations", {}).update(annotations)
+        return self.change(key.name, **({} if clusters is None else {"clusters": clusters}))
+
+    async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:
+        if resource_version != self.stored[key.name]["metadata"]["resourceVersion"]:
+            raise CONFLICT
+        self.writes.append(("status", key.name))
+        return self.change(key.name, status=True, **status)
+
+
+class World:
+    def __init__(
+        self, *plugins: Any, priorities: bool = False, guard: Guard | None = None, **options: Any
+    ) -> None:
+        self.now = 0.0
+        self.leads = True
+        self.server = Server()
+        self.events: list[tuple[str, str]] = []
+        self.bindings, self.clusters = BindingCache(), ClusterCache()
+        self.waiting = WaitingBindings()
+        self.queue: Any = SchedulingQueue(limits=RetryLimits(), clock=lambda: self.now)
+        if priorities:
+            self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
+        self.metrics = Metrics()
+        queue: WaitingQueue[BindingKey] = WaitingQueue(self.queue)
+        self.intake = EventHandlers(
+            bindings=self.bindings,
+            clusters=self.clusters,
+            queue=queue,
+            scheduler_names=["ours"],
+            metrics=self.metrics,
+            clock=lambda: self.now,
+            waiting=self.waiting,
+        )
+        self.server.event = lambda manifest: self.intake.saw("ResourceBinding", "MODIFIED", manifest)
+        for name in ("m1", "m2"):
+            self.cluster(name)
+        self.cycle = BindingCycle(
+            self.server,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            self.bindings,
+            echoes=OwnWrites(seconds=0),
+            seen=self.intake.saw,
+            may_write=lambda: self.leads,
+            pace=WriteLimiter(most=32, clock=time.monotonic),
+            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+            metrics=self.metrics,
+        )
+        self.profiles = Profiles({"ours": with_in_tree(*plugins, guard=guard)})
+        self.scheduler = Scheduler(
+            options=Options(scheduler_name="ours", **options),
+            queue=queue,
+            bindings=self.bindings,
+            clusters=self.clusters,
+            look_up=lambda _: WorkloadAnswer(problem="nobody asks"),
+            profiles=self.profiles,
+            waiting=self.waiting,
+            estimators=[],
+            metrics=self.metrics,
+            clock=lambda: self.now,
+        )
+        switchboard = HandleBackend(
+            bindings=self.bindings, clusters=self.clusters, waiting=self.waiting, now=lambda: 0.0
+        )
+        switchboard.activate = self.scheduler.activate
+        self.handle = PluginHandle("ours", switchboard)
+
+    def record(self, binding: Binding, kind: str, reason: str, text: str) -> None:
+        self.events.append((reason, text))
+
+    def cluster(self, name: str, version: int = 1, **metadata: Any) -> None:
+        manifest = cluster(name).manifest()
+        manifest["metadata"] |= {"resourceVersion": str(version), **metadata}
+        self.intake.saw("Cluster", "MODIFIED", manifest)
+
+    def put(self, name: str = "web", **spec: Any) -> BindingKey:
+        manifest = manifests.binding(name, **spec)
+        self.server.stored[name] = manifest
+        self.intake.saw("ResourceBinding", "ADDED", manifest)
+        return BindingKey("ResourceBinding", "demo", name)
+
+    async def run(self) -> None:
+        """Let the loop run until it waits."""
+        task = asyncio.create_task(self.scheduler.run(self.cycle))
+        for _ in range(80):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def placed(self, name: str = "web") -> list[str]:
+        return [each["name"] for each in self.server.stored[name]["spec"].get("clusters", ())]
+
+    def condition(self, name: str = "web") -> tuple[str, str]:
+        for each in self.server.stored[name].get("status", {}).get("conditions", ()):
+            if each["type"] == "Scheduled":
+                return each["reason"], each["message"]
+        return "", ""
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_writer, "_PAUSES", (0.0,) * 8)
+
+
+class Books:
+    """Reserve plugins that tell in which order they are called."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def plugin(self, name: str, answer: Any = SUCCESS) -> Any:
+        def reserve(_: BindContext) -> Any:
+            self.calls.append(f"reserve {name}")
+            return answer
+
+        def unreserve(_: BindContext) -> None:
+            self.calls.append(f"unreserve {name}")
+
+        return plugin(name, reserve=reserve, unreserve=unreserve)
+
+
+ON_M1: dict[str, Any] = {"clusters": [{"name": "m1", "replicas": 2}]}
+REFUSALS = [
+    (NO, "Unschedulable", "not today"),
+    (Result.unresolvable("never"), "Unschedulable", "never"),
+    (BROKEN, "SchedulerError", 'running {point} plugin "P": cannot say'),
+    (None, "SchedulerError", 'plugin "P" returned None at {point}, expected a Result'),
+]
+
+
+# --- Reserve ---
+
+
+@pytest.mark.parametrize(("answer", "reason", "text"), REFUSALS)
+async def test_a_reserve_that_does_not_succeed_unreserves_all_in_reverse_and_keeps_the_placement(
+    answer: Any, reason: str, text: str
+) -> None:
+    books = Books()
+    world = World(books.plugin("A"), books.plugin("P", answer), books.plugin("C"))
+    world.put(**ON_M1)
+    await world.run()
+    assert books.calls == ["reserve A", "reserve P", "unreserve C", "unreserve P", "unreserve A"]
+    assert world.placed() == ["m1"]
+    assert world.condition() == (reason, text.format(point="Reserve"))
+    assert world.queue.delayed == 1
+
+
+async def test_an_unreserve_that_raises_does_not_keep_the_others_from_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    books = Books()
+    broken = plugin("B", reserve=answering(NO), unreserve=raising())
+    world = World(books.plugin("A"), broken)
+    world.put()
+    await world.run()
+    assert books.calls == ["reserve A", "unreserve A"]
+    assert 'plugin "B" failed at Reserve: RuntimeError: boom' in caplog.text
+
+
+async def test_what_changes_nothing_and_what_fits_nowhere_pass_by_the_plugins() -> None:
+    books = Books()
+    world = World(books.plugin("A"), plugin("F", filter=answering(NO)), plugin("P", permit=coroutine(NO)))
+    world.put(**ON_M1)
+    await world.run()
+    assert books.calls == []
+    assert world.placed() == []
+    assert world.condition()[0] == "NoClusterFit"
+
+
+# --- Permit ---
+
+
+@pytest.mark.parametrize(("answer", "reason", "text"), REFUSALS)
+async def test_a_refused_permit_keeps_the_placement_and_gives_back_what_was_reserved(
+    answer: Any, reason: str, text: str
+) -> None:  # 117
+    books = Books()
+    world = World(books.plugin("A"), books.plugin("B"), plugin("P", permit=coroutine(answer)))
+    world.put(**ON_M1)
+    await world.run()
+    assert books.calls == ["reserve A", "reserve B", "unreserve B", "unreserve A"]
+    assert world.placed() == ["m1"]
+    assert ("spec", "web") not in world.server.writes
+    assert world.condition() == (reason, text.format(point="Permit"))
+
+
+async def test_a_refusal_may_say_when_to_ask_again() -> None:
+    world = World(plugin("P", permit=coroutine(Result.unschedulable("closed", retry_after=3600.0))))
+    world.put()
+    await world.run()
+    assert world.queue.seconds_to_next() == 3600.0
+
+
+async def test_two_that_wait_must_both_allow() -> None:  # 119
+    gates = [plugin(name, permit=coroutine(Result.wait(60))) for name in ("A", "B")]
+    world = World(*gates)
+    world.put()
+    world.put("other", placement={"clusterAffinity": {"clusterNames": ["m2"]}})
+    await world.run()
+    web = next(each for each in world.handle.waiting() if each.binding.key.name == "web")
+    assert web.pending == ("A", "B")
+    web.allow("A")
+    web.allow("A")
+    await world.run()
+    assert world.placed() == []
+    web.allow("B")
+    await world.run()
+    assert world.placed() == ["m1", "m2"]
+    assert world.placed("other") == []
+
+
+async def test_the_time_that_is_up_names_its_plugin_and_the_placement_stays() -> None:  # 118
+    world = World(
+        plugin("P", permit=coroutine(Result.wait(0))), plugin("Q", permit=coroutine(Result.wait(9)))
+    )
+    world.put(**ON_M1)
+    await world.run()
+    reason = "rejected due to timeout after waiting 0s at plugin P"
+    assert world.condition() == ("Unschedulable", reason)
+    assert world.placed() == ["m1"]
+
+
+async def test_a_plugin_that_has_allowed_does_not_time_out_any_more() -> None:
+    waiting = WaitingBindings()
+    binding = Binding.from_manifest(manifests.binding())
+    task = asyncio.create_task(waiting.wait(binding, frozenset(), {"quick": 0.01, "slow": 60}))
+    await asyncio.sleep(0)
+    [each] = waiting.all()
+    each.allow("quick")
+    _, unfinished = await asyncio.wait({task}, timeout=0.05)
+    assert unfinished
+    each.allow("slow")
+    assert await task is SUCCESS
+
+
+async def test_somebody_may_reject_what_waits() -> None:
+    world = World(plugin("P", permit=coroutine(Result.wait(60))))
+    world.put(**ON_M1)
+    await world.run()
+    [waiting] = world.handle.waiting()
+    waiting.reject("Quota", "over budget")
+    await world.run()
+    assert world.condition() == ("Unschedulable", "over budget")
+    assert world.placed() == ["m1"]
+
+
+def _suspended(world: World) -> None:
+    world.server.change("web", suspension={"scheduling": True})
+
+
+def _deleted(world: World) -> None:
+    world.intake.saw("ResourceBinding", "DELETED", world.server.stored["web"])
+
+
+def _leaving(world: World) -> None:
+    world.cluster("m1", 2, deletionTimestamp="2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("change", [_suspended, _deleted, _leaving])
+async def test_what_waits_is_given_up_when_it_is_out_of_date(change: Callable[[World], None]) -> None:
+    books = Books()
+    asked: list[str] = []
+
+    async def waits(context: BindContext) -> Result:
+        asked.append(",".join(each.name for each in context.targets))
+        return Result.wait(60)
+
+    world = World(books.plugin("A"), plugin("P", permit=waits))
+    world.put()
+    await world.run()
+    change(world)
+    await world.run()
+    assert books.calls[:2] == ["reserve A", "unreserve A"]
+    assert world.server.writes == []
+    assert asked == (["m1,m2", "m2"] if change is _leaving else ["m1,m2"])
+    await world.scheduler.drain(timeout=1)
+
+
+async def test_what_waits_at_permit_holds_up_no_member_of_its_group() -> None:
+    world = World(plugin("P", permit=coroutine(Result.wait(60))), feature_gates=gates(WorkloadAffinity=True))
+    for name in ("web", "db"):
+        world.put(name, workloadAffinityGroups={"affinityGroup": "g"})
+    await world.run()
+    assert {each.binding.key.name for each in world.handle.waiting()} == {"web", "db"}
+    await world.scheduler.drain(timeout=5)
+
+
+async def test_a_change_while_it_waits_is_decided_anew() -> None:  # 120
+    world = World(plugin("P", permit=coroutine(Result.wait(60))))
+    world.put()
+    await world.run()
+    world.server.change("web", placement={"clusterAffinity": {"clusterNames": ["m2"]}})
+    await world.run()
+    [waiting] = world.handle.waiting()
+    waiting.allow("P")
+    await world.run()
+    assert world.placed() == ["m2"]
+    assert world.server.writes.count(("spec", "web")) == 1
+
+
+async def test_a_change_before_it_waits_is_seen_too() -> None:
+    calls: list[int] = []
+    world: World
+
+    async def waits(context: BindContext) -> Result:
+        calls.append(1)
+        if len(calls) == 1:
+            world.server.change("web", placement={"clusterAffinity": {"clusterNames": ["m2"]}})
+            return Result.wait(60)
+        return SUCCESS
+
+    world = World(plugin("P", permit=waits))
+    world.put()
+    await world.run()
+    assert world.placed() == ["m2"]
+
+
+async def test_a_status_that_changes_while_it_waits_does_not_send_it_back() -> None:
+    world = World(plugin("P", permit=coroutine(Result.wait(60))))
+    world.put()
+    await world.run()
+    world.server.change("web", status=True, aggregatedStatus=[])
+    [waiting] = world.handle.waiting()
+    waiting.allow("P")
+    await world.run()
+    assert world.placed() == ["m1", "m2"]
+
+
+async def test_a_stop_gives_up_what_waits_and_what_is_about_to() -> None:
+    books = Books()
+    world = World(books.plugin("A"), plugin("P", permit=coroutine(Result.wait(60))))
+    world.put()
+    await world.run()
+    await world.scheduler.drain(timeout=5)
+    await world.run()
+    assert world.server.writes == []
+    assert books.calls[:2] == ["reserve A", "unreserve A"]
+    assert not world.handle.waiting()
+
+
+# --- PreBind, Bind, PostBind ---
+
+
+@pytest.mark.parametrize("answer", [NO, BROKEN])
+async def test_a_pre_bind_that_does_not_succeed_is_a_scheduler_error(answer: Result) -> None:
+    books = Books()
+    world = World(books.plugin("A"), plugin("P", pre_bind=coroutine(answer)))
+    world.put(**ON_M1)
+    await world.run()
+    assert world.condition() == ("SchedulerError", f'running PreBind plugin "P": {answer.message}')
+    assert world.placed() == ["m1"]
+    assert books.calls[-1] == "unreserve A"
+
+
+async def test_pre_bind_and_bind_may_skip_and_the_default_binds() -> None:
+    told: list[str] = []
+
+    async def post_bind(context: BindContext) -> None:
+        told.append(context.binding.key.name)
+
+    world = World(plugin("P", pre_bind=coroutine(SKIP), bind=coroutine(SKIP), post_bind=post_bind))
+    world.put()
+    await world.run()
+    assert world.placed() == ["m1", "m2"]
+    assert world.condition()[0] == "Success"
+    assert told == ["web"]
+    assert world.server.reads == 0
+
+
+async def test_the_first_binder_that_does_not_skip_is_the_only_one() -> None:  # 121
+    async def bind(context: BindContext) -> Result:
+        await context.patch()
+        stored = await context.patch()
+        assert [each.name for each in stored.spec.clusters] == ["m1", "m2"]
+        return SUCCESS
+
+    world = World(plugin("A", bind=coroutine(SKIP)), plugin("B", bind=bind), plugin("C", bind=raising()))
+    world.put()
+    await world.run()
+    assert world.server.writes.count(("spec", "web")) == 1
+    assert world.condition()[0] == "Success"
+
+
+async def test_what_a_plugin_has_written_in_a_way_of_its_own_is_read_again() -> None:
+    world: World
+
+    async def bind(context: BindContext) -> Result:
+        manifest = world.server.stored["web"]
+        applied = context.cycle.placement.to_json()
+        manifest["metadata"].setdefault("annotations", {})[APPLIED_PLACEMENT_ANNOTATION] = applied
+        targets = [{"name": each.name, "replicas": each.replicas} for each in context.targets]
+        world.server.change("web", clusters=targets)
+        return SUCCESS
+
+    world = World(plugin("B", bind=bind))
+    world.put()
+    await world.run()
+    assert world.server.reads == 1
+    assert world.placed() == ["m1", "m2"]
+    assert world.condition()[0] == "Success"
+
+
+async def test_a_binder_that_has_not_written_what_it_says_is_an_error_and_not_a_success() -> None:
+    books = Books()
+    world = World(books.plugin("A"), plugin("B", bind=coroutine(SUCCESS)))
+    world.put(**ON_M1)
+    await world.run()
+    text = 'plugin "B" says that it wrote spec.clusters and the annotation, and did not'
+    assert world.condition() == ("SchedulerError", text)
+    assert books.calls[-1] == "unreserve A"
+
+
+async def test_a_binder_that_breaks_after_writing_has_bound(caplog: pytest.LogCaptureFixture) -> None:
+    books = Books()
+
+    async def bind(context: BindContext) -> Result:
+        await context.patch()
+        raise RuntimeError("too late")
+
+    world = World(books.plugin("A"), plugin("B", bind=bind))
+    world.put()
+    await world.run()
+    assert world.condition()[0] == "Success"
+    assert books.calls == ["reserve A"]
+    assert 'plugin "B" failed at Bind: RuntimeError: too late' in caplog.text
+
+
+async def test_a_write_that_fails_gives_back_what_was_reserved_and_is_decided_again() -> None:
+    books = Books()
+    world = World(books.plugin("A"))
+    world.server.failures = [CONFLICT]
+    world.put()
+    await world.run()
+    assert books.calls == ["reserve A", "unreserve A", "reserve A"]
+    assert world.placed() == ["m1", "m2"]
+
+
+async def test_a_post_bind_that_raises_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def raises(_: object) -> None:
+        raise RuntimeError("boom")
+
+    world = World(plugin("P", post_bind=raises))
+    world.put()
+    await world.run()
+    assert world.condition()[0] == "Success"
+    assert 'plugin "P" failed at PostBind: RuntimeError: boom' in caplog.text
+
+
+# --- PostFilter and the queue, coroutines in decisions, others in flight ---
+
+
+async def test_help_by_post_filter_brings_a_binding_back_and_nothing_else_does() -> None:
+    for answer, delayed in ((SUCCESS, 1), (NO, 0)):
+        world = World(plugin("F", filter=answering(NO)), plugin("P", post_filter=answering(answer)))
+        world.put()
+        await world.run()
+        assert world.condition()[0] == "NoClusterFit"
+        assert world.queue.delayed == delayed
+
+
+async def test_a_plain_function_that_returns_what_waits_is_found_out() -> None:
+    async def later() -> Result:
+        await asyncio.sleep(0)
+        return SUCCESS
+
+    world = World(plugin("P", pre_filter=lambda _: later()))
+    world.put()
+    await world.run()
+    assert world.placed() == ["m1", "m2"]
+
+
+async def test_what_waits_counts_for_others() -> None:
+    added: list[tuple[str, str]] = []
+
+    def add(context: Any) -> Result:
+        added.append((context.peer.key.name, context.cluster.name))
+        return SUCCESS
+
+    counts = plugin("C", pre_filter=answering(SUCCESS), add_binding=add, remove_binding=answering(SUCCESS))
+    world = World(counts, plugin("P", permit=coroutine(Result.wait(60))))
+    world.put("first")
+    await world.run()
+    world.put("second")
+    await world.run()
+    assert {("first", "m1"), ("first", "m2")} <= set(added)
+    await world.scheduler.drain(timeout=1)
+
+
+# --- PreEnqueue ---
+
+
+async def test_a_parked_binding_is_asked_about_again_later_or_when_something_happens() -> None:
+    answers = [NO, Result.unschedulable("later", retry_after=10.0), SUCCESS]
+
+    def pre_enqueue(context: Any) -> Result:
+        return answers.pop(0) if answers else SUCCESS
+
+    world = World(plugin("P", pre_enqueue=pre_enqueue))
+    key = world.put(**ON_M1)
+    await world.run()
+    assert world.server.writes == []
+    assert world.queue.seconds_to_next() == PARKED_SECONDS
+    world.server.change("web", replicas=3)
+    await world.run()
+    assert world.queue.seconds_to_next() == 10.0
+    assert world.scheduler.gated == {key}
+    world.now += 10.0
+    await world.run()
+    assert not answers
+    assert world.scheduler.gated == set()
+    assert world.placed() == ["m1", "m2"]
+    assert key not in world.queue
+
+
+async def test_an_activated_binding_is_let_in_once_without_asking() -> None:
+    world = World(plugin("P", pre_enqueue=answering(NO)))
+    key = world.put()
+    await world.run()
+    assert world.placed() == []
+    world.handle.activate(key)
+    await world.run()
+    assert world.placed() == ["m1", "m2"]
+    world.server.change("web", replicas=3)
+    await world.run()
+    assert world.server.writes.count(("spec", "web")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (raising(), 'plugin "P" failed at PreEnqueue: RuntimeError: boom'),
+        (answering(None), "returned None at PreEnqueue"),
+    ],
+)
+async def test_a_pre_enqueue_that_breaks_is_a_scheduler_error_that_is_tried_again(
+    answer: Any, text: str
+) -> None:
+    world = World(plugin("P", pre_enqueue=answer))
+    key = world.put()
+    await world.run()
+    assert world.placed() == []
+    reason, message = world.condition()
+    assert reason == "SchedulerError"
+    assert text in message
+    assert [reason for reason, _ in world.events] == ["ScheduleBindingFailed"]
+    assert world.queue.failures(key) == 1
+
+
+# --- leading ---
+
+
+class Binder:
+    """An extender that binds by writing to the server, if it writes."""
+
+    name = "http://binder"
+    ignorable = False
+    filters = prioritizes = False
+    binds = True
+
+    def __init__(self, *, write: Callable[[Any, Any], None] = lambda *_: None) -> None:
+        self.asked = 0
+        self._write = write
+
+    def is_interested(self, binding: Binding) -> bool:
+        return True
+
+    async def filter(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    async def prioritize(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    async def bind(self, cycle: Any, targets: Any) -> None:
+        self.asked += 1
+        self._write(cycle, targets)
+
+
+async def test_a_process_that_does_not_lead_any_more_prepares_and_binds_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    books, calls = Books(), list[str]()
+    world = World()
+
+    async def frozen(_: object) -> Result:
+        world.leads = False
+        return SUCCESS
+
+    def noting(name: str) -> Any:
+        async def called(_: object) -> Result:
+            calls.append(name)
+            return SUCCESS
+
+        return called
+
+    last = plugin(
+        "P", permit=frozen, pre_bind=noting("pre_bind"), bind=noting("bind"), post_bind=noting("post_bind")
+    )
+    plugins = with_in_tree(books.plugin("A"), last)
+    binder = Binder()
+    world.profiles.replace({"ours": Framework(plugins.lineup, extenders=[binder])})
+    world.put()
+    await world.run()
+    assert calls == []
+    assert binder.asked == 0
+    assert books.calls == ["reserve A", "unreserve A"]
+    assert world.server.writes == []
+    assert world.events == []
+    assert "Scheduled" not in caplog.text
+
+
+async def test_it_is_asked_before_each_binder_whether_this_process_leads() -> None:
+    world, calls = World(), list[str]()
+
+    def noting(name: str, answer: Result) -> Any:
+        async def called(_: object) -> Result:
+            calls.append(name)
+            world.leads = False
+            return answer
+
+        return called
+
+    world.profiles.replace({"ours": with_in_tree(
+        plugin("A", pre_bind=noting("pre_bind A", SUCCESS)), plugin("B", pre_bind=noting("pre_bind B", SUCCESS))
+    )})  # fmt: skip
+    world.put("one")
+    await world.run()
+    assert calls == ["pre_bind A"]
+    world.leads = True
+    calls.clear()
+    world.profiles.replace({"ours": with_in_tree(
+        plugin("A", bind=noting("bind A", SKIP)), plugin("B", bind=noting("bind B", SUCCESS))
+    )})  # fmt: skip
+    world.put("two")
+    await world.run()
+    assert calls == ["bind A"]
+
+
+async def test_a_process_that_is_frozen_while_an_extender_binds_tells_of_no_success() -> None:
+    world = World()
+
+    def write(cycle: Any, targets: Any) -> None:
+        annotations = world.server.stored["web"]["metadata"].setdefault("annotations", {})
+        annotations[APPLIED_PLACEMENT_ANNOTATION] = cycle.placement.to_json()
+        found = [{"name": each.name, "replicas": each.replicas} for each in targets]
+        world.server.change("web", clusters=found)
+        world.leads = False
+
+    binder = Binder(write=write)
+    world.profiles.replace({"ours": Framework(with_in_tree().lineup, extenders=[binder])})
+    world.put()
+    await world.run()
+    assert binder.asked == 1
+    assert world.placed() == ["m1", "m2"]
+    assert world.events == []
+    assert world.server.writes == []
+
+
+# --- QueueSort ---
+
+
+def _queue(sorter: Any, guard: Guard | None = None) -> tuple[Any, Callable[[], list[str]]]:
+    ticks = iter(range(1000))
+    queue: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(
+        clock=lambda: float(next(ticks)) / 1000, rank=ranked_by(sorter, lambda _: None, guard=guard)
+    )
+
+    def drain() -> list[str]:
+        names = []
+        while (item := queue.pop()) is not None:
+            names.append(item[0].name)
+            queue.done(item[0])
+        return names
+
+    return queue, drain
+
+
+def _key(name: str) -> BindingKey:
+    return BindingKey("ResourceBinding", "demo", name)
+
+
+def test_a_plugin_orders_the_queue_and_what_it_finds_equal_stays_in_order() -> None:
+    def less(a: QueuedBinding, b: QueuedBinding) -> bool:
+        return len(a.key.name) < len(b.key.name)
+
+    queue, drain = _queue(plugin("S", less=less))
+    for name in ("ccc", "bb", "aaa", "a", "zz"):
+        queue.add(_key(name))
+    assert drain() == ["a", "bb", "zz", "ccc", "aaa"]
+
+
+@pytest.mark.parametrize("broken", [raising(), raising(SystemExit(1)), answering(None)])
+def test_a_queue_sort_that_breaks_loses_nothing_and_is_told_of_once(
+    broken: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue, drain = _queue(plugin("S", less=broken))
+    names = ["c", "b", "a", "d"]
+    for name in names:
+        queue.add(_key(name))
+    assert drain() == names
+    assert caplog.text.count("A plugin raised an exception") <= 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
+def test_a_queue_sort_cannot_end_the_process(error: BaseException) -> None:
+    alarm = SigalrmTimeout(5)
+    try:
+        queue, drain = _queue(plugin("S", less=raising(error)), Guard(watch=alarm))
+        for name in "cba":
+            queue.add(_key(name))
+        assert drain() == ["c", "b", "a"]
+    finally:
+        alarm.close()
+
+
+def test_a_queue_sort_that_hangs_is_asked_again_after_a_pause(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[float] = []
+    now = [0.0]
+
+    def hangs(*_: object) -> bool:
+        calls.append(now[0])
+        while now[0] < 10:
+            pass
+        return False
+
+    alarm = SigalrmTimeout(0.1)
+    guard = Guard(watch=alarm, breakers=CircuitBreakers(clock=lambda: now[0]))
+    queue, drain = _queue(plugin("S", less=hangs), guard)
+    try:
+        for number, name in enumerate("abcd"):
+            queue.add(_key(name), number)
+        assert sorted(drain()) == ["a", "b", "c", "d"]
+        for number, name in enumerate("abcd"):
+            queue.add(_key(name), number)
+        assert drain() == ["d", "c", "b", "a"]
+        assert calls == [0.0]
+        now[0] = 10.0
+        for number, name in enumerate("abcd"):
+            queue.add(_key(name), number)
+        assert drain() == ["a", "b", "c", "d"]
+    finally:
+        alarm.close()
+    assert caplog.text.count("A plugin was cut off and is not called for a while") == 1
+
+
+def test_a_change_of_a_binding_replaced_under_the_same_generation_is_a_change() -> None:
+    old = Binding.from_manifest(manifests.binding())
+    manifest = manifests.binding(version=2)
+    manifest["metadata"]["uid"] = "another"
+    change = Change(old, Binding.from_manifest(manifest))
+    abandoned: list[str] = []
+
+    class Waiting:
+        binding = old
+
+        def abandon(self, reason: str, *, again: bool) -> None:
+            abandoned.append(reason)
+
+    waiting = WaitingBindings()
+    waiting._waiting[old.key] = Waiting()  # type: ignore[assignment]
+    waiting.binding_changed(old.key, change.new, still_ours=lambda _: True)
+    assert abandoned == ["the binding changed while it waited"]

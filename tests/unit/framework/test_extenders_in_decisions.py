@@ -1,0 +1,159 @@
+"""Extenders as the framework asks them: in a chain at Filter, all at once at Score, instead of the plugins at Bind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.framework import Cycle, Result
+from karmada_scheduler.framework.binding_points import BindContext
+from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.testing import binding, cluster, framework, placed, snapshot
+
+CLUSTERS = [cluster(name) for name in ("m1", "m2", "m3")]
+
+
+class Fake:
+    """Says what it is told to say; an exception is raised."""
+
+    def __init__(
+        self,
+        name: str = "http://x",
+        *,
+        keeps: Any = None,
+        scores: Any = None,
+        binds: Any = None,
+        ignorable: bool = False,
+        interested: bool = True,
+    ) -> None:
+        self.name, self.ignorable, self.interested = name, ignorable, interested
+        self.keeps, self.scores, self.bound = keeps, scores, binds
+        self.filters, self.prioritizes, self.binds = keeps is not None, scores is not None, binds is not None
+        self.asked: list[list[str]] = []
+
+    def is_interested(self, binding: Binding) -> bool:
+        return self.interested
+
+    async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
+        self.asked.append([each.name for each in clusters])
+        if isinstance(self.keeps, Exception):
+            raise self.keeps
+        refused = {
+            each.name: Result.unschedulable(f"{self.name} says no")
+            for each in clusters
+            if each.name not in self.keeps
+        }
+        return ExtenderFilterResult(frozenset(self.keeps), refused)
+
+    async def prioritize(self, cycle: Cycle, clusters: Sequence[Cluster]) -> Mapping[str, int]:
+        await asyncio.sleep(0)
+        if isinstance(self.scores, Exception):
+            raise self.scores
+        return dict(self.scores)
+
+    async def bind(self, cycle: Cycle, targets: Sequence[TargetCluster]) -> None:
+        if isinstance(self.bound, Exception):
+            raise self.bound
+
+
+def with_extenders(*extenders: Fake) -> Framework:
+    return Framework(framework().lineup, extenders=extenders)
+
+
+async def decided(*extenders: Fake, builder: Any = None) -> Any:
+    web = builder or binding("web").replicas(2).on(m1=2)
+    return await decide(
+        web.build(),
+        snapshot(*CLUSTERS),
+        framework=with_extenders(*extenders),
+        estimators=[],
+        gates=FeatureGates(),
+    )
+
+
+DOWN = ExtenderError("failed filter with extender at URL http://x/filter, code 500")
+
+
+async def test_each_is_asked_about_what_the_one_before_has_left() -> None:
+    first, second = Fake(keeps={"m1", "m2"}), Fake(keeps={"m2"})
+    assert placed(await decided(first, second)) == {"m2": 2}
+    assert (first.asked[0], second.asked[0]) == (["m1", "m2", "m3"], ["m1", "m2"])
+
+
+async def test_when_nothing_is_left_the_next_is_not_asked_and_the_reasons_are_theirs() -> None:
+    first, second = Fake("http://a", keeps=set()), Fake("http://b", keeps=set())
+    decision = await decided(first, second)
+    assert decision.targets == ()
+    assert str(decision.error) == "0/3 clusters are available: 3 http://a says no."
+    assert second.asked == []
+
+
+async def test_one_that_fails_keeps_the_placement_unless_it_may() -> None:  # 124
+    decision = await decided(Fake(keeps=DOWN))
+    assert decision.targets is None
+    assert condition_for(decision.error) == (
+        "False",
+        "SchedulerError",
+        f"failed to find fit clusters: {DOWN}",
+    )
+    assert placed(await decided(Fake(keeps=DOWN, ignorable=True), Fake(keeps={"m3"}))) == {"m3": 2}
+
+
+async def test_one_that_is_not_interested_is_not_asked() -> None:
+    uninterested = Fake(keeps=set(), scores={"m1": 100}, interested=False)
+    decision = await decided(uninterested)
+    assert set(placed(decision)) == {"m1", "m2", "m3"}
+    assert uninterested.name not in decision.attempts[-1].scores
+
+
+async def test_scores_are_added_and_what_fails_counts_as_nothing() -> None:  # 125
+    builder = binding("web").replicas(2).spread("cluster", 1, 1)
+    extenders = [
+        Fake("http://a", scores={"m3": 500}),
+        Fake("http://b", scores=DOWN),
+        Fake("http://a", scores={"m2": 300, "m3": 1}),
+    ]
+    decision = await decided(*extenders, builder=builder)
+    assert placed(decision) == {"m3": 2}
+    assert decision.attempts[0].scores["http://a"] == [0, 300, 501]
+    assert "http://b" not in decision.attempts[0].scores
+
+
+def test_who_filters_or_scores_makes_a_decision_wait() -> None:
+    assert with_extenders(Fake(keeps=set())).talks
+    assert with_extenders(Fake(scores={})).talks
+    assert not with_extenders(Fake(binds=True)).talks
+
+
+@pytest.mark.parametrize(
+    ("extenders", "binder"),
+    [
+        ([Fake("http://a", binds=True)], 'extender "http://a"'),
+        ([Fake("http://a", binds=DOWN, ignorable=True), Fake("http://b", binds=True)], 'extender "http://b"'),
+        ([Fake("http://a", binds=DOWN, ignorable=True)], 'plugin "DefaultBinder"'),
+        ([Fake("http://a", binds=True, interested=False)], 'plugin "DefaultBinder"'),
+    ],
+)
+async def test_the_first_interested_binder_binds_instead_of_the_plugins(
+    extenders: list[Fake], binder: str
+) -> None:
+    web = binding("web").build()
+    written: list[bool] = []
+
+    async def patch() -> Binding:
+        written.append(True)
+        return web
+
+    assert web.spec.placement is not None
+    context = BindContext(web, (), Cycle(web, web.spec.placement), patch)
+    assert await with_extenders(*extenders).binding.bind(context) == binder
+    assert bool(written) == (binder == 'plugin "DefaultBinder"')

@@ -1,0 +1,311 @@
+"""Plugins come from factories of several shapes; what is wrong with one is said before it runs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+import pytest
+
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.framework import SUCCESS, DetachedHandle, Handle, Result
+from karmada_scheduler.framework.profile import factory as making
+from karmada_scheduler.framework.profile.factory import Registration, make, wrong_with
+
+HANDLE = DetachedHandle(profile="gpu")
+
+
+@dataclass(frozen=True)
+class Prices:
+    file: str
+    unit: Literal["cent", "euro"] = "cent"
+    refresh: timedelta = timedelta(seconds=30)
+    by_cluster: dict[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.refresh < timedelta(seconds=1):
+            raise ValueError("refresh must be at least 1s")
+
+
+class Cost:
+    name = "Cost"
+    args: Any = "none"
+    handle: Any = "none"
+
+    def score(self, context: object, /) -> int:
+        return 0
+
+
+class WithArgs(Cost):
+    def __init__(self, args: Prices) -> None:
+        self.args = args
+
+
+class WithBoth(Cost):
+    def __init__(self, args: Prices, handle: Handle) -> None:
+        self.args, self.handle = args, handle
+
+
+class WithHandle(Cost):
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+
+
+class WithPlainArgs(Cost):
+    def __init__(self, args: Any, handle: Any) -> None:
+        self.args, self.handle = args, handle
+
+
+class WithNestedArgs(Cost):
+    @dataclass
+    class Args:
+        weight: int = 1
+
+    def __init__(self, args: Any) -> None:
+        self.args = args
+
+
+class WithDefault(Cost):
+    def __init__(self, clock: Callable[[], float] = float) -> None:
+        self.clock = clock
+
+
+class WithOptionalArgs(Cost):
+    def __init__(self, args: Prices = Prices("/default"), handle: Handle | None = None) -> None:
+        self.args, self.handle = args, handle
+
+
+def function(args: Prices, handle: Handle) -> Cost:
+    return WithBoth(args, handle)
+
+
+def made(factory: Callable[..., Any], args: dict[str, Any] | None = None) -> Any:
+    return make(Registration("Cost", factory), args, HANDLE)
+
+
+def mistakes(factory: Callable[..., Any], args: dict[str, Any] | None = None) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        made(factory, args)
+    return [str(mistake) for mistake in refused.value.mistakes]
+
+
+@pytest.mark.parametrize(
+    ("factory", "given", "args", "handle"),
+    [
+        pytest.param(Cost, None, "none", "none", id="nothing"),
+        pytest.param(WithArgs, {"file": "/p"}, Prices("/p"), "none", id="args"),
+        pytest.param(WithBoth, {"file": "/p"}, Prices("/p"), HANDLE, id="args-and-handle"),
+        pytest.param(WithHandle, None, "none", HANDLE, id="handle"),
+        pytest.param(WithPlainArgs, {"any": [1]}, {"any": [1]}, HANDLE, id="args-of-no-type"),
+        pytest.param(WithPlainArgs, None, {}, HANDLE, id="args-of-no-type-not-given"),
+        pytest.param(WithNestedArgs, {"weight": 2}, WithNestedArgs.Args(2), "none", id="nested-args"),
+        pytest.param(WithOptionalArgs, None, Prices("/default"), None, id="optional-args-not-given"),
+        pytest.param(WithOptionalArgs, {"file": "/p"}, Prices("/p"), HANDLE, id="optional-args"),
+        pytest.param(function, {"file": "/p"}, Prices("/p"), HANDLE, id="function"),
+        pytest.param(functools.partial(function), {"file": "/p"}, Prices("/p"), HANDLE, id="partial"),
+        pytest.param(
+            lambda args: WithArgs(Prices(**args)), {"file": "/p"}, Prices("/p"), "none", id="lambda"
+        ),
+    ],
+)
+def test_a_factory_gets_what_it_asks_for(
+    factory: Callable[..., Any], given: dict[str, Any] | None, args: object, handle: object
+) -> None:
+    plugin = made(factory, given)
+    assert (plugin.args, plugin.handle) == (args, handle)
+
+
+def test_a_parameter_with_a_default_is_not_taken_for_args() -> None:
+    assert made(WithDefault).clock is float
+
+
+def test_args_may_be_written_as_in_python_or_as_in_kubernetes() -> None:
+    assert made(WithArgs, {"file": "", "by_cluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
+    assert made(WithArgs, {"file": "", "byCluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
+    assert mistakes(WithArgs, {"file": "", "byCluster": {}, "by_cluster": {}}) == [
+        "args.by_cluster: is the same field as byCluster"
+    ]
+
+
+def test_all_mistakes_in_args_are_told_with_their_paths() -> None:
+    assert mistakes(WithArgs, {"unit": "dollar", "refresh": 5, "byCluster": {"m1": "3"}, "fil": "x"}) == [
+        'args.unit: expected one of "cent", "euro", got "dollar"',
+        "args.refresh: expected a duration such as 5s or 1m30s, got 5",
+        'args.byCluster[m1]: expected an integer, got "3"',
+        "args.fil: unknown field; known: file, unit, refresh, byCluster",
+        "args.file: is required",
+    ]
+
+
+def test_what_the_args_refuse_by_themselves_is_told() -> None:
+    assert mistakes(WithArgs, {"file": "x", "refresh": "5ms"}) == ["args: refresh must be at least 1s"]
+
+
+def test_args_for_a_plugin_that_takes_none_are_a_mistake() -> None:
+    assert mistakes(Cost, {"file": "x"}) == ["args: the plugin takes none"]
+    assert mistakes(WithHandle, {"file": "x"}) == ["args: the plugin takes none"]
+
+
+def test_a_factory_that_raises_is_told_in_upstreams_words_with_what_it_raised() -> None:
+    def broken() -> Cost:
+        raise RuntimeError("no such file")
+
+    with pytest.raises(ConfigError) as refused:
+        made(broken)
+    [mistake] = refused.value.mistakes
+    line = inspect.getsourcelines(broken)[1] + 1
+    assert str(mistake) == (
+        f'failed to initialize plugin "Cost": RuntimeError: no such file (line {line} of {__file__})'
+    )
+    assert isinstance(mistake.cause, RuntimeError)
+    assert mistake.cause.__traceback__ is not None
+    assert mistake.cause.__traceback__.tb_frame.f_code.co_name == "broken"
+
+
+def test_a_factory_cannot_ask_for_more() -> None:
+    def greedy(args: object, handle: object, client: object) -> Cost:
+        return Cost()
+
+    assert mistakes(greedy) == ["its factory must take at most args and handle, not client"]
+
+
+def test_the_name_has_to_be_the_registered_one() -> None:
+    with pytest.raises(ConfigError, match=r"its name is 'Cost', it is registered as 'Price'"):
+        make(Registration("Price", Cost), None, HANDLE)
+
+
+def test_what_a_factory_makes_has_to_be_a_plugin() -> None:
+    [nameless, pointless] = mistakes(dict)
+    assert nameless == "plugin \"Cost\": its name is None, it is registered as 'Cost'"
+    assert pointless.startswith('plugin "Cost": has no extension point; there are: pre_enqueue, less, ')
+
+
+class Everything:
+    name = "Everything"
+
+    def less(self, a: object, b: object, /) -> bool:
+        return False
+
+    def pre_enqueue(self, context: object, /) -> Result:
+        return SUCCESS
+
+    pre_filter = filter = post_filter = pre_score = select = assign = reserve = unreserve = pre_enqueue
+    add_binding = remove_binding = normalize_score = score = pre_enqueue
+
+    async def permit(self, context: object, /) -> Result:
+        return SUCCESS
+
+    pre_bind = bind = post_bind = permit
+
+
+class Waiting(Everything):
+    """Talks where that is allowed."""
+
+    pre_filter = pre_score = select = assign = Everything.permit  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("plugin", [Everything, Everything(), Waiting, Waiting()], ids=repr)
+def test_a_plugin_may_take_part_in_everything(plugin: object) -> None:
+    assert list(wrong_with(plugin)) == []
+
+
+@pytest.mark.parametrize("method", ["permit", "pre_bind", "bind", "post_bind"])
+def test_points_that_talk_to_the_network_have_to_be_coroutines(method: str) -> None:
+    broken = type("Broken", (Everything,), {method: lambda self, context: SUCCESS})
+    assert list(wrong_with(broken)) == [f"{method} must be a coroutine function: async def {method}"]
+    assert list(wrong_with(broken())) == list(wrong_with(broken))
+
+
+def test_run_has_to_be_a_coroutine_without_arguments() -> None:
+    async def takes_one(self: object, handle: object) -> None: ...
+
+    plain = type("Plain", (Everything,), {"run": lambda self: None})
+    assert list(wrong_with(plain)) == ["run must be a coroutine function: async def run"]
+    greedy = type("Greedy", (Everything,), {"run": takes_one})
+    assert list(wrong_with(greedy)) == ["run must take no argument beside self"]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "pre_enqueue",
+        "filter",
+        "post_filter",
+        "score",
+        "normalize_score",
+        "reserve",
+        "unreserve",
+        "add_binding",
+    ],
+)
+def test_points_in_the_midst_of_a_decision_cannot_be_coroutines(method: str) -> None:
+    broken = type("Broken", (Everything,), {method: Everything.permit})
+    assert list(wrong_with(broken)) == [
+        f"{method} must be a plain function: it is called in the midst of a decision and cannot wait"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        ("unreserve", "has reserve but no unreserve, and is asked for neither"),
+        ("reserve", "has unreserve but no reserve, and is asked for neither"),
+        ("score", "has normalize_score but no score, and is asked for neither"),
+        ("remove_binding", "has add_binding but no remove_binding, and is asked for neither"),
+    ],
+)
+def test_methods_that_belong_together_come_together(method: str, text: str) -> None:
+    namespace = {name: each for name, each in vars(Everything).items() if name != method}
+    assert list(wrong_with(type("Half", (), namespace))) == [text]
+
+
+def test_methods_take_one_context() -> None:
+    class Old(Everything):
+        def filter(self, binding: object, status: object, cluster: object) -> Result:  # type: ignore[override]
+            return SUCCESS
+
+    assert list(wrong_with(Old)) == ["filter must take 1 argument beside self"]
+    assert list(wrong_with(Old())) == ["filter must take 1 argument beside self"]
+
+
+def test_a_factory_that_hangs_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs() -> Any:
+        while True:
+            pass
+
+    monkeypatch.setattr(making, "LOAD_SECONDS", 0.1)
+    with pytest.raises(
+        ConfigError, match=r'failed to initialize plugin "X": did not end within 0.1s; it is at'
+    ):
+        make(Registration("X", hangs), None, HANDLE)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("pre_filtr", "pre_filter"),
+        ("preFilter", "pre_filter"),
+        ("filters", "filter"),
+        ("fliter", "filter"),
+        ("post_biind", "post_bind"),
+        ("normalise_score", "normalize_score"),
+        ("scorekey", "score_key"),
+        ("runn", "run"),
+    ],
+)
+def test_a_misspelt_method_beside_a_right_one_is_a_mistake_that_names_the_one_that_was_meant(
+    written: str, meant: str
+) -> None:
+    plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, written: lambda self, c: None})
+    [text] = wrong_with(plugin)
+    assert text.startswith(f"{written} is the method of no extension point; did you mean {meant}?")
+
+
+@pytest.mark.parametrize("helper", ["price_of", "selected", "_filtr", "bindings", "clusters", "close"])
+def test_a_helper_is_not_taken_for_a_misspelt_method(helper: str) -> None:
+    plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, helper: lambda self, c: None})
+    assert list(wrong_with(plugin)) == []

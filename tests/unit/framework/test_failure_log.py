@@ -1,0 +1,212 @@
+"""What a plugin raises is in the log with its traceback, once a minute for each place, and its type in the message."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.framework import (
+    SUCCESS,
+    PluginError,
+    Point,
+    Result,
+    SchedulingError,
+    UnschedulableError,
+)
+from karmada_scheduler.framework.runtime.failure_log import AGAIN_SECONDS, FailureLog, excuse
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.testing import binding, cluster, decide, framework, schedule
+from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
+
+
+class World:
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.guard = Guard(clock=lambda: self.now)
+
+    def call(self, called: Any, method: Any) -> str:
+        with pytest.raises(PluginError) as caught:
+            self.guard.call(called, Point.RESERVE, method, None)
+        return str(caught.value)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def looks_up(key: object = "x") -> Any:
+    return {}[key]  # type: ignore[index]
+
+
+def deep(number: int) -> Any:
+    return looks_up() if number == 0 else deep(number - 1)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.exc_text or logging.Formatter().formatException(record.exc_info) for record in caplog.records if record.exc_info]  # fmt: skip
+
+
+def test_the_traceback_begins_in_the_plugin(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    text = world.call(plugin("P"), lambda _: looks_up())
+    assert text == "plugin \"P\" failed at Reserve: KeyError: 'x'"
+    [trace] = told(caplog)
+    lines = trace.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert __file__ in lines[1]
+    assert "in looks_up" in trace
+    assert lines[-1] == "KeyError: 'x'"
+    [record] = caplog.records
+    assert (record.__dict__["plugin"], record.__dict__["point"]) == ("P", "Reserve")
+
+
+def test_the_same_is_told_once_a_minute(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    called, method = plugin("P"), lambda _: looks_up()
+    counts = []
+    for pause in (0, 1, AGAIN_SECONDS - 2, 1, 1):
+        world.now += pause
+        world.call(called, method)
+        counts.append(len(told(caplog)))
+    assert counts == [1, 1, 1, 2, 2]
+
+
+def test_what_differs_in_plugin_type_or_place_is_told_of_its_own(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def here(_: object) -> Any:
+        raise KeyError("x")
+
+    def there(_: object) -> Any:
+        raise KeyError("x")
+
+    other: list[type[Exception]] = [KeyError, ValueError]
+
+    def either(_: object) -> Any:
+        raise other.pop()("x")
+
+    for method in (here, there, either, either, here):
+        world.call(plugin("P"), method)
+    world.call(plugin("Q"), here)
+    assert len(told(caplog)) == 5
+
+
+def test_texts_that_differ_do_not_make_it_another(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(10):
+        world.call(plugin("P"), lambda _, number=number: looks_up(number))
+    assert len(told(caplog)) == 1
+
+
+def test_an_exception_that_is_kept_and_raised_again_is_the_same(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    raises = raising(ValueError("kept"))
+    for _ in range(5):
+        world.call(plugin("P"), raises)
+    assert len(told(caplog)) == 1
+
+
+def test_a_thousand_places_are_remembered_and_no_more() -> None:
+    log = FailureLog(clock=lambda: 0.0)
+    logging.getLogger(log.__module__).disabled = True
+    try:
+        for number in range(1100):
+            code = compile("\n" * number + "raise ValueError", f"{number}.py", "exec")
+            try:
+                exec(code, {})
+            except ValueError as error:
+                log.tell(plugin("P"), Point.RESERVE, error)
+    finally:
+        logging.getLogger(log.__module__).disabled = False
+    assert len(log._told) == 1000
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        {"pre_filter": raising()},
+        {"pre_filter": coroutine(SUCCESS), "pre_score": raising()},
+        {"filter": raising()},
+        {"filter": answering(SUCCESS), "filter_key": raising()},
+        {"post_filter": raising(), "filter": answering(Result.unschedulable("no"))},
+        {"score": raising()},
+        {"score": answering(1), "normalize_score": raising()},
+        {"select": raising()},
+        {"assign": raising()},
+        {"reserve": raising(), "unreserve": answering(None)},
+        {"permit": raising()},
+        {"pre_bind": raising()},
+        {"bind": raising()},
+        {"post_bind": raising()},
+    ],
+    ids="+".join,
+)
+def test_it_is_told_wherever_it_was_raised(methods: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    schedule(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(plugin("P", **methods)))
+    assert [trace.splitlines()[-1] for trace in told(caplog)] == ["RuntimeError: boom"]
+
+
+def test_a_coroutine_is_told_like_a_function(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    async def fails(_: object) -> None:
+        await asyncio.sleep(0)
+        looks_up()
+
+    async def main() -> None:
+        for _ in range(3):
+            with pytest.raises(PluginError, match="KeyError: 'x'"):
+                await world.guard.ask(plugin("P"), Point.PERMIT, fails, None)
+
+    asyncio.run(main())
+    assert len(told(caplog)) == 1
+    assert "in looks_up" in told(caplog)[0]
+
+
+@pytest.mark.parametrize("error", [SchedulingError("no"), UnschedulableError("too few")])
+@pytest.mark.parametrize("method", ["select", "assign"])
+def test_what_select_and_assign_raise_to_refuse_is_an_answer(
+    method: str, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = with_in_tree(plugin("P", **{method: raising(error)}))
+    decision = decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
+    assert str(decision.error).endswith(str(error))
+    assert type(decision.error) is type(error)
+    assert told(caplog) == []
+
+
+def test_what_in_tree_plugins_refuse_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").room(cpu=1), plugins=framework())  # fmt: skip
+    assert isinstance(decision.error, UnschedulableError)
+    assert told(caplog) == []
+
+
+def test_what_is_excused_is_not_the_plugins(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    conflict = ValueError("somebody else was first")
+    excuse(conflict)
+    world.call(plugin("P"), raising(conflict))
+    assert told(caplog) == []
+
+
+def test_an_exception_that_cannot_even_be_shown_is_told(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    class OddError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("not even this")
+
+    assert world.call(plugin("P"), raising(OddError())) == 'plugin "P" failed at Reserve: OddError'
+    assert len(told(caplog)) == 1
+
+
+def test_a_wrong_call_is_told_with_what_there_is(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    assert "TypeError" in world.call(plugin("P"), lambda: None)
+    [trace] = told(caplog)
+    assert "plugin_call.py" in trace
+
+
+def test_it_needs_no_event_loop(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(PluginError):
+        run_sync(world.guard.ask(plugin("P"), Point.PRE_FILTER, raising(), None))
+    assert len(told(caplog)) == 1

@@ -1,0 +1,341 @@
+"""Profiles: Kubernetes' rules of precedence, and mistakes with their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.config.profiles import read
+from karmada_scheduler.framework import SUCCESS, DetachedHandle, Point, Result
+from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
+from karmada_scheduler.framework.profile.profile import build
+from karmada_scheduler.framework.profile.registry import Registry
+from karmada_scheduler_plugins.registry import in_tree
+
+UPSTREAM_FILTERS = [
+    "APIEnablement",
+    "ClusterAffinity",
+    "ClusterEviction",
+    "SpreadConstraint",
+    "TaintToleration",
+]
+
+
+def plugin(name: str, *methods: str, made: Callable[[Any], None] = lambda _: None) -> Callable[[Any], Any]:
+    """Make a factory of a plugin with some methods."""
+
+    def plain(self: object, context: object) -> Result:
+        return SUCCESS
+
+    def less(self: object, a: object, b: object) -> bool:
+        return False
+
+    async def talks(self: object, context: object) -> Result:
+        return SUCCESS
+
+    def method(each: str) -> Callable[..., Any]:
+        return less if each == "less" else talks if each in ("permit", "pre_bind", "bind") else plain
+
+    kind = type(name, (), {"name": name, **{each: method(each) for each in methods}})
+
+    def factory(args: Any) -> Any:
+        if args.get("broken"):
+            raise RuntimeError("broken")
+        product: Any = kind()
+        product.args = args
+        made(product)
+        return product
+
+    return factory
+
+
+OUTSIDE = {
+    "Cost": plugin("Cost", "score", "filter"),
+    "Gpu": plugin("Gpu", "score"),
+    "MyQueue": plugin("MyQueue", "less"),
+    "MySelector": plugin("MySelector", "select"),
+    "MyAssigner": plugin("MyAssigner", "assign"),
+    "MyBinder": plugin("MyBinder", "bind"),
+}
+
+
+def available(
+    *names: str, tokens: str = "*", gates: FeatureGates | None = None, previous: BuiltProfiles | None = None
+) -> ProfileInputs:
+    own = in_tree(gates or FeatureGates())
+    registry = Registry({**own, **{name: OUTSIDE[name] for name in names}})
+    return ProfileInputs(
+        registry=registry,
+        selected=frozenset(registry.select(tokens.split(",")).registry),
+        defaults=tuple(own),
+        handle_for=DetachedHandle,
+        previous=previous,
+    )
+
+
+def built(profiles: list[dict[str, Any]], plugins: ProfileInputs) -> BuiltProfiles:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return build(read({**kind, "profiles": profiles}).profiles, plugins, scheduler_name="default-scheduler")
+
+
+def names(lineups: BuiltProfiles, point: Point, profile: str = "default-scheduler") -> list[str]:
+    return [each.name for each in lineups.by_name[profile].at(point)]
+
+
+def refs(*names: str) -> list[dict[str, str]]:
+    return [{"name": name} for name in names]
+
+
+def mistakes(profiles: list[dict[str, Any]], plugins: ProfileInputs) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        built(profiles, plugins)
+    return [str(mistake) for mistake in refused.value.mistakes]
+
+
+def test_without_profiles_there_is_one_with_all_plugins() -> None:
+    lineups = built([], available("Cost"))
+    assert list(lineups.by_name) == ["default-scheduler"]
+    assert names(lineups, Point.FILTER) == [*UPSTREAM_FILTERS, "Cost"]
+    assert names(lineups, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
+
+
+def test_without_profiles_plugins_from_outside_are_asked_before_those_that_always_answer() -> None:
+    lineups = built([], available("MySelector", "MyAssigner", "MyBinder", "MyQueue"))
+    assert names(lineups, Point.SELECT) == ["MySelector", "DefaultSelector"]
+    assert names(lineups, Point.ASSIGN) == ["MyAssigner", "DefaultAssigner"]
+    assert names(lineups, Point.BIND) == ["MyBinder", "DefaultBinder"]
+    assert names(lineups, Point.QUEUE_SORT) == ["MyQueue"]
+
+
+def test_without_profiles_plugins_can_be_switched_off_by_the_flag() -> None:
+    lineups = built([], available("Cost", tokens="*,-Cost,-ClusterAffinity"))
+    assert names(lineups, Point.SCORE) == ["ClusterLocality"]
+    assert names(lineups, Point.BIND) == ["DefaultBinder"]
+
+
+def test_a_profile_has_the_in_tree_plugins_and_no_others_by_default() -> None:
+    lineups = built([{"schedulerName": "gpu"}], available("Cost"))
+    assert names(lineups, Point.FILTER, "gpu") == UPSTREAM_FILTERS
+    assert lineups.by_name["gpu"].weights == {"ClusterAffinity": 1, "ClusterLocality": 1}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "filters"),
+    [
+        pytest.param({"filter": {"disabled": refs("*")}}, [], id="all-off"),
+        pytest.param(
+            {"filter": {"disabled": refs("*"), "enabled": refs("TaintToleration")}},
+            ["TaintToleration"],
+            id="only-one",
+        ),
+        pytest.param(
+            {"filter": {"disabled": refs("ClusterEviction", "SpreadConstraint")}},
+            ["APIEnablement", "ClusterAffinity", "TaintToleration"],
+            id="some-off",
+        ),
+        pytest.param(
+            {"filter": {"enabled": refs("Cost")}}, [*UPSTREAM_FILTERS, "Cost"], id="one-more-comes-last"
+        ),
+        pytest.param(
+            {"filter": {"enabled": refs("Cost", "TaintToleration", "APIEnablement")}},
+            [
+                "TaintToleration",
+                "APIEnablement",
+                "ClusterAffinity",
+                "ClusterEviction",
+                "SpreadConstraint",
+                "Cost",
+            ],
+            id="named-ones-come-first-in-their-order",
+        ),
+        pytest.param(
+            {"filter": {"enabled": refs("APIEnablement"), "disabled": refs("APIEnablement")}},
+            [*UPSTREAM_FILTERS[1:], "APIEnablement"],
+            id="off-and-on-moves-to-the-end",
+        ),
+        pytest.param(
+            {"multiPoint": {"enabled": refs("Cost")}}, [*UPSTREAM_FILTERS, "Cost"], id="multi-point"
+        ),
+        pytest.param(
+            {"multiPoint": {"enabled": refs("Cost")}, "filter": {"disabled": refs("Cost")}},
+            UPSTREAM_FILTERS,
+            id="multi-point-but-not-here",
+        ),
+        pytest.param(
+            {"multiPoint": {"disabled": refs("ClusterAffinity")}},
+            [name for name in UPSTREAM_FILTERS if name != "ClusterAffinity"],
+            id="default-off",
+        ),
+        pytest.param(
+            {"multiPoint": {"enabled": refs("APIEnablement", "Cost"), "disabled": refs("APIEnablement")}},
+            [*UPSTREAM_FILTERS[1:], "APIEnablement", "Cost"],
+            id="multi-point-off-and-on",
+        ),
+    ],
+)
+def test_a_point_beats_multi_point_which_beats_the_defaults(
+    plugins: dict[str, Any], filters: list[str]
+) -> None:
+    assert names(built([{"plugins": plugins}], available("Cost")), Point.FILTER) == filters
+
+
+@pytest.mark.parametrize(
+    ("plugins", "weight"),
+    [
+        pytest.param({"score": {"enabled": [{"name": "Cost"}]}}, 1, id="none-is-1"),
+        pytest.param({"score": {"enabled": [{"name": "Cost", "weight": 3}]}}, 3, id="of-the-point"),
+        pytest.param({"multiPoint": {"enabled": [{"name": "Cost", "weight": 2}]}}, 2, id="of-multi-point"),
+        pytest.param(
+            {
+                "score": {"enabled": [{"name": "Cost", "weight": 3}]},
+                "multiPoint": {"enabled": [{"name": "Cost", "weight": 2}]},
+            },
+            3,
+            id="the-point-s-counts",
+        ),
+    ],
+)
+def test_scores_are_weighted(plugins: dict[str, Any], weight: int) -> None:
+    lineups = built([{"plugins": plugins}], available("Cost"))
+    assert lineups.by_name["default-scheduler"].weights["Cost"] == weight
+
+
+def test_a_default_keeps_its_place_when_it_gets_a_weight() -> None:
+    plugins = {"multiPoint": {"enabled": [{"name": "ClusterLocality", "weight": 5}, {"name": "Cost"}]}}
+    lineups = built([{"plugins": plugins}], available("Cost"))
+    assert lineups.by_name["default-scheduler"].weights == {
+        "ClusterAffinity": 1,
+        "ClusterLocality": 5,
+        "Cost": 1,
+    }
+    assert names(lineups, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
+
+
+def test_plugins_that_always_answer_come_last_unless_the_profile_says_so() -> None:
+    plugins = available("MyBinder")
+    assert names(built([{"plugins": {"bind": {"enabled": refs("MyBinder")}}}], plugins), Point.BIND) == [
+        "MyBinder",
+        "DefaultBinder",
+    ]
+    said = {"bind": {"enabled": refs("DefaultBinder", "MyBinder")}}
+    assert names(built([{"plugins": said}], plugins), Point.BIND) == ["DefaultBinder", "MyBinder"]
+
+
+def test_a_plugin_is_one_object_at_all_its_points_and_one_per_profile() -> None:
+    both = {"multiPoint": {"enabled": refs("Cost")}}
+    lineups = built(
+        [{"schedulerName": "a", "plugins": both}, {"schedulerName": "b", "plugins": both}], available("Cost")
+    )
+    a, b = lineups.by_name["a"], lineups.by_name["b"]
+    assert a.at(Point.SCORE)[-1] is a.at(Point.FILTER)[-1]
+    assert a.at(Point.SCORE)[-1] is not b.at(Point.SCORE)[-1]
+
+
+def test_a_plugin_gets_its_args() -> None:
+    profile = {
+        "plugins": {"multiPoint": {"enabled": refs("Cost")}},
+        "pluginConfig": [{"name": "Cost", "args": {"file": "/prices"}}],
+    }
+    plugin: Any = built([profile], available("Cost")).made["default-scheduler", "Cost"].plugin
+    assert plugin.args == {"file": "/prices"}
+
+
+def test_the_flag_takes_plugins_out_of_all_profiles() -> None:
+    profile = {"plugins": {"multiPoint": {"enabled": refs("Cost")}, "filter": {"enabled": refs("Cost")}}}
+    lineups = built([profile], available("Cost", tokens="*,-Cost,-APIEnablement"))
+    assert names(lineups, Point.FILTER) == UPSTREAM_FILTERS[1:]
+    assert names(lineups, Point.QUEUE_SORT) == ["PrioritySort"]
+    assert "Cost" not in {name for _, name in lineups.made}
+
+
+def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:
+    registered = ", ".join(available("Cost", "Gpu").registry)
+    profiles = [
+        {
+            "schedulerName": "a",
+            "plugins": {
+                "score": {"enabled": refs("Cost", "Foo")},
+                "filter": {"enabled": refs("Gpu")},
+                "multiPoint": {"enabled": refs("Bar")},
+            },
+            "pluginConfig": [{"name": "Baz"}],
+        },
+        {
+            "schedulerName": "b",
+            "plugins": {"score": {"enabled": refs("Cost", "Gpu")}},
+            "pluginConfig": [
+                {"name": "Gpu", "args": {"broken": True}},
+                {"name": "ClusterLocality", "args": {"x": 1}},
+            ],
+        },
+    ]
+    assert mistakes(profiles, available("Cost", "Gpu")) == [
+        f'profiles[0].plugins.score.enabled[1].name: no plugin named "Foo"; known: {registered}',
+        f'profiles[0].plugins.multiPoint.enabled[0].name: no plugin named "Bar"; known: {registered}',
+        f'profiles[0].pluginConfig[0].name: no plugin named "Baz"; known: {registered}',
+        'profiles[0].plugins.filter.enabled[0].name: plugin "Gpu" does not extend Filter plugin; it extends: Score',
+        "profiles[1].pluginConfig[1].args: the plugin takes none",
+        f'profiles[1].pluginConfig[0]: failed to initialize plugin "Gpu": RuntimeError: broken (line 46 of {__file__})',
+    ]
+
+
+def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
+    two = [{"plugins": {"queueSort": {"enabled": refs("MyQueue")}}}]
+    assert mistakes(two, available("MyQueue")) == [
+        (
+            "profiles[0].plugins.queueSort: only one queue sort plugin required for profile with scheduler name "
+            '"default-scheduler", but got 2: PrioritySort, MyQueue'
+        )
+    ]
+    own = {"queueSort": {"enabled": refs("MyQueue"), "disabled": refs("PrioritySort")}}
+    different: list[dict[str, Any]] = [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": own}]
+    assert mistakes(different, available("MyQueue")) == [
+        'profiles: different queue sort plugins for profile "b": "MyQueue", first: "PrioritySort"'
+    ]
+    with_args = [
+        {"schedulerName": name, "plugins": own, "pluginConfig": [{"name": "MyQueue", "args": {"by": name}}]}
+        for name in ("a", "b")
+    ]
+    assert mistakes(with_args, available("MyQueue")) == [
+        'profiles: different queue sort plugin args for profile "b"'
+    ]
+
+
+@pytest.mark.parametrize("point", ["select", "assign", "bind"])
+def test_somebody_has_to_answer(point: str) -> None:
+    assert mistakes([{"plugins": {point: {"disabled": refs("*")}}}], available()) == [
+        (
+            f"profiles[0].plugins.{point}: at least one {point} plugin is needed for profile with scheduler name "
+            '"default-scheduler"'
+        )
+    ]
+
+
+def test_what_has_no_effect_is_noticed() -> None:
+    profile = {
+        "plugins": {"filter": {"disabled": refs("Foo", "*")}},
+        "pluginConfig": [{"name": "Cost", "args": {}}],
+    }
+    first, second = built([profile], available("Cost")).notices
+    assert first.startswith(
+        'plugins.filter.disabled[0] of profile "default-scheduler" has no effect: no plugin named "Foo"; known: '
+    )
+    assert second == ('pluginConfig[0] of profile "default-scheduler" has no effect: Cost is not enabled')
+
+
+def test_what_stays_the_same_stays_the_same_object() -> None:
+    def profiles(args: dict[str, Any]) -> list[dict[str, Any]]:
+        enabled = {"score": {"enabled": refs("Cost", "Gpu")}}
+        return [{"plugins": enabled, "pluginConfig": [{"name": "Cost", "args": args}]}]
+
+    first = built(profiles({"a": 1}), available("Cost", "Gpu"))
+    second = built(profiles({"a": 2}), available("Cost", "Gpu", previous=first))
+    (_, _, cost, gpu), (_, _, new_cost, same_gpu) = (
+        each.by_name["default-scheduler"].at(Point.SCORE) for each in (first, second)
+    )
+    assert gpu is same_gpu
+    assert cost is not new_cost

@@ -1,0 +1,140 @@
+"""Cases 28-33 of the specification's list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
+
+
+class Nothing:
+    name = "nothing"
+
+
+def registry(*names: str) -> Registry:
+    return Registry(dict.fromkeys(names, Nothing))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "enabled"),
+    [
+        ("foo", ["foo"]),
+        ("*", ["bar", "foo", "fuzz"]),
+        ("*,-foo", ["bar", "fuzz"]),
+        ("-foo,*", ["bar", "fuzz"]),
+        ("-foo", []),
+        ("-foo,foo", ["foo"]),
+        ("foo,-foo", []),
+        ("*,-foo,foo", ["bar", "foo", "fuzz"]),
+        ("*,--foo", ["bar", "fuzz"]),
+        ("nosuch", []),
+        ("", []),
+        ("*,nosuch,*", ["bar", "foo", "fuzz"]),
+    ],
+)
+def test_plugins_are_selected_by_upstreams_rules(tokens: str, enabled: list[str]) -> None:
+    selection = registry("bar", "foo", "fuzz").select(tokens.split(",") if tokens else [])
+    assert list(selection.registry) == enabled
+
+
+def test_a_plugin_whose_name_starts_with_a_dash_can_be_switched_on() -> None:
+    assert list(registry("-foo", "foo").select(["foo", "-foo"]).registry) == ["-foo", "foo"]
+
+
+def test_the_running_order_does_not_depend_on_the_order_of_selection() -> None:
+    assert list(registry("bar", "foo").select(["foo", "bar"]).registry) == ["bar", "foo"]
+
+
+def test_selection_is_told_in_upstreams_words() -> None:
+    messages = registry("bar", "foo").select(["*", "-foo", "-nosuch", "foo"]).messages
+    assert messages == (
+        (False, 'Enable Scheduler plugin "bar"'),
+        (False, 'Enable Scheduler plugin "foo"'),
+        (True, '"foo" is disabled'),
+        (True, '"nosuch" is disabled'),
+        (False, 'Enable Scheduler plugin "foo"'),
+    )
+
+
+@pytest.mark.parametrize("tokens", [[], ["-foo"], ["foo", "-foo"]])
+def test_that_nothing_is_on_is_told(tokens: list[str]) -> None:
+    *_, last = registry("foo").select(tokens).messages
+    assert last == SelectionMessage(
+        warning=True, text="No plugin of Filter and Score is enabled: every cluster fits"
+    )
+
+
+def test_switching_off_before_anything_is_on_is_ignored() -> None:
+    assert len(registry("foo").select(["-foo"]).messages) == 1
+
+
+def test_registering_adds_a_plugin_once() -> None:
+    plugins = registry("p1")
+    plugins.register("p2", Nothing)
+    with pytest.raises(ValueError, match=r"^a plugin named p1 already exists$"):
+        plugins.register("p1", Nothing)
+    assert list(plugins) == ["p1", "p2"]
+
+
+def test_a_name_that_is_taken_names_both_origins() -> None:
+    plugins = Registry()
+    plugins.register("Cost", Nothing, origin="acme 1.2")
+    with pytest.raises(
+        ValueError, match=r"^a plugin named Cost already exists: acme 1\.2 and /plugins/cost\.py$"
+    ):
+        plugins.register("Cost", Nothing, origin="/plugins/cost.py")
+    assert plugins["Cost"].origin == "acme 1.2"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "enabled"),
+    [
+        pytest.param("foo", ["foo", "Binder"], id="not-named"),
+        pytest.param("*,-Binder", ["foo", "Binder"], id="switched-off"),
+        pytest.param("Binder,-foo", ["Binder"], id="named"),
+        pytest.param("", ["Binder"], id="nothing"),
+    ],
+)
+def test_essential_plugins_are_always_on_and_never_mentioned(tokens: str, enabled: list[str]) -> None:
+    plugins = registry("foo")
+    plugins.register("Binder", Nothing, essential=True)
+    selection = plugins.select(tokens.split(","))
+    assert list(selection.registry) == enabled
+    assert not [message for message in selection.messages if "Binder" in message.text]
+
+
+def test_the_first_line_of_a_docstring_describes_a_plugin() -> None:
+    class Cheap:
+        """Prefer cheap clusters.
+
+        Prices come from a file.
+        """
+
+        name = "Cheap"
+
+    @dataclass
+    class Silent:
+        name: str = "Silent"
+
+    assert [plugin.doc for plugin in Registry({"Cheap": Cheap, "Silent": Silent}).values()] == [
+        "Prefer cheap clusters.",
+        "",
+    ]
+
+
+def test_unregistering_removes_a_known_plugin() -> None:
+    plugins = registry("p1", "p2", "p3")
+    plugins.unregister("p1")
+    assert list(plugins) == ["p2", "p3"]
+    with pytest.raises(ValueError, match=r"^no plugin named p1 exists$"):
+        plugins.unregister("p1")
+
+
+def test_registries_merge() -> None:
+    plugins = registry("p1", "p2", "p3")
+    plugins.merge(registry("p4", "p5"))
+    assert list(plugins) == ["p1", "p2", "p3", "p4", "p5"]
+    with pytest.raises(ValueError, match=r"^a plugin named p4 already exists$"):
+        plugins.merge(registry("p4"))

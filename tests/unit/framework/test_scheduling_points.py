@@ -1,0 +1,718 @@
+"""PreFilter to Assign: what each answer means at each point, as the docstrings of the points promise."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.framework import (
+    SKIP,
+    SUCCESS,
+    AssignContext,
+    Code,
+    NormalizeScoreContext,
+    PluginError,
+    PostFilterContext,
+    PreFilterContext,
+    Result,
+    SelectContext,
+    StateKey,
+)
+from karmada_scheduler.framework.profile_plugins import ProfilePlugins
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
+from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
+
+CLUSTERS = ("m1", "m2", "m3")
+NOTE: StateKey[list[str]] = StateKey("note")
+NO = Result.unschedulable("not today")
+NEVER = Result.unresolvable("not ever")
+BROKEN = Result.error("cannot say")
+
+
+def web(replicas: int = 4) -> BindingBuilder:
+    return binding("web").replicas(replicas).dynamic_weight()
+
+
+def decided(
+    *plugins: Any, web: BindingBuilder | None = None, first: bool = False, guard: Guard | None = None
+) -> Any:
+    builder = web or binding("web").replicas(4).on(m1=4)
+    return decide(builder, *map(cluster, CLUSTERS), plugins=with_in_tree(*plugins, first=first, guard=guard))
+
+
+class Unimpressed:
+    """An observer that nothing comes of."""
+
+    def extension_point(self, point: str, code: Code, seconds: float, /) -> None: ...
+
+    def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None: ...
+
+    def step(self, step: str, seconds: float, /) -> None: ...
+
+
+# --- PreFilter ---
+
+
+def test_pre_filter_that_succeeds_leaves_all_clusters() -> None:
+    assert set(placed(decided(plugin("P", pre_filter=answering(SUCCESS))))) == set(CLUSTERS)
+
+
+def test_pre_filter_sees_the_clusters_that_are_not_being_deleted() -> None:
+    seen: list[str] = []
+
+    def look(context: PreFilterContext) -> Result:
+        seen.extend(each.name for each in context.clusters)
+        return SUCCESS
+
+    plugins = with_in_tree(plugin("P", pre_filter=look))
+    decide(web(), cluster("m2"), cluster("m1"), cluster("m3").deleting(), plugins=plugins)
+    assert seen == ["m1", "m2"]
+
+
+def test_names_narrow_the_clusters_and_those_of_several_plugins_are_intersected() -> None:
+    judged: list[str] = []
+
+    def judge(context: Any) -> Result:
+        judged.append(context.cluster.name)
+        return SUCCESS
+
+    decision = decided(
+        plugin("A", pre_filter=answering({"m1", "m2"})),
+        plugin("B", pre_filter=answering(frozenset({"m2", "m3", "nowhere"}))),
+        plugin("F", filter=judge),
+    )
+    assert placed(decision) == {"m2": 4}
+    assert set(judged) == {"m2"}
+    refused = decision.attempts[0].diagnosis.result_by_cluster
+    assert refused["m1"].reasons == ("cluster(s) didn't satisfy plugin(s) [B]",)
+    assert refused["m3"].reasons == ("cluster(s) didn't satisfy plugin(s) [A]",)
+
+
+def test_names_that_have_nothing_in_common_leave_no_cluster_and_name_the_plugins() -> None:
+    decision = decided(
+        plugin("A", pre_filter=answering({"m1"})),
+        plugin("B", pre_filter=answering({"m2"})),
+    )
+    assert decision.targets == ()
+    assert str(decision.error) == (
+        "0/3 clusters are available: 1 cluster(s) didn't satisfy plugin(s) [A B], "
+        "1 cluster(s) didn't satisfy plugin(s) [A], 1 cluster(s) didn't satisfy plugin(s) [B]."
+    )
+
+
+def test_a_plugin_that_skips_is_left_out_of_filter_and_told_of_no_other_binding() -> None:
+    skips = plugin(
+        "S", pre_filter=answering(SKIP), filter=raising(), add_binding=raising(), remove_binding=raising()
+    )
+    others = decide(
+        web(),
+        *map(cluster, CLUSTERS),
+        plugins=with_in_tree(skips),
+        in_flight=[binding("other").replicas(1).on(m1=1)],
+    )
+    assert set(placed(others)) == set(CLUSTERS)
+
+
+def test_a_refusal_is_every_clusters_reason_after_the_others_have_been_asked() -> None:
+    asked: list[str] = []
+
+    def ask(name: str, answer: Any) -> Any:
+        def pre_filter(_: PreFilterContext) -> Any:
+            asked.append(name)
+            return answer
+
+        return plugin(name, pre_filter=pre_filter, filter=raising())
+
+    decision = decided(ask("A", NO), ask("B", Result(Code.PENDING, ("wait",))), ask("C", SUCCESS))
+    assert asked[:3] == ["A", "B", "C"]
+    assert decision.targets == ()
+    assert str(decision.error) == "0/3 clusters are available: 3 not today."
+
+
+def test_an_unresolvable_refusal_ends_the_round_at_once_and_is_the_reason() -> None:
+    decision = decided(
+        plugin("A", pre_filter=answering(NO)),
+        plugin("B", pre_filter=answering(NEVER)),
+        plugin("C", pre_filter=raising()),
+    )
+    assert str(decision.error) == "0/3 clusters are available: 3 not ever."
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (answering(BROKEN), 'running PreFilter plugin "P": cannot say'),
+        (raising(), 'plugin "P" failed at PreFilter: RuntimeError: boom'),
+        (
+            answering(None),
+            'plugin "P" returned None at PreFilter, expected a Result or a set of cluster names',
+        ),
+        (
+            answering(["m1"]),
+            "plugin \"P\" returned ['m1'] at PreFilter, expected a Result or a set of cluster names",
+        ),
+        (
+            answering(Result.wait(1)),
+            "plugin \"P\" returned 'Wait' at PreFilter, expected cluster names, Success, Skip, Unschedulable or Error",
+        ),
+        (coroutine(BROKEN), 'running PreFilter plugin "P": cannot say'),
+    ],
+)
+def test_a_pre_filter_that_cannot_say_fails_the_attempt_and_the_placement_stays(
+    answer: Any, text: str
+) -> None:
+    decision = decided(plugin("P", pre_filter=answer))
+    assert decision.targets is None
+    assert str(decision.error) == f"failed to find fit clusters: {text}"
+    assert condition_for(decision.error).reason == "SchedulerError"
+
+
+def test_a_refusal_may_say_when_to_ask_again() -> None:
+    later = Result.unschedulable("closed", retry_after=60.0)
+    assert decided(plugin("P", pre_filter=answering(later))).retry_after == 60.0
+
+
+# --- PreFilter extensions ---
+
+
+class Counting:
+    """Counts the bindings on each cluster, as a plugin does that takes the extensions seriously."""
+
+    name = "Counting"
+
+    def __init__(self, *known: BindingBuilder) -> None:
+        self.known = [each.build() for each in known]
+        self.calls: list[tuple[str, str, str, int]] = []
+
+    def pre_filter(self, context: PreFilterContext, /) -> Result:
+        context.cycle.state.write(
+            NOTE,
+            [
+                target.name
+                for each in self.known
+                for target in each.spec.clusters
+                for _ in range(target.replicas)
+            ],
+        )
+        return SUCCESS
+
+    def add_binding(self, context: Any, /) -> Result:
+        return self._count("add", context)
+
+    def remove_binding(self, context: Any, /) -> Result:
+        return self._count("remove", context)
+
+    def _count(self, what: str, context: Any) -> Result:
+        name = context.cluster.name
+        [replicas] = [each.replicas for each in context.peer.spec.clusters if each.name == name]
+        self.calls.append((what, context.peer.key.name, name, replicas))
+        note = context.cycle.state.read(NOTE)
+        for _ in range(replicas):
+            if what == "add":
+                note.append(name)
+            else:
+                note.remove(name)
+        return SUCCESS
+
+    def filter(self, context: Any, /) -> Result:
+        count = context.cycle.state.read(NOTE).count(context.cluster.name)
+        return SUCCESS if count < 3 else Result.unschedulable("full")
+
+
+def test_what_is_decided_and_not_written_is_counted_as_it_will_be_and_not_as_it_is_stored() -> None:
+    stored = binding("other").replicas(3).on(m1=2, m2=1)
+    counting = Counting(stored)
+    framework = Framework(ProfilePlugins.of({"Counting": counting}))
+    builder = web()
+    from karmada_scheduler.framework import Cycle, InFlight, Placement
+    from karmada_scheduler.testing import snapshot
+
+    cycle = Cycle(builder.build(), Placement(), snapshot=snapshot(*map(cluster, CLUSTERS)))
+    planned = binding("other").replicas(3).on(m1=3, gone=1)
+    in_flight = [InFlight(stored.build(), planned.build()), InFlight(None, builder.on(m3=9).build())]
+    run_sync(framework.run_pre_filter(cycle, tuple(cycle.snapshot), in_flight))
+    assert counting.calls == [
+        ("remove", "other-deployment", "m1", 2),
+        ("remove", "other-deployment", "m2", 1),
+        ("add", "other-deployment", "m1", 3),
+    ]
+    assert cycle.state.read(NOTE) == ["m1", "m1", "m1"]
+
+
+def test_what_is_in_flight_keeps_others_out() -> None:
+    decision = decide(
+        binding("web").replicas(1),
+        *map(cluster, CLUSTERS),
+        plugins=with_in_tree(Counting()),
+        in_flight=[binding("other").replicas(3).on(m1=3, m2=1)],
+    )
+    assert set(placed(decision)) == {"m2", "m3"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (answering(NO), 'running add_binding on PreFilter plugin "P": not today'),
+        (raising(), 'plugin "P" failed at PreFilter: RuntimeError: boom'),
+        (answering(True), 'plugin "P" returned True at PreFilter'),
+    ],
+)
+def test_an_extension_that_does_not_succeed_fails_the_attempt(answer: Any, text: str) -> None:
+    broken = plugin("P", pre_filter=answering(SUCCESS), add_binding=answer, remove_binding=answer)
+    decision = decide(
+        binding("web").replicas(1).on(m1=1),
+        *map(cluster, CLUSTERS),
+        plugins=with_in_tree(broken),
+        in_flight=[binding("other").replicas(3).on(m1=3)],
+    )
+    assert decision.targets is None
+    assert text in str(decision.error)
+
+
+# --- Filter ---
+
+
+@pytest.mark.parametrize("code", [Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING])
+def test_a_refusal_at_filter_leaves_the_cluster_out(code: Code) -> None:
+    filters = plugin(
+        "F", filter=lambda context: SUCCESS if context.cluster.name == "m2" else Result(code, ("no",))
+    )
+    decision = decided(filters)
+    assert placed(decision) == {"m2": 4}
+    assert decision.attempts[0].diagnosis.result_by_cluster["m1"] == Result(code, ("no",), "F")
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (Result.error("the price service is away"), 'running Filter plugin "F": the price service is away'),
+        (Result.wait(60), "plugin \"F\" returned 'Wait' at Filter, expected Success, Unschedulable, "),
+        (SKIP, "plugin \"F\" returned 'Skip' at Filter, expected Success, Unschedulable, "),
+    ],
+)
+@pytest.mark.parametrize("observed", [False, True])
+def test_what_could_not_be_found_out_at_filter_is_an_error_and_the_placement_stays(
+    result: Result, text: str, observed: bool
+) -> None:
+    guard = Guard(observer=Unimpressed() if observed else None)
+    decision = decided(plugin("F", filter=answering(result)), guard=guard)
+    assert decision.targets is None
+    assert isinstance(decision.error, PluginError)
+    assert text in str(decision.error)
+    assert decision.failed_terms == ()
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (Result(Code.UNSCHEDULABLE, "no"), "texts as reasons, in a tuple"),  # type: ignore[arg-type]
+        (Result(Code.UNSCHEDULABLE, (1,)), "texts as reasons, in a tuple"),  # type: ignore[arg-type]
+        (Result("Success"), "a Code in the Result"),  # type: ignore[arg-type]
+        (Result(Code.UNSCHEDULABLE, retry_after="5"), "seconds as timeout and retry_after"),  # type: ignore[arg-type]
+        (Result(Code.UNSCHEDULABLE, retry_after=float("nan")), "seconds as timeout and retry_after"),
+        (Result(Code.WAIT, timeout=-1), "seconds as timeout and retry_after"),
+    ],
+)
+def test_a_result_that_holds_what_it_must_not_is_refused_with_the_plugins_name(
+    result: Result, expected: str
+) -> None:
+    decision = decided(plugin("F", filter=answering(result)))
+    assert decision.targets is None
+    assert str(decision.error).startswith('failed to find fit clusters: plugin "F" returned Result(')
+    assert str(decision.error).endswith(f" at Filter, expected {expected}")
+
+
+def test_reasons_in_a_list_are_as_good() -> None:
+    decision = decided(plugin("F", filter=answering(Result(Code.UNSCHEDULABLE, ["no"]))))  # type: ignore[arg-type]
+    assert str(decision.error) == "0/3 clusters are available: 3 no."
+
+
+def test_a_plugin_whose_exception_has_no_text_to_give_is_told_of_all_the_same() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    class Odd:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    assert 'plugin "F" failed at Filter for cluster m1: MuteError' in str(
+        decided(plugin("F", filter=raising(MuteError()))).error
+    )
+    assert 'plugin "F" returned a Odd at Filter, expected a Result' in str(
+        decided(plugin("F", filter=answering(Odd()))).error
+    )
+
+
+# --- PostFilter ---
+
+
+def nowhere(*post: Any) -> Any:
+    return decided(plugin("F", filter=answering(NO)), *post)
+
+
+def test_post_filter_is_asked_only_when_no_cluster_passes() -> None:
+    assert decided(plugin("P", post_filter=raising())).error is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "may_work"),
+    [
+        ([SUCCESS], True),
+        ([NO, SUCCESS], True),
+        ([SKIP, SUCCESS], True),
+        ([NEVER, SUCCESS], False),
+        ([BROKEN, SUCCESS], False),
+        ([NO, NO], False),
+        ([], False),
+    ],
+)
+def test_post_filters_are_asked_until_one_succeeds_or_ends_it(answers: list[Result], may_work: bool) -> None:
+    plugins = [plugin(f"P{i}", post_filter=answering(answer)) for i, answer in enumerate(answers)]
+    decision = nowhere(*plugins)
+    assert decision.may_work_next_time is may_work
+    assert decision.targets == ()
+    assert str(decision.error) == "0/3 clusters are available: 3 not today."
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (raising(), 'plugin "P" failed at PostFilter: RuntimeError: boom'),
+        (answering(None), 'plugin "P" returned None at PostFilter, expected a Result'),
+        (answering(BROKEN), 'running PostFilter plugin "P": cannot say'),
+    ],
+)
+def test_a_post_filter_that_breaks_is_in_the_log_and_the_filters_reasons_stand(
+    answer: Any, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        decision = nowhere(plugin("P", post_filter=answer))
+    assert text in caplog.text
+    assert str(decision.error) == "0/3 clusters are available: 3 not today."
+
+
+def test_a_what_if_takes_bindings_off_a_cluster_on_a_copy_of_the_notes() -> None:
+    big = binding("big").replicas(3).on(m1=3)
+    counting = Counting(big, binding("b2").replicas(3).on(m2=3), binding("b3").replicas(3).on(m3=3))
+    found: dict[str, Result] = {}
+
+    def look(context: PostFilterContext) -> Result:
+        for each in context.cycle.snapshot:
+            peers = [big.build()] if each.name == "m1" else []
+            found[each.name] = context.fits_without(each, peers)
+        assert context.cycle.state.read(NOTE).count("m1") == 3
+        return SUCCESS
+
+    decision = decided(counting, plugin("P", post_filter=look))
+    assert found == {
+        "m1": SUCCESS,
+        "m2": Result(Code.UNSCHEDULABLE, ("full",), "Counting"),
+        "m3": Result(Code.UNSCHEDULABLE, ("full",), "Counting"),
+    }
+    assert decision.may_work_next_time
+
+
+def test_a_what_if_leaves_out_who_has_skipped_and_what_pre_filter_has_refused() -> None:
+    skips = plugin(
+        "S", pre_filter=answering(SKIP), filter=raising(), add_binding=raising(), remove_binding=raising()
+    )
+    narrows = plugin("N", pre_filter=answering({"m1"}))
+    refuses = plugin("F", filter=answering(NO))
+    found: dict[str, str] = {}
+
+    def look(context: PostFilterContext) -> Result:
+        for each in context.cycle.snapshot:
+            found[each.name] = context.fits_without(each, [binding("b").replicas(1).on(m1=1).build()]).message
+        return SKIP
+
+    decided(skips, narrows, refuses, plugin("P", post_filter=look))
+    assert found == {
+        "m1": "not today",
+        "m2": "cluster(s) didn't satisfy plugin(s) [N]",
+        "m3": "cluster(s) didn't satisfy plugin(s) [N]",
+    }
+
+
+# --- PreScore, Score ---
+
+
+def test_pre_score_sees_the_clusters_that_passed_and_skip_leaves_its_score_out() -> None:
+    seen: list[str] = []
+
+    def look(context: Any) -> Result:
+        seen.extend(each.name for each in context.clusters)
+        return SKIP
+
+    filters = plugin("F", filter=lambda context: NO if context.cluster.name == "m1" else SUCCESS)
+    scores = plugin("S", pre_score=look, score=raising())
+    decision = decided(filters, scores, web=binding("web").replicas(4))
+    assert seen[:2] == ["m2", "m3"]
+    assert "S" not in decision.attempts[-1].scores
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (answering(BROKEN), 'running PreScore plugin "P": cannot say'),
+        (
+            answering(NO),
+            "plugin \"P\" returned 'Unschedulable' at PreScore, expected Success, Skip or Error",
+        ),
+        (raising(), 'plugin "P" failed at PreScore: RuntimeError: boom'),
+        (answering(None), 'plugin "P" returned None at PreScore, expected a Result'),
+    ],
+)
+def test_a_pre_score_that_is_neither_yes_nor_skip_fails_the_attempt(answer: Any, text: str) -> None:
+    decision = decided(plugin("P", pre_score=answer))
+    assert decision.targets is None
+    assert str(decision.error) == f"failed to prioritize clusters: {text}"
+
+
+def test_scores_are_normalized_multiplied_and_added_up() -> None:
+    a = plugin("A", score=lambda context: 10 * int(context.cluster.name[1]))
+
+    def normalized(context: NormalizeScoreContext) -> list[int]:
+        return [100 - score for score in context.scores]
+
+    b = plugin("B", score=answering(40), normalize_score=normalized)
+    lineup = ProfilePlugins.of({"A": a, "B": b}, weights={"A": 3})
+    from karmada_scheduler.framework import Cycle, Placement
+    from karmada_scheduler.testing import snapshot
+
+    cycle = Cycle(web().build(), Placement(), snapshot=snapshot(*map(cluster, CLUSTERS)))
+    scores = run_sync(Framework(lineup).run_score(cycle, tuple(cycle.snapshot)))
+    assert scores == {"A": [30, 60, 90], "B": [60, 60, 60]}
+
+
+def test_the_better_score_is_preferred() -> None:
+    likes = plugin("S", score=lambda context: 100 if context.cluster.name == "m2" else 0)
+    builder = binding("web").replicas(4).spread("cluster", 1, 1)
+    assert placed(decided(likes, web=builder)) == {"m2": 4}
+
+
+def test_normalized_scores_that_are_no_list_are_an_error() -> None:
+    broken = plugin("S", score=answering(1), normalize_score=answering(None))
+    assert str(decided(broken).error) == (
+        'failed to prioritize clusters: plugin "S" normalizeScore failed with: expected 3 integers, got None'
+    )
+
+
+# --- Select, Assign ---
+
+
+def test_the_first_select_that_does_not_skip_chooses() -> None:
+    def last(context: SelectContext) -> Any:
+        return context.candidates[-1:]
+
+    decision = decided(
+        plugin("A", select=answering(SKIP)),
+        plugin("B", select=last),
+        plugin("C", select=raising()),
+    )
+    assert [each.name for each in decision.attempts[-1].selected] == list(placed(decision))
+    assert len(placed(decision)) == 1
+
+
+def test_if_all_skip_the_default_selects_and_assigns() -> None:
+    skips = plugin("A", select=answering(SKIP), assign=coroutine(SKIP))
+    assert placed(decided(skips)) == placed(decided())
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "text"),
+    [
+        (answering(NO), "Unschedulable", "not today"),
+        (answering(NEVER), "Unschedulable", "not ever"),
+        (answering(BROKEN), "SchedulerError", 'running Select plugin "P": cannot say'),
+        (raising(), "SchedulerError", 'plugin "P" failed at Select: RuntimeError: boom'),
+        (
+            answering(None),
+            "SchedulerError",
+            'plugin "P" returned None at Select, expected some of the candidates',
+        ),
+        (
+            answering(["m1"]),
+            "SchedulerError",
+            "plugin \"P\" returned ['m1'] at Select, expected some of the candidates",
+        ),
+        (
+            answering(""),
+            "SchedulerError",
+            "plugin \"P\" returned '' at Select, expected some of the candidates",
+        ),
+        (
+            lambda context: [context.candidates[0]] * 2,
+            "SchedulerError",
+            "plugin \"P\" returned ['m1', 'm1'] at Select, expected candidates, each at most once",
+        ),
+        (
+            lambda context: [context.candidates[0]._replace(cluster=cluster("m9").build())],
+            "SchedulerError",
+            "plugin \"P\" returned ['m9'] at Select, expected candidates, each at most once",
+        ),
+        (
+            answering(Result.wait(1)),
+            "SchedulerError",
+            "plugin \"P\" returned 'Wait' at Select, expected some of the candidates, Skip, Unschedulable or Error",
+        ),
+        (
+            answering(SUCCESS),
+            "SchedulerError",
+            "plugin \"P\" returned 'Success' at Select, expected some of the candidates, Skip, Unschedulable or Error",
+        ),
+        (coroutine(NO), "Unschedulable", "not today"),
+    ],
+)
+def test_a_select_that_chooses_nothing_usable_keeps_the_placement(
+    answer: Any, reason: str, text: str
+) -> None:
+    decision = decided(plugin("P", select=answer))
+    assert decision.targets is None
+    assert condition_for(decision.error) == ("False", reason, f"failed to select clusters: {text}")
+
+
+def test_a_refusal_at_select_or_assign_may_say_when_to_ask_again() -> None:
+    later = Result.unschedulable("closed", retry_after=60.0)
+    for point in ("select", "assign"):
+        error = decided(plugin("P", **{point: answering(later)})).error
+        assert error is not None
+        assert error.retry_after == 60.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"m1": 1, "m2": 3},
+        [TargetCluster("m1", 1), TargetCluster("m2", 3)],
+    ],
+)
+def test_an_assign_plugin_answers_replicas_by_name_or_targets(answer: Any) -> None:
+    assert placed(decided(plugin("P", assign=answering(answer)), web=web(4))) == {"m1": 1, "m2": 3}
+
+
+def test_where_replicas_are_not_divided_they_need_not_add_up() -> None:
+    assert placed(decided(plugin("P", assign=answering({"m1": 1})))) == {"m1": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (None, "returned None at Assign, expected replicas by cluster name"),
+        (7, "returned 7 at Assign, expected replicas by cluster name"),
+        ("m1", "returned 'm1' at Assign, expected replicas by cluster name"),
+        ({"m1": 1.0}, "returned {'m1': 1.0} at Assign, expected replicas by cluster name"),
+        ({"m1": True}, "returned {'m1': True} at Assign, expected replicas by cluster name"),
+        ({"m9": 4}, "returned ['m9'] at Assign, expected some of ['m1', 'm2', 'm3'], each at most once"),
+        ({1: 4}, "returned {1: 4} at Assign, expected replicas by cluster name"),
+        (
+            [TargetCluster("m1", 2), TargetCluster("m1", 2)],
+            "returned ['m1', 'm1'] at Assign, expected some of ['m1', 'm2', 'm3'], each at most once",
+        ),
+        ({"m1": 5, "m2": -1}, "returned {'m2': -1} at Assign, expected 0 to 2147483647 replicas"),
+        ({"m1": 2**31}, "returned {'m1': 2147483648} at Assign, expected 0 to 2147483647 replicas"),
+        ({"m1": 3}, "returned '3 replicas in all' at Assign, expected 4"),
+        (
+            SUCCESS,
+            "returned 'Success' at Assign, expected replicas by cluster name, Skip, Unschedulable or Error",
+        ),
+        (BROKEN, 'running Assign plugin "P": cannot say'),
+    ],
+)
+def test_nonsense_at_assign_is_refused_with_what_was_expected(answer: Any, text: str) -> None:
+    decision = decided(plugin("P", assign=answering(answer)), web=web(4).on(m1=4))
+    assert decision.targets is None
+    expected = text if text.startswith("running") else f'plugin "P" {text}'
+    assert str(decision.error) == f"failed to assign replicas: {expected}"
+
+
+def test_an_assign_plugin_sees_what_select_chose() -> None:
+    seen: list[str] = []
+
+    def look(context: AssignContext) -> dict[str, int]:
+        seen.extend(each.name for each in context.selected)
+        return {"m2": 4}
+
+    decided(
+        plugin("P", select=lambda context: [each for each in context.candidates if each.name != "m1"]),
+        plugin("Q", assign=look),
+        web=web(4),
+    )
+    assert "m1" not in seen
+
+
+# --- terms and passes ---
+
+
+def terms() -> BindingBuilder:
+    return binding("web").replicas(2).term("near", "m1").term("far", "m2", "m3")
+
+
+def test_a_broken_plugin_does_not_move_a_binding_to_the_next_term() -> None:
+    broken = plugin("P", filter=lambda context: None if context.cluster.name == "m1" else SUCCESS)
+    decision = decide(terms(), *map(cluster, CLUSTERS), plugins=with_in_tree(broken, first=True))
+    assert decision.targets is None
+    assert len(decision.attempts) == 1
+    assert 'plugin "P" returned None at Filter' in str(decision.error)
+
+
+def test_each_term_has_notes_of_its_own() -> None:
+    seen: list[bool] = []
+
+    def look(context: PreFilterContext) -> Result:
+        seen.append(NOTE in context.cycle.state)
+        context.cycle.state.write(NOTE, [])
+        return SUCCESS
+
+    refuses = plugin("F", filter=lambda context: NO if context.cluster.name == "m1" else SUCCESS)
+    decide(terms(), *map(cluster, CLUSTERS), plugins=with_in_tree(plugin("P", pre_filter=look), refuses))
+    assert seen
+    assert not any(seen)
+
+
+def test_nothing_is_written_of_a_decision_that_breaks_on_a_later_pass() -> None:
+    calls: list[int] = []
+
+    def breaks_later(_: PreFilterContext) -> Result:
+        calls.append(1)
+        return SUCCESS if len(calls) == 1 else BROKEN
+
+    decision = decided(plugin("P", pre_filter=breaks_later), web=binding("web").replicas(4))
+    assert len(calls) == 2
+    assert decision.targets is None
+    assert not decision.was_placed
+    assert 'running PreFilter plugin "P": cannot say' in str(decision.error)
+
+
+# --- what it costs those who have none ---
+
+
+def test_without_plugins_that_wait_nothing_waits() -> None:
+    assert not with_in_tree().talks
+    assert not with_in_tree().counts_peers_in
+    for point in ("pre_filter", "post_filter", "pre_score", "select", "assign"):
+        assert with_in_tree(plugin("P", **{point: coroutine(SKIP)})).talks, point
+    assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).talks
+
+
+def test_without_such_plugins_no_point_costs_a_call() -> None:
+    class Counted(Guard):
+        calls = 0
+
+        def call(self, *arguments: Any) -> Any:
+            Counted.calls += 1
+            return super().call(*arguments)
+
+        async def ask(self, *arguments: Any) -> Any:
+            Counted.calls += 1
+            return await super().ask(*arguments)
+
+    decide(web(), *map(cluster, CLUSTERS), plugins=with_in_tree(guard=Counted()))
+    assert Counted.calls == 2  # DefaultSelector, DefaultAssigner

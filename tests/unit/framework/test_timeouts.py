@@ -1,0 +1,597 @@
+# ruff: noqa: BLE001, SIM105, ASYNC251, PT012 (plugins as they should not be)
+"""A plugin that raises, hangs or answers nonsense costs its own binding an error, and nobody anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import logging
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+import karmada_scheduler
+from karmada_scheduler.binding_cycle.transaction import BindingTransaction
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.framework import SUCCESS, PluginError, Point, Result
+from karmada_scheduler.framework.load_timeout import in_thread
+from karmada_scheduler.framework.runtime import timeouts
+from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
+from karmada_scheduler.framework.runtime.failure_log import FailureLog
+from karmada_scheduler.framework.runtime.filtering import FilterRunner
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError, SigalrmTimeout
+from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit
+from karmada_scheduler.plugin_loader.handle import PluginHandle
+from karmada_scheduler.testing import binding, cluster, decide, placed
+from tests.unit.framework.plugins import answering, plugin, raising, with_in_tree
+
+BUDGET = 0.2
+
+
+@pytest.fixture
+def alarm() -> Iterator[SigalrmTimeout]:
+    watch = SigalrmTimeout(BUDGET)
+    yield watch
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert sys.gettrace() is None
+    assert watch._depth == 0
+    watch.close()
+
+
+@pytest.fixture
+def guard(alarm: SigalrmTimeout) -> Guard:
+    return Guard(watch=alarm, budget=BUDGET)
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Run a coroutine as the scheduler does, and see that the loop turns meanwhile."""
+
+    def run(work: Any) -> Any:
+        async def main() -> Any:
+            turns = itertools.count()
+
+            async def turn() -> None:
+                while True:
+                    next(turns)
+                    await asyncio.sleep(0)
+
+            other = asyncio.create_task(turn())
+            await asyncio.sleep(0)
+            try:
+                return await work
+            finally:
+                before = next(turns)
+                await asyncio.sleep(0)
+                assert next(turns) > before + 1
+                other.cancel()
+
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(main())
+
+    return run
+
+
+def loops(*_: Any) -> Any:
+    while True:
+        pass
+
+
+def sleeps(*_: Any) -> Any:
+    time.sleep(60)
+
+
+def catches_exceptions(*_: Any) -> Any:
+    while True:
+        try:
+            loops()
+        except Exception:
+            continue
+
+
+def catches_everything(*_: Any) -> Any:
+    while True:
+        try:
+            loops()
+        except BaseException:
+            pass
+
+
+def catches_everything_in_place(*_: Any) -> Any:
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+
+
+def tries_again(*_: Any) -> Any:
+    while True:
+        try:
+            time.sleep(60)
+        except:  # noqa: E722
+            time.sleep(1)
+
+
+def goes_on_when_late(*_: Any) -> Any:
+    with contextlib.suppress(BaseException):
+        loops()
+    return SUCCESS
+
+
+def in_a_while() -> bool:
+    time.sleep(0.03)
+    return True
+
+
+def calls_deeply(depth: int = 50, *_: Any) -> Any:
+    return loops() if depth == 0 else calls_deeply(depth - 1)
+
+
+HANGS = [
+    loops,
+    sleeps,
+    catches_exceptions,
+    catches_everything,
+    catches_everything_in_place,
+    tries_again,
+    goes_on_when_late,
+    lambda *_: calls_deeply(),
+]
+NAMES = [getattr(each, "__name__", "deeply") for each in HANGS]
+
+
+@pytest.mark.parametrize("hangs", HANGS, ids=NAMES)
+def test_a_plain_function_that_hangs_is_an_error_that_names_plugin_and_point(
+    hangs: Callable[..., Any], guard: Guard
+) -> None:
+    with pytest.raises(PluginError) as caught:
+        guard.call(plugin("Slow", reserve=hangs), Point.RESERVE, hangs, None)
+    assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Reserve'
+    assert guard.call(plugin("Other"), Point.RESERVE, answering(SUCCESS), None) is SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("methods", "text"),
+    [
+        ({"filter": loops}, 'plugin "P" took longer than 0.2s at Filter for cluster m1'),
+        ({"filter": goes_on_when_late}, 'plugin "P" took longer than 0.2s at Filter for cluster m1'),
+        ({"score": sleeps}, 'plugin "P" took longer than 0.2s at Score'),
+        ({"score": answering(1), "normalize_score": loops}, 'plugin "P" took longer than 0.2s at Score'),
+        ({"pre_filter": loops}, 'plugin "P" took longer than 0.2s at PreFilter'),
+        ({"pre_score": loops}, 'plugin "P" took longer than 0.2s at PreScore'),
+        ({"select": loops}, 'plugin "P" took longer than 0.2s at Select'),
+        ({"assign": catches_everything}, 'plugin "P" took longer than 0.2s at Assign'),
+    ],
+)
+def test_wherever_it_hangs_the_placement_stays_and_the_next_binding_is_placed(
+    methods: dict[str, Any], text: str, guard: Guard
+) -> None:
+    plugins = with_in_tree(plugin("P", **methods), guard=guard)
+    decision = decide(binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=plugins)
+    assert decision.targets is None
+    assert text in str(decision.error)
+    good = decide(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(guard=guard))
+    assert placed(good) == {"m1": 1}
+
+
+def test_each_filter_that_is_slow_on_many_clusters_is_stopped_once_for_all_of_them(guard: Guard) -> None:
+    plugins = with_in_tree(plugin("P", filter=lambda _: SUCCESS if in_a_while() else None), guard=guard)
+    began = time.monotonic()
+    clusters = [cluster(f"m{number}") for number in range(400)]
+    decision = decide(binding("web").replicas(1), *clusters, plugins=plugins)
+    assert 'plugin "P" took longer than 0.2s at Filter for cluster m' in str(decision.error)
+    assert time.monotonic() - began < 10
+
+
+def test_code_that_hangs_in_a_what_if_is_blamed_on_the_filter(guard: Guard) -> None:
+    calls = itertools.count()
+
+    def hangs_later(context: Any) -> Any:
+        return loops() if next(calls) else Result.unschedulable("no")
+
+    told: list[str] = []
+
+    def asks(context: Any) -> Result:
+        try:
+            context.fits_without(next(iter(context.cycle.snapshot)), [])
+        except PluginError as error:
+            told.append(str(error))
+        return SUCCESS
+
+    plugins = with_in_tree(
+        plugin("F", filter=hangs_later), plugin("P", post_filter=asks), guard=guard, first=True
+    )
+    decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
+    assert told == ['plugin "F" took longer than 0.2s at Filter for cluster m1']
+
+
+# --- coroutines ---
+
+
+async def never(*_: Any) -> Any:
+    await asyncio.get_running_loop().create_future()
+
+
+async def blocks(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    time.sleep(60)
+
+
+async def blocks_in_python(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    loops()
+
+
+async def stays(*_: Any) -> Any:
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except BaseException:
+            continue
+
+
+async def answers_when_cancelled(*_: Any) -> Any:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        return SUCCESS
+
+
+@pytest.mark.parametrize("hangs", [never, blocks, blocks_in_python, stays, answers_when_cancelled])
+def test_a_coroutine_that_hangs_or_blocks_is_stopped(
+    hangs: Callable[..., Any], guard: Guard, run: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeouts, "GRACE", 0.1)
+    with pytest.raises(PluginError) as caught:
+        run(guard.ask(plugin("Slow"), Point.PERMIT, hangs, None))
+    assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Permit'
+    del caught
+    gc.collect()  # what will not be closed does not run again
+
+
+def test_a_coroutine_may_clean_up_when_its_time_is_up(guard: Guard, run: Callable[[Any], Any]) -> None:
+    cleaned: list[bool] = []
+
+    async def careful(_: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+            cleaned.append(True)
+
+    with pytest.raises(PluginError, match="took longer"):
+        run(guard.ask(plugin("Slow"), Point.PERMIT, careful, None))
+    assert cleaned
+
+
+def test_a_plugin_may_give_its_coroutines_a_time_of_their_own(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    patient = plugin("Patient", permit=never)
+    patient.timeout = 0.05
+    with pytest.raises(PluginError, match=r'"Patient" took longer than 0.05s at Permit'):
+        run(guard.ask(patient, Point.PERMIT, never, None))
+
+    async def takes_a_while(_: object) -> Result:
+        await asyncio.sleep(2 * BUDGET)
+        return SUCCESS
+
+    patient.timeout = None
+    assert run(guard.ask(patient, Point.PERMIT, takes_a_while, None)) is SUCCESS
+
+
+def test_a_coroutine_that_waits_for_what_is_cancelled_fails_like_any_other(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def waits(_: object) -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    with pytest.raises(PluginError) as caught:
+        run(guard.ask(plugin("P"), Point.PRE_BIND, waits, None))
+    assert str(caught.value) == 'plugin "P" failed at PreBind: RuntimeError: what it waited for was cancelled'
+
+
+def test_a_stop_of_the_scheduler_reaches_a_coroutine(guard: Guard, run: Callable[[Any], Any]) -> None:
+    async def main() -> None:
+        asked = asyncio.create_task(guard.ask(plugin("P"), Point.PRE_BIND, never, None))
+        await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+
+    run(main())
+
+
+def test_a_time_out_of_the_plugins_own_is_an_error_like_any_other(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def impatient(_: object) -> None:
+        async with asyncio.timeout(0):
+            await asyncio.sleep(60)
+
+    with pytest.raises(PluginError, match=r'^plugin "P" failed at PreBind: TimeoutError$'):
+        run(guard.ask(plugin("P"), Point.PRE_BIND, impatient, None))
+
+
+def test_a_coroutine_that_need_not_wait_needs_no_event_loop(guard: Guard) -> None:
+    async def answers(_: object) -> Result:
+        return SUCCESS
+
+    assert run_sync(guard.ask(plugin("P"), Point.PRE_FILTER, answers, None)) is SUCCESS
+
+
+# --- what plugins raise ---
+
+
+class OwnError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("boom"), "ValueError: boom"),
+        (ValueError(), "ValueError"),
+        (SystemExit(3), "SystemExit: 3"),
+        (OwnError("odd"), "OwnError: odd"),
+        (asyncio.CancelledError("mine"), "CancelledError: mine"),
+        (StopIteration("end"), "StopIteration: end"),
+        (TimeoutError(), "TimeoutError"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (GeneratorExit(), "GeneratorExit"),
+    ],
+)
+def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, guard: Guard) -> None:
+    raises = raising(error)
+    with pytest.raises(PluginError) as caught:
+        guard.call(plugin("P"), Point.RESERVE, raises, None)
+    assert str(caught.value) == f'plugin "P" failed at Reserve: {text}'
+    assert caught.value.__cause__ is error
+    with pytest.raises(PluginError):
+        run_sync(guard.ask(plugin("P"), Point.PRE_FILTER, raises, None))
+    for method in ("filter", "score"):
+        plugins = with_in_tree(plugin("P", **{method: raises}), guard=guard)
+        decision = decide(binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=plugins)
+        assert decision.targets is None
+        assert text in str(decision.error)
+        assert '"P"' in str(decision.error)
+
+
+def test_who_wants_to_end_a_command_can() -> None:
+    """There no event loop has taken SIGINT, so it comes out of whatever runs."""
+    interrupt = raising(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        Guard().call(plugin("P"), Point.RESERVE, interrupt, None)
+    for method in ("filter", "score", "filter_key"):
+        with pytest.raises(KeyboardInterrupt):
+            decide(
+                binding("web"),
+                cluster("m1"),
+                plugins=with_in_tree(plugin("P", **{"filter": answering(SUCCESS), method: interrupt})),
+            )
+
+
+async def raises_generator_exit(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    raise GeneratorExit
+
+
+async def interrupts(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    raise KeyboardInterrupt
+
+
+async def cancels_itself(*_: Any) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(60)
+
+
+async def cancels_itself_and_returns(*_: Any) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel("so there")
+    return 7
+
+
+async def cancels_itself_and_raises(*_: Any) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    task.cancel()
+    raise KeyError("x")
+
+
+async def raises_cancelled(*_: Any) -> Any:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("odd", "text"),
+    [
+        (raises_generator_exit, "RuntimeError: it raised GeneratorExit"),
+        (interrupts, "KeyboardInterrupt"),
+        (cancels_itself, "RuntimeError: what it waited for was cancelled"),
+        (cancels_itself_and_raises, "KeyError: 'x'"),
+        (raises_cancelled, "RuntimeError: what it waited for was cancelled"),
+    ],
+)
+@pytest.mark.parametrize("seconds", [None, 60.0], ids=["without limit", "with a limit"])
+def test_a_coroutine_that_ends_as_if_from_outside_is_an_error_like_any_other(
+    odd: Callable[..., Any], text: str, seconds: float | None, guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    asked = plugin("P")
+    asked.timeout = seconds
+
+    async def main() -> None:
+        with pytest.raises(PluginError) as caught:
+            await guard.ask(asked, Point.PRE_BIND, odd, None)
+        assert str(caught.value) == f'plugin "P" failed at PreBind: {text}'
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        await asyncio.sleep(0)  # which nothing interrupts
+
+    run(main())
+
+
+def test_a_coroutine_that_cancels_its_task_and_answers_has_answered(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def main() -> None:
+        assert await guard.ask(plugin("P"), Point.PRE_BIND, cancels_itself_and_returns, None) == 7
+        await asyncio.sleep(0)
+
+    run(main())
+
+
+def test_a_stop_reaches_what_waits_for_a_coroutine_that_cancels_itself(
+    guard: Guard, run: Callable[[Any], Any]
+) -> None:
+    async def cancels_itself_later(_: object) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await cancels_itself_and_returns()
+
+    async def main() -> None:
+        asked = asyncio.create_task(guard.ask(plugin("P"), Point.PRE_BIND, cancels_itself_later, None))
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait({asked})
+        assert asked.cancelled() or asked.result() is None
+
+    run(main())
+
+
+def test_what_a_coroutine_is_closed_with_comes_out_again(guard: Guard) -> None:
+    asked = guard.ask(plugin("P"), Point.PRE_BIND, never_without_a_loop, None)
+    asked.send(None)
+    asked.close()
+
+
+async def never_without_a_loop(*_: Any) -> Any:
+    class Never:
+        def __await__(self) -> Generator[None, None, None]:
+            yield
+
+    await Never()
+
+
+# --- nothing leaks ---
+
+
+def test_after_a_watch_nothing_rings(alarm: SigalrmTimeout) -> None:
+    with alarm:
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    signal.raise_signal(signal.SIGALRM)  # as if it had been under way
+
+
+def test_a_watch_that_ends_with_an_exception_is_over_too(alarm: SigalrmTimeout) -> None:
+    with pytest.raises(ValueError), alarm:
+        raise ValueError
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_of_nested_watches_the_time_of_the_outer_one_counts(alarm: SigalrmTimeout) -> None:
+    began = time.monotonic()
+    with pytest.raises(PluginTimeoutError), alarm:
+        while True:
+            with alarm:
+                time.sleep(BUDGET / 10)
+    assert time.monotonic() - began < 20 * BUDGET
+
+
+def test_an_alarm_at_the_very_beginning_or_end_of_a_watch_leaves_nothing_behind(
+    alarm: SigalrmTimeout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes whenever it likes: at each line of entering and leaving here."""
+
+    def at_every_line(frame: Any, event: str, argument: object) -> Any:
+        if frame.f_code in timeouts._OWN:
+            alarm._ring(signal.SIGALRM, frame)
+            return at_every_line
+        return None
+
+    sys.settrace(at_every_line)
+    try:
+        with alarm:
+            pass
+    finally:
+        sys.settrace(None)
+    assert alarm._depth == 0
+
+
+def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do(
+    alarm: SigalrmTimeout,
+) -> None:
+    books = {"__timeout_shield__": True, "time": time, "seconds": 2 * BUDGET}
+    exec(  # as if it were a method of the handle
+        "def activate(done):\n    end = time.monotonic() + seconds\n"
+        "    while time.monotonic() < end:\n        pass\n    done.append(True)\n",
+        books,
+    )
+    done: list[bool] = []
+    with pytest.raises(PluginTimeoutError), alarm:
+        books["activate"](done)  # type: ignore[operator]
+        loops()
+    assert done == [True]
+
+
+@pytest.mark.parametrize(
+    "called_by_plugins",
+    [PluginHandle, BindingTransaction, PendingPermit, CircuitBreakers, FailureLog],
+    ids=lambda each: each.__name__,
+)
+def test_what_plugins_call_and_what_keeps_their_record_is_shielded(called_by_plugins: type) -> None:
+    assert vars(sys.modules[called_by_plugins.__module__])["__timeout_shield__"] is True
+
+
+def test_every_module_that_calls_plugins_under_a_watch_is_a_runner() -> None:
+    """Otherwise what has called a plugin is taken for its code, and a limit of time ends the scheduler's own functions."""
+    sources = sorted(Path(karmada_scheduler.__file__).parent.rglob("*.py"))
+    runners = [path for path in sources if re.search(r"with .*\bwatch\b|with self\._watch", path.read_text())]
+    assert {path.name for path in runners} >= {
+        "plugin_call.py",
+        "timeouts.py",
+        "framework.py",
+        "scoring.py",
+        "queue_sort.py",
+    }
+    assert [path.name for path in runners if "__plugin_runner__ = True" not in path.read_text()] == []
+    # FilterRunner is called by the run over all clusters, which has the watch.
+    assert vars(sys.modules[FilterRunner.__module__])["__plugin_runner__"] is True
+
+
+def test_logging_is_not_interrupted(alarm: SigalrmTimeout, caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("plugin")
+    with pytest.raises(PluginTimeoutError), alarm:
+        while True:
+            log.warning("again")
+    caplog.clear()
+
+    def write() -> bool:
+        log.warning("from elsewhere")
+        return True
+
+    assert in_thread(write, seconds=60)  # nobody holds a lock
+
+
+def test_only_the_main_thread_can_be_watched() -> None:
+    with pytest.raises(ValueError, match="only the main thread"):
+        in_thread(lambda: SigalrmTimeout(1), seconds=5)

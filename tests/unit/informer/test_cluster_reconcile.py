@@ -1,0 +1,196 @@
+"""The scan for the bindings that changed clusters concern: slices, a full queue, many changes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from karmada_scheduler import logs
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
+from karmada_scheduler.testing import cluster
+from tests import manifests
+
+
+class World:
+    """A reconciler whose clock moves by ``tick`` seconds whenever it is read."""
+
+    def __init__(self, bindings: int, *, tick: float = 0.0) -> None:
+        self.now = 0.0
+        self.tick = tick
+        self.bindings = BindingCache()
+        for number in range(bindings):
+            self.put(number, version=number + 1)
+        self.queue: WaitingQueue[BindingKey] = WaitingQueue(
+            SchedulingQueue(limits=RetryLimits(), clock=lambda: self.now)
+        )
+        self.metrics = Metrics()
+        self.woken: list[str] = []
+        self.reconciler = ClusterReconciler(
+            bindings=self.bindings,
+            queue=self.queue,
+            is_ours=lambda _: True,
+            wake=self._wake,
+            metrics=self.metrics,
+            clock=self._clock,
+        )
+
+    def _clock(self) -> float:
+        self.now += self.tick
+        return self.now
+
+    def _wake(self, binding: Binding, event: str) -> None:
+        assert event == requeue_rules.CLUSTER_CHANGED
+        self.woken.append(binding.key.name)
+        self.queue.add(binding.key)
+
+    def put(self, number: int, *, version: int, **spec: Any) -> None:
+        self.bindings.put(Binding.from_manifest(manifests.binding(f"b{number}", version=version, **spec)))
+
+    def sample(self, name: str) -> float:
+        labels = {"name": "ClusterReconcileWorker", "controller": "ClusterReconcileWorker"}
+        if name == "depth":
+            labels["priority"] = ""
+        return self.metrics.registry.get_sample_value(f"workqueue_{name}", labels) or 0.0
+
+
+def versions(name: str, *generations: int, **fields: Any) -> list[Cluster]:
+    built = cluster(name).build()
+    return [replace(built, generation=generation, **fields) for generation in generations]
+
+
+def test_a_scan_gives_the_loop_a_turn_every_few_milliseconds() -> None:
+    world = World(20, tick=0.001)
+    world.reconciler.changed(*versions("m1", 1, 2))
+    counts = []
+    while world.reconciler.step():
+        counts.append(len(world.woken))
+    assert counts[-1] == 20
+    assert counts == sorted(counts)
+    assert max(after - before for before, after in itertools.pairwise(counts)) <= 6
+
+
+def test_a_scan_waits_while_enough_keys_are_due() -> None:
+    async def check() -> None:
+        world = World(3 * ENOUGH_DUE)
+        world.queue.add(BindingKey("ResourceBinding", "demo", "first"))
+        await world.queue.get()
+        scanning = asyncio.create_task(world.reconciler.run())
+        world.reconciler.changed(*versions("m1", 1, 2))
+        most, taken = 0, 0
+        async with asyncio.timeout(10):
+            while taken < 3 * ENOUGH_DUE:
+                key, _ = await world.queue.get()
+                most = max(most, len(world.queue))
+                world.queue.done(key)
+                taken += 1
+                await asyncio.sleep(0)
+        scanning.cancel()
+        assert len(world.woken) == 3 * ENOUGH_DUE
+        assert most < ENOUGH_DUE
+
+    asyncio.run(check())
+
+
+def test_a_standby_that_takes_no_keys_collects_them_all() -> None:
+    async def check() -> None:
+        world = World(3 * ENOUGH_DUE)
+        scanning = asyncio.create_task(world.reconciler.run())
+        world.reconciler.changed(*versions("m1", 1, 2))
+        async with asyncio.timeout(10):
+            while len(world.queue) < 3 * ENOUGH_DUE:
+                await asyncio.sleep(0)
+        scanning.cancel()
+
+    asyncio.run(check())
+
+
+def test_many_changes_are_one_scan_that_tests_each_placement_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(50)
+    asked = []
+    monkeypatch.setattr(requeue_rules, "is_affected", lambda binding, version: asked.append(version.name))
+    for name in ("m3", "m4"):
+        for generation in range(1, 10):
+            world.reconciler.changed(*versions(name, generation, generation + 1))
+    while world.reconciler.step():
+        pass
+    assert asked == ["m3", "m4"]
+    assert world.sample("adds_total") == 36
+    assert world.sample("work_duration_seconds_count") == 36
+
+
+def test_every_version_that_an_affinity_can_tell_apart_counts() -> None:
+    world = World(0)
+    selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
+    world.put(1, version=1, placement=selects)
+    (plain,), (gold,) = versions("m1", 1), versions("m1", 1, labels={"tier": "gold"})
+    world.reconciler.changed(plain, gold)
+    world.reconciler.changed(gold, plain)
+    while world.reconciler.step():
+        pass
+    assert world.woken == ["b1"]
+
+
+def test_what_changes_during_a_scan_is_for_the_next_one_and_bindings_are_tested_as_they_are() -> None:
+    world = World(20, tick=0.001)
+    world.reconciler.changed(*versions("m1", 1, 2))
+    world.reconciler.step()
+    before = len(world.woken)
+    assert 0 < before < 19
+    world.put(19, version=100, placement={"clusterAffinity": {"clusterNames": ["m9"]}})
+    world.bindings.discard(BindingKey("ResourceBinding", "demo", "b18"))
+    world.reconciler.changed(*versions("m9", 1, 2))
+    while world.reconciler.step():
+        pass
+    assert world.woken == [f"b{number}" for number in (*range(18), 19)]
+
+
+def test_a_scan_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(30)
+    for number in range(8):
+        world.reconciler.changed(*versions(f"m{number}", 1, 2))
+    with caplog.at_level(logs.V4, logger="karmada_scheduler"):
+        while world.reconciler.step():
+            pass
+    lines = [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert lines.count((logging.INFO, "Requeued bindings due to event(ClusterChanged).")) == 1
+    assert sum(level == logs.V4 for level, _ in lines) == 30
+    summary = caplog.records[-1].__dict__
+    assert (summary["count"], summary["clusters"]) == (30, "m0, m1, m2, m3, m4 and 3 more")
+
+
+def test_the_changes_that_wait_are_the_depth_of_upstreams_queue() -> None:
+    world = World(20, tick=0.001)
+    world.reconciler.changed(*versions("m1", 1, 2))
+    assert world.sample("depth") == 2
+    world.reconciler.step()
+    assert world.sample("depth") == 0
+    assert world.sample("unfinished_work_seconds") > 0
+    while world.reconciler.step():
+        pass
+    assert world.sample("unfinished_work_seconds") == 0
+
+
+def test_a_binding_that_cannot_be_tested_is_woken(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> bool:
+        raise RuntimeError("odd")
+
+    world = World(2)
+    monkeypatch.setattr(requeue_rules, "is_affected", broken)
+    world.reconciler.changed(*versions("m1", 1, 2))
+    while world.reconciler.step():
+        pass
+    assert len(world.queue) == 2
+    assert "Cannot tell whether changed clusters concern" in caplog.text

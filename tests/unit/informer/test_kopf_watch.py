@@ -1,0 +1,175 @@
+"""kopf behind its seam: what it is asked to do, and what happens when it ends."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import kopf
+import pytest
+
+from karmada_scheduler.client.connection import Credentials
+from karmada_scheduler.client.karmada import WATCHED
+from karmada_scheduler.client.watch_requests import WatchRequests
+from karmada_scheduler.informer import kopf_watch as module
+from karmada_scheduler.informer.kopf_watch import KopfWatch
+
+
+async def _nothing(*_: object) -> AsyncGenerator[bytes, None]:
+    """Be a watch that brings nothing."""
+    for line in list[bytes]():
+        yield line
+
+
+class World:
+    """A watch with everything around it, and no API server."""
+
+    def __init__(self) -> None:
+        self.known: set[tuple[str, str]] = set()
+        self.events: list[tuple[str, str, str]] = []
+        self.now = 0.0
+        self.prepared = 0
+        self.started = 0
+        self.watch = KopfWatch(
+            WATCHED,
+            lambda kind, event, manifest: self.events.append((kind, event, manifest["metadata"]["name"])),
+            identity="somebody",
+            login=self._login,
+            requests=WatchRequests(_nothing),
+            before_start=self._prepare,
+            after_start=self._start,
+            begin=self._begin,
+            is_ahead=self._is_ahead,
+            clock=lambda: self.now,
+            is_known=lambda kind, manifest: (kind, manifest["metadata"]["resourceVersion"]) in self.known,
+        )
+
+    async def _login(self) -> Credentials:
+        return Credentials(
+            server="https://127.0.0.1:1",
+            tls=ssl.create_default_context(),
+            token="t",
+            proxy_url=None,
+        )
+
+    async def _prepare(self) -> None:
+        self.prepared += 1
+
+    async def _begin(self, _: str) -> str:
+        return "7"
+
+    async def _is_ahead(self, *_: str) -> bool:
+        return False
+
+    def settings(self) -> kopf.OperatorSettings:
+        return module._settings(
+            WatchRequests(_nothing), self._begin, self.watch._is_news, self.watch._streams
+        )
+
+    def _start(self) -> None:
+        self.started += 1
+
+
+async def _until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not reached():
+            await asyncio.sleep(0)
+
+
+def test_kopf_has_event_handlers_of_the_five_kinds_and_nothing_that_writes() -> None:
+    registry = World().watch._registry()
+    kinds = {
+        (handler.selector.group, handler.selector.version, handler.selector.any_name)
+        for handler in registry._watching.get_all_handlers()
+        if handler.selector is not None
+    }
+    assert kinds == {
+        ("work.karmada.io", "v1alpha2", "resourcebindings"),
+        ("work.karmada.io", "v1alpha2", "clusterresourcebindings"),
+        ("policy.karmada.io", "v1alpha1", "propagationpolicies"),
+        ("policy.karmada.io", "v1alpha1", "clusterpropagationpolicies"),
+        ("cluster.karmada.io", "v1alpha1", "clusters"),
+    }
+    for writers in (registry._changing, registry._spawning, registry._indexing, registry._webhooks):
+        assert list(writers.get_all_handlers()) == []
+
+
+async def test_a_handler_passes_the_event_on_and_returns_nothing() -> None:
+    world = World()
+    handler = world.watch._handler("Cluster")
+    event = {"type": "ADDED", "object": {"metadata": {"name": "m1"}}}
+    assert await handler(event=event, body=None, logger=None) is None  # type: ignore[func-returns-value]
+    assert world.events == [("Cluster", "ADDED", "m1")]
+
+
+@pytest.mark.parametrize("event", ["MODIFIED", "ADDED", "DELETED"])
+def test_only_changes_that_are_known_are_kept_out(event: str) -> None:
+    world = World()
+    world.known.add(("Cluster", "7"))
+    wanted = {
+        version: world.watch._is_news(
+            "Cluster",
+            {"type": event, "object": {"metadata": {"name": "m1", "resourceVersion": version}}},  # type: ignore[typeddict-item]
+        )
+        for version in ("7", "8")
+    }
+    assert wanted == {"7": event in ("ADDED", "DELETED"), "8": True}
+
+
+def test_kopf_is_told_not_to_scan_post_or_keep_state() -> None:
+    settings = World().settings()
+    assert settings.scanning.disabled
+    assert not settings.posting.enabled
+    assert settings.persistence.diffbase_storage.build(body=kopf.Body({})) == {}
+    assert settings.process.ultimate_exiting_timeout is None
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [None, OSError("gone"), asyncio.CancelledError()],
+    ids=["it-ended", "it-failed", "it-cancelled-a-task"],
+)
+async def test_kopf_is_started_again_when_it_ends_and_nobody_else_s_tasks_are_touched(
+    monkeypatch: pytest.MonkeyPatch, failure: BaseException | None
+) -> None:
+    monkeypatch.setattr(module, "_RESTART_SECONDS", (0.0,))
+    forever: list[asyncio.Task[Any]] = []
+
+    async def end() -> None:
+        await asyncio.sleep(0)
+        if failure is not None:
+            raise failure
+
+    async def spawn(**_: Any) -> list[asyncio.Task[Any]]:
+        forever.append(asyncio.create_task(asyncio.Event().wait()))
+        return [forever[-1], asyncio.create_task(end())]
+
+    monkeypatch.setattr(kopf, "spawn_tasks", spawn)
+    world = World()
+    somebody_s = asyncio.create_task(asyncio.Event().wait())
+    running = asyncio.create_task(world.watch.run())
+    await _until(lambda: world.started >= 3)
+    assert world.prepared >= 3
+    assert all(task.cancelled() for task in forever[:2])
+    assert not somebody_s.done()
+    running.cancel()
+    somebody_s.cancel()
+    await asyncio.gather(running, somebody_s, return_exceptions=True)
+    assert forever[-1].cancelled()
+
+
+async def test_the_watch_has_a_problem_while_kopf_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = asyncio.Event()
+
+    async def spawn(**_: Any) -> list[asyncio.Task[Any]]:
+        return [asyncio.create_task(ended.wait())]
+
+    monkeypatch.setattr(kopf, "spawn_tasks", spawn)
+    world = World()
+    assert world.watch.problem is not None
+    running = asyncio.create_task(world.watch.run())
+    await _until(lambda: world.watch.problem is None)
+    ended.set()
+    await _until(lambda: world.watch.problem is not None)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

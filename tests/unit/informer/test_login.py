@@ -1,0 +1,83 @@
+"""How kopf logs in: as the other connection does, with the same idea of whom to trust."""
+
+from __future__ import annotations
+
+import getpass
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.client.connection import connect
+from tests.strict_tls import as_of_python_3_13
+from tests.unit.informer.api_server import ApiServer, modified
+from tests.unit.informer.watching import Watching, to, until
+from tools.controlplane.pki import Authority
+
+
+async def test_certificates_that_go_takes_are_taken_on_every_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_of_python_3_13(monkeypatch)
+    authority = Authority(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_verify_locations(authority.certificate)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    server = authority.issue("server", server=True)
+    tls.load_cert_chain(server.certificate, server.key)
+    async with ApiServer(tls) as api:
+        kubeconfig = authority.kubeconfig(
+            tmp_path / "kubeconfig", server=api.url, user=authority.issue("scheduler")
+        )
+        connection = await connect(kubeconfig=str(kubeconfig), master="")
+        try:
+            watching = Watching(lambda: connection._identity)
+            async with watching.running():
+                await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
+        finally:
+            await connection.close()
+    assert {shown["subject"] for shown in api.certificates if shown} == {((("commonName", "scheduler"),),)}
+
+
+async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 1000650000")
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    async with ApiServer() as api:
+        watching = Watching(lambda: to(api))
+        async with watching.running():
+            await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
+
+
+async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on() -> None:
+    tokens = ["first"]
+    async with ApiServer() as api:
+        api.token = "first"
+        watching = Watching(lambda: to(api, tokens[-1]))
+        async with watching.running():
+            await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
+            api.token = "second"
+            tokens.append("second")
+            api.changes.put_nowait({"type": "ERROR", "object": {"code": 410}})  # so that it connects again
+            await until(lambda: watching.loads == 1)
+            api.changes.put_nowait(modified(8))
+            await until(lambda: ("Cluster", "MODIFIED", "m1") in watching.events)
+            assert watching.starts == 1
+    assert set(api.refused) == {"first"}
+
+
+async def test_a_login_is_the_same_as_long_as_its_token_is() -> None:
+    """kopf ends, and is started again with a pause, only if it knows a refused login when it sees it."""
+    async with ApiServer() as api:
+        tokens = ["first", "second"]
+        watching = Watching(lambda: to(api, tokens.pop(0)))
+        [handler] = watching.watch._registry()._activities.get_all_handlers()
+        login: Any = handler.fn
+        first, again = await login(), await login()
+        await watching.connection._login.renewed(watching.connection._identity)
+        second = await login()
+    assert first.expiration < again.expiration
+    assert first == again
+    assert first != second

@@ -1,0 +1,427 @@
+"""What is known of the workloads of bindings, on an API server that does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.metadata import KindName, NotServedError, ServedResource
+from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
+from karmada_scheduler.testing import BindingBuilder, binding
+
+DEPLOYMENT = KindName("apps/v1", "Deployment")
+FORBIDDEN = ApiError("deployments.apps is forbidden", code=403, reason="Forbidden")
+BROKEN = ApiError("cannot reach the server")
+
+
+def manifest(name: str, version: int, *, uid: str = "", **annotations: str) -> dict[str, Any]:
+    return {
+        "kind": "PartialObjectMetadata",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": uid or f"uid-of-{name}",
+            "resourceVersion": str(version),
+            "annotations": annotations,
+        },
+    }
+
+
+class Server:
+    """An API server; each of its answers may be replaced by an error, or held."""
+
+    def __init__(self) -> None:
+        self.version = 10
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.fails: dict[str, ApiError] = {}
+        self.held: dict[str, asyncio.Event] = {}
+        self.asked: list[str] = []
+        self.watches: list[asyncio.Queue[dict[str, Any] | ApiError | None]] = []
+
+    def store(self, name: str, *, quietly: bool = False, uid: str = "", **annotations: str) -> None:
+        self.version += 1
+        event = "MODIFIED" if name in self.objects else "ADDED"
+        self.objects[name] = manifest(name, self.version, uid=uid, **annotations)
+        if not quietly:
+            self.send({"type": event, "object": self.objects[name]})
+
+    def delete(self, name: str) -> None:
+        self.version += 1
+        found = self.objects.pop(name)
+        found["metadata"]["resourceVersion"] = str(self.version)
+        self.send({"type": "DELETED", "object": found})
+
+    def send(self, what: dict[str, Any] | ApiError | None) -> None:
+        for queue in self.watches:
+            queue.put_nowait(what)
+
+    async def _ask(self, verb: str) -> None:
+        self.asked.append(verb)
+        if verb in self.held:
+            await self.held[verb].wait()
+        if verb in self.fails:
+            raise self.fails[verb]
+
+    async def discover(self, kind: KindName) -> ServedResource:
+        await self._ask("discover")
+        if kind != DEPLOYMENT:
+            raise NotServedError(f"the API server serves no {kind}", code=404)
+        return ServedResource("apps/v1", "deployments", namespaced=True)
+
+    async def list(self, resource: ServedResource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
+        await self._ask("list")
+        yield list(self.objects.values()), str(self.version)
+
+    async def get(self, resource: ServedResource, namespace: str, name: str) -> Mapping[str, Any] | None:
+        await self._ask("get")
+        return self.objects.get(name)
+
+    async def watch(
+        self, resource: ServedResource, version: str, accepted: Callable[[], None]
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        await self._ask("watch")
+        accepted()
+        queue: asyncio.Queue[dict[str, Any] | ApiError | None] = asyncio.Queue()
+        self.watches.append(queue)
+        try:
+            while (event := await queue.get()) is not None:
+                if isinstance(event, ApiError):
+                    raise event
+                yield event
+        finally:
+            self.watches.remove(queue)
+
+
+class World:
+    """An informer, its server and a clock; pauses of the informer pass in one turn of the loop."""
+
+    def __init__(self) -> None:
+        self.server = Server()
+        self.now = 100.0
+        self.woken: list[str] = []
+        self.resumed: list[str] = []
+        self.informer = WorkloadInformer(
+            self.server,
+            wants=lambda binding: not binding.spec.scheduling_suspended,
+            wake=lambda key: self.woken.append(key.name.removesuffix("-deployment")),
+            resume=lambda key: self.resumed.append(key.name.removesuffix("-deployment")),
+            clock=lambda: self.now,
+            sleep=self._sleep,
+            patience=5.0,
+        )
+        self.paused: list[float] = []
+
+    async def _sleep(self, seconds: float) -> None:
+        self.paused.append(seconds)
+        await asyncio.sleep(0.001)
+
+    async def until(self, look: Callable[[], object]) -> None:
+        async with asyncio.timeout(5):
+            while not look():
+                await asyncio.sleep(0.001)
+
+    async def known(self, found: Binding) -> Workload:
+        await self.until(lambda: isinstance(self.informer.look_up(found), WorkloadAnswer))
+        answer = self.informer.look_up(found)
+        assert isinstance(answer, WorkloadAnswer)
+        assert answer.workload is not None, answer.problem
+        return answer.workload
+
+    async def problem(self, found: Binding) -> str:
+        await self.until(lambda: isinstance(self.informer.look_up(found), WorkloadAnswer))
+        answer = self.informer.look_up(found)
+        assert isinstance(answer, WorkloadAnswer)
+        assert answer.workload is None
+        return answer.problem
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    made = World()
+    try:
+        yield made
+    finally:
+        made.informer.close()
+
+
+def of(name: str, *, uid: str = "") -> Binding:
+    return builder(name, uid=uid).build()
+
+
+def builder(name: str, *, uid: str = "") -> BindingBuilder:
+    return binding(name).uid(uid or f"uid-of-{name}")
+
+
+async def test_the_workload_of_a_binding_is_known_once_its_kind_is_listed() -> None:
+    async with world() as w:
+        w.server.store("web", type="space")
+        web = of("web")
+        assert isinstance(w.informer.look_up(web), NotSynced)
+        await w.until(lambda: w.resumed == ["web"])
+        assert (await w.known(web)).annotations == {"type": "space"}
+        assert w.server.asked == ["discover", "list", "watch"]
+        assert w.woken == []
+
+
+async def test_nothing_is_asked_while_no_binding_is_followed() -> None:
+    async with world() as w:
+        w.informer.follow_all([])
+        w.informer.saw(BindingKey("ResourceBinding", "default", "x"), None)
+        await asyncio.sleep(0.01)
+        assert (w.server.asked, w.informer.kinds, len(w.informer)) == ([], [], 0)
+
+
+async def test_the_watch_of_a_kind_ends_with_its_last_binding_and_all_end_when_no_plugin_needs_them() -> None:
+    async with world() as w:
+        web, db = of("web"), of("db")
+        w.server.store("web")
+        w.server.store("db")
+        w.informer.follow_all([web, db])
+        await w.until(lambda: len(w.server.watches) == 1)
+        w.informer.saw(web.key, None)
+        assert (w.informer.kinds, len(w.informer)) == ([DEPLOYMENT], 1)
+        w.informer.saw(db.key, builder("db").suspended().build())
+        await w.until(lambda: not w.server.watches)
+        assert (w.informer.kinds, len(w.informer)) == ([], 0)
+        w.informer.follow_all([web])
+        await w.until(lambda: len(w.server.watches) == 1)
+        w.informer.follow_all([])
+        await w.until(lambda: not w.server.watches)
+
+
+async def test_a_change_of_the_metadata_wakes_the_bindings_that_name_the_workload_and_no_others() -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.server.store("db")
+        w.informer.follow_all([of("web"), of("db")])
+        await w.until(lambda: w.server.watches)
+        w.server.store("web", type="space")
+        await w.until(lambda: w.woken == ["web"])
+        w.server.store("web", type="space")  # a status, say
+        w.server.store("db")
+        w.server.store("db", last="one")
+        await w.until(lambda: "db" in w.woken)
+        assert w.woken == ["web", "db"]
+
+
+async def test_a_workload_that_the_watch_has_not_brought_yet_is_read_by_itself() -> None:
+    async with world() as w:
+        w.informer.follow_all([of("other")])
+        await w.until(lambda: w.server.watches)
+        w.server.store("web", quietly=True, type="space")
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
+        assert (await w.known(of("web"))).annotations == {"type": "space"}
+        assert w.server.asked.count("get") == 1
+        assert w.resumed == ["web"]
+
+
+async def test_a_workload_that_was_just_seen_is_not_read_by_itself() -> None:
+    async with world() as w:
+        w.informer.follow_all([of("other")])
+        await w.until(lambda: w.server.watches)
+        w.server.store("web")
+        await w.until(lambda: len(w.informer) == 1)
+        assert isinstance(w.informer.look_up(of("web")), WorkloadAnswer)
+        assert "get" not in w.server.asked
+
+
+async def test_thousands_of_unrelated_workloads_are_not_kept() -> None:
+    async with world() as w:
+        for number in range(20_000):
+            w.server.store(f"other{number}", quietly=True)
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        await w.until(lambda: w.server.watches)
+        for number in range(2_000):
+            w.server.store(f"another{number}")
+        await w.until(w.server.watches[0].empty)
+        assert len(w.informer) == 1 + 1000
+
+
+async def test_one_that_is_not_there_is_said_to_be_missing_and_wakes_its_binding_when_it_comes() -> None:
+    async with world() as w:
+        w.informer.follow_all([of("web")])
+        assert await w.problem(of("web")) == "Deployment default/web is not there"
+        w.server.store("web")
+        await w.until(lambda: w.woken == ["web"])
+        await w.known(of("web"))
+
+
+async def test_one_that_is_deleted_is_said_to_be_so_and_wakes_nobody() -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        await w.until(lambda: w.server.watches)
+        w.server.delete("web")
+        await w.until(w.server.watches[0].empty)
+        assert await w.problem(of("web")) == "Deployment default/web was deleted"
+        assert w.woken == []
+
+
+async def test_one_that_was_created_anew_is_said_to_be_so_until_the_binding_names_it() -> None:
+    async with world() as w:
+        w.server.store("web", uid="new")
+        w.informer.follow_all([of("web", uid="old")])
+        assert "has the uid new, the binding names old" in await w.problem(of("web", uid="old"))
+        w.informer.saw(of("web").key, of("web", uid="new"))
+        assert (await w.known(of("web", uid="new"))).uid == "new"
+
+
+async def test_a_binding_of_the_new_uid_does_not_get_what_is_known_of_the_old_one() -> None:
+    async with world() as w:
+        w.server.store("web", uid="old", type="space")
+        w.informer.follow_all([of("web", uid="old")])
+        await w.known(of("web", uid="old"))
+        w.server.store("web", quietly=True, uid="new", type="ground")
+        assert isinstance(w.informer.look_up(of("web", uid="new")), NotSynced)
+        assert (await w.known(of("web", uid="new"))).annotations == {"type": "ground"}
+
+
+@pytest.mark.parametrize("verb", ["discover", "list", "watch"])
+async def test_what_is_forbidden_is_named_once_at_once_and_asked_for_again(
+    verb: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world() as w:
+        w.server.fails[verb] = FORBIDDEN
+        w.informer.follow_all([of("web")])
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
+        await w.until(lambda: w.server.asked.count(verb) > 9)
+        problem = await w.problem(of("web"))
+        if verb != "watch":  # the list has shown that it is not there
+            assert "workloadMetadata of the chart's side=karmada grants" in problem
+            assert "deployments.apps is forbidden" in problem
+        assert w.informer.unavailable() == [DEPLOYMENT]
+        told = [each for each in caplog.records if each.levelno >= logging.WARNING]
+        assert len(told) == 1
+        assert w.paused[:7] == [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0]
+        w.server.store("web", quietly=True)
+        del w.server.fails[verb]
+        await w.until(lambda: w.server.watches)
+        await w.known(of("web"))
+        assert w.informer.unavailable() == []
+        assert w.woken == ["web"]
+
+
+async def test_a_single_read_that_is_forbidden_is_said_at_once() -> None:
+    async with world() as w:
+        w.server.fails["get"] = FORBIDDEN
+        w.informer.follow_all([of("other")])
+        await w.until(lambda: w.server.watches)
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
+        await w.until(lambda: w.resumed == ["web"])
+        assert "may not get deployments.apps" in await w.problem(of("web"))
+        w.server.store("web")
+        await w.until(lambda: w.woken == ["web"])
+
+
+async def test_a_kind_that_is_not_served_is_said_to_be_so() -> None:
+    async with world() as w:
+        web = binding("web").resource("example.com/v1", "Foo", uid="u").build()
+        assert await w.problem(web) == "the API server serves no Foo (example.com/v1)"
+
+
+@pytest.mark.parametrize("verb", ["discover", "list"])
+async def test_a_list_that_hangs_lets_nobody_wait_for_longer_than_the_bound(verb: str) -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.server.held[verb] = asyncio.Event()
+        found = w.informer.look_up(of("web"))
+        assert isinstance(found, NotSynced)
+        assert 5 <= found.retry_after < 5.1
+        w.now += 5.1
+        assert await w.problem(of("web")) == "the metadata of Deployment (apps/v1) was not read within 5s"
+        late = of("late")
+        assert isinstance(w.informer.look_up(late), WorkloadAnswer)  # it is known by now that nothing comes
+        w.server.held[verb].set()
+        await w.until(lambda: w.woken)
+        assert sorted(w.woken) == ["late", "web"]
+        await w.known(of("web"))
+
+
+async def test_a_read_that_fails_is_repeated_and_lets_nobody_wait_for_longer_than_the_bound() -> None:
+    async with world() as w:
+        w.informer.follow_all([of("other")])
+        await w.until(lambda: w.server.watches)
+        w.server.fails["get"] = BROKEN
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
+        await w.until(lambda: w.server.asked.count("get") > 1)
+        w.now += 5.1
+        assert (await w.problem(of("web"))).endswith("was not read within 5s: cannot reach the server")
+        w.server.store("web", quietly=True)
+        del w.server.fails["get"]
+        await w.until(lambda: w.woken == ["web"])
+        await w.known(of("web"))
+
+
+@pytest.mark.parametrize("end", [ApiError("too old", code=410), BROKEN, None])
+async def test_after_a_gap_the_kind_is_listed_anew_and_what_was_missed_wakes(end: ApiError | None) -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        await w.until(lambda: w.server.watches)
+        w.server.store("web", quietly=True, type="space")
+        w.server.send(end)
+        await w.until(lambda: w.woken == ["web"])
+        assert w.server.asked.count("list") == 2
+
+
+async def test_a_watch_that_brought_something_goes_on_where_it_ended() -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        await w.until(lambda: w.server.watches)
+        w.server.store("web", type="space")
+        w.server.send(None)
+        await w.until(lambda: w.server.asked.count("watch") == 2)
+        assert w.server.asked.count("list") == 1
+
+
+async def test_what_is_known_stays_while_the_api_server_is_away() -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        await w.until(lambda: w.server.watches)
+        w.server.fails = dict.fromkeys(("list", "watch", "get", "discover"), BROKEN)
+        w.server.send(BROKEN)
+        await w.until(lambda: w.server.asked.count("list") > 3)
+        await w.known(of("web"))
+        assert w.woken == []
+
+
+async def test_metadata_that_cannot_be_read_is_named_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.server.store("odd")
+        w.server.objects["odd"]["metadata"]["labels"] = {"a": 1}
+        w.informer.follow_all([of("web"), of("odd")])
+        await w.known(of("web"))
+        assert isinstance(w.informer.look_up(of("odd")), NotSynced)
+        w.now += 5.1
+        await w.until(lambda: w.server.asked.count("get") > 1)
+        assert (await w.problem(of("odd"))).endswith("was not read within 5s: its metadata cannot be read")
+        warnings = {getattr(each, "error", "") for each in caplog.records}
+        assert "metadata.labels.a: expected a string, got int 1" in warnings
+
+
+async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_worth_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with world() as w:
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        for lists in (2, 3, 4):
+            await w.until(lambda: w.server.watches)
+            w.now += 1000
+            w.server.send(BROKEN)
+            await w.until(lambda: w.server.asked.count("list") == lists)  # noqa: B023
+        assert caplog.records == []

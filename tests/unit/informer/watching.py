@@ -1,0 +1,108 @@
+"""A real kopf at a server."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from karmada_scheduler.api.meta import Manifest
+from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.identity import Identity
+from karmada_scheduler.client.karmada import WATCHED
+from karmada_scheduler.client.login import Login
+from karmada_scheduler.client.watch_requests import WatchRequests
+from karmada_scheduler.informer.kopf_watch import KopfWatch
+from tests.unit.informer.api_server import BEFORE, ApiServer
+
+
+class Watching:
+    """kopf at a server; credentials are read by ``load``."""
+
+    def __init__(
+        self,
+        load: Callable[[], Identity],
+        *,
+        is_known: Callable[[str, Manifest], bool] = lambda *_: False,
+        silent_after: float = 300.0,
+    ) -> None:
+        self.events: list[tuple[str, str, str]] = []
+        self.versions: list[str] = []
+        self.raising: set[str] = set()
+        self.loads = 0
+        self.starts = 0
+        self.begun: Counter[str] = Counter()
+        self.version = 10**9
+        """The API server's, as far as anybody knows."""
+        self._read = load
+        self.connection = Connection(Login(self._load, load()))
+        self.watch = KopfWatch(
+            WATCHED,
+            self._saw,
+            identity="somebody",
+            login=self.connection.credentials,
+            requests=WatchRequests(self.connection.watch),
+            before_start=self._started,
+            after_start=lambda: None,
+            begin=self._begin,
+            is_ahead=self._is_ahead,
+            clock=time.monotonic,
+            silent_after=silent_after,
+            is_known=is_known,
+        )
+
+    def _saw(self, kind: str, event: str, manifest: Manifest) -> None:
+        if manifest["metadata"]["resourceVersion"] in self.raising:
+            raise RuntimeError("a defect")
+        self.events.append((kind, event, manifest["metadata"]["name"]))
+        self.versions.append(manifest["metadata"]["resourceVersion"])
+
+    async def _begin(self, kind: str) -> str:
+        self.begun[kind] += 1
+        return BEFORE
+
+    async def _is_ahead(self, _: str, version: str) -> bool:
+        return int(version) > self.version
+
+    def _load(self, _: Identity) -> Identity:
+        self.loads += 1
+        return self._read()
+
+    async def _started(self) -> None:
+        self.starts += 1
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.watch.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self.connection.close()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not reached():
+            await asyncio.sleep(0.01)
+
+
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def to(server: ApiServer, token: str | None = None) -> Identity:
+    """Credentials for a server."""
+    return Identity(
+        server=server.url,
+        authorization=f"Bearer {token}" if token else None,
+        tls=_TLS,
+        tls_name=None,
+        proxy_url=None,
+        material=b"",
+        files=(),
+        loaded_at=time.time(),
+    )

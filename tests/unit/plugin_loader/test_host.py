@@ -1,0 +1,189 @@
+"""Plugins of a running process: built at the start, and again when a file changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.config.options import LeaderElection, Options
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.framework import PluginError, Point
+from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError, SigalrmTimeout
+from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.plugin_loader import manager
+from karmada_scheduler.plugin_loader.handle import HandleBackend
+from karmada_scheduler.plugin_loader.manager import PluginManager
+from tests.unit.plugin_loader.conftest import Write, source
+
+Make = Callable[..., PluginManager]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    monkeypatch.setattr(manager, "_LOOK_SECONDS", 0.0)
+    made: list[PluginManager] = []
+
+    def make(**options: Any) -> PluginManager:
+        switchboard = HandleBackend(
+            bindings=BindingCache(), clusters=ClusterCache(), waiting=WaitingBindings(), now=lambda: 0.0
+        )
+        host = PluginManager(Options(**options), switchboard, Metrics(), own_plugins=(), clock=lambda: 0.0)
+        made.append(host)
+        return host
+
+    yield make
+    for host in made:
+        assert isinstance(host.guard.watch, SigalrmTimeout)
+        host.guard.watch.close()
+
+
+def _scorers(host: PluginManager) -> list[str]:
+    [(_, framework)] = host.profiles.items()
+    return [each.name for each in framework.lineup.at(Point.SCORE)]
+
+
+async def test_extenders_read_what_the_intake_keeps(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(
+        yaml.safe_dump({**kind, "extenders": [{"urlPrefix": "http://x", "filterVerb": "filter"}]})
+    )
+    host = make(config=path)
+    [extender] = host.extenders
+    assert host.manifests is not None
+    assert extender._manifests is host.manifests
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_saved_file_is_put_to_use_and_told_of(make: Make, folder: Path, write: Write) -> None:
+    host, changes = make(plugin_dirs=(folder,)), []
+    following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
+    write("a.py", source("Saved"))
+    await _until(lambda: changes)
+    assert "Saved" in _scorers(host)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+@pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(3)])
+async def test_files_are_followed_whatever_happens(
+    error: BaseException,
+    make: Make,
+    folder: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    host, changes = make(plugin_dirs=(folder,)), []
+    reload, calls = host._setup.reload, []
+
+    def breaks_once() -> Any:
+        calls.append(threading.current_thread().daemon)
+        if len(calls) == 1:
+            raise error
+        return reload()
+
+    monkeypatch.setattr(host._setup, "reload", breaks_once)
+    write("a.py", source("Saved"))
+    with caplog.at_level(logging.ERROR):
+        following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
+        await _until(lambda: changes)
+    assert "Cannot look at the plugin files" in caplog.text
+    assert str(error) in caplog.text
+    assert all(calls)  # the end of the process waits for none of these threads
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+def test_a_time_for_plugins_that_the_lease_does_not_allow_is_refused(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(yaml.safe_dump({**kind, "pluginTimeoutSeconds": 60}))
+    with pytest.raises(ConfigError, match="pluginTimeoutSeconds: must be at most 5, half of"):
+        make(config=path)
+    assert make(config=path, leader_election=LeaderElection(enabled=False)).guard.budget == 60
+    assert make().guard.budget == 2
+
+
+async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do_not(
+    make: Make, folder: Path, write: Write
+) -> None:
+    write("a.py", source("A"))
+    write("b.py", source("B"))
+    host = make(plugin_dirs=(folder,))
+
+    def plugin(name: str) -> Any:
+        [(_, framework)] = host.profiles.items()
+        return next(each for each in framework.lineup.plugins if each.name == name)
+
+    for name in ("A", "B", "ClusterAffinity"):
+        with pytest.raises(PluginError):
+            host.guard.blame(plugin(name), Point.SCORE, PluginTimeoutError(2), since=host.guard.openings)
+    changed = asyncio.Event()
+    following = asyncio.create_task(host.follow_files(follows=True, on_change=changed.set))
+    write("a.py", source("A") + "\n# repaired\n")
+    await asyncio.wait_for(changed.wait(), 30)
+    following.cancel()
+    assert host.guard.admit(plugin("A"), Point.SCORE) >= 0
+    with pytest.raises(PluginError, match="is not called for 2s"):
+        host.guard.admit(plugin("B"), Point.SCORE)
+    assert host.guard.admit(plugin("ClusterAffinity"), Point.SCORE) >= 0  # in-tree plugins are always called
+
+
+RUNS = """
+import asyncio
+
+
+class {name}:
+    name = "{name}"
+
+    def score(self, context):
+        return 1
+
+    async def run(self):
+        self.events = ["begin"]
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.events.append("end")
+"""
+
+
+async def test_what_plugins_run_changes_with_their_files_and_ends_with_the_host(
+    make: Make, folder: Path, write: Write
+) -> None:
+    write("a.py", RUNS.format(name="Stays"))
+    write("b.py", RUNS.format(name="Changes"))
+    host, changes = make(plugin_dirs=(folder,)), []
+
+    def plugin(name: str) -> Any:
+        [(_, framework)] = host.profiles.items()
+        return next(each for each in framework.lineup.plugins if each.name == name)
+
+    stays, old = plugin("Stays"), plugin("Changes")
+    running = asyncio.create_task(host.run_plugins())
+    following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
+    await _until(lambda: hasattr(stays, "events") and hasattr(old, "events"))
+    write("b.py", RUNS.format(name="Changes") + "# saved again\n")
+    await _until(lambda: changes and hasattr(plugin("Changes"), "events") and old.events == ["begin", "end"])
+    assert stays.events == ["begin"]
+    assert plugin("Changes") is not old
+    running.cancel()
+    following.cancel()
+    await asyncio.gather(running, following, return_exceptions=True)
+    assert stays.events == plugin("Changes").events == ["begin", "end"]

@@ -1,0 +1,127 @@
+"""A file becomes plugins: which of its names count, and what is said of a file that cannot be used."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.plugin_loader import plugin_files
+from karmada_scheduler.plugin_loader.plugin_files import load
+from tests.unit.plugin_loader.conftest import source
+
+PATH = Path("/plugins/cost.py")
+
+
+def plugins(text: str, path: Path = PATH) -> list[Any]:
+    return list(load(path, text.encode())[1])
+
+
+def mistakes(text: str) -> list[ConfigProblem]:
+    before = set(sys.modules)
+    with pytest.raises(ConfigError) as refused:
+        load(PATH, text.encode())
+    assert set(sys.modules) - before == set()
+    return list(refused.value.mistakes)
+
+
+def test_classes_with_a_name_and_a_point_are_plugins_in_the_order_of_the_file() -> None:
+    text = source("Zeta", doc="Last of all.\n\n    Really.") + source("Alpha") + "class Helper: pass\n"
+    [zeta, alpha] = plugins(text)
+    assert (zeta.name, zeta.origin, zeta.doc, zeta.essential) == (
+        "Zeta",
+        "/plugins/cost.py",
+        "Last of all.",
+        False,
+    )
+    assert alpha.name == "Alpha"
+    assert zeta.factory().score(None) == 1
+
+
+def test_what_a_file_imports_or_hides_is_not_its_plugin() -> None:
+    text = (
+        "from karmada_scheduler_plugins.cluster_locality import ClusterLocality\n"
+        + source("Cost")
+        + "class _Base:\n    name = 'Base'\n    def score(self, context): return 0\n"
+        + "class Abstract(__import__('abc').ABC):\n    name = 'Abstract'\n"
+        + "    @__import__('abc').abstractmethod\n    def score(self, context): ...\n"
+    )
+    assert [plugin.name for plugin in plugins(text)] == ["Cost"]
+
+
+def test_a_file_may_declare_its_plugins() -> None:
+    text = source("Cost") + "PLUGINS = {'Cost': Cost, 'Made': lambda args: None}\n"
+    assert [plugin.name for plugin in plugins(text)] == ["Cost", "Made"]
+
+
+def test_a_file_may_use_dataclasses_with_postponed_annotations() -> None:
+    text = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass, KW_ONLY\n"
+        "@dataclass\nclass Args:\n    file: str\n    _: KW_ONLY\n    weight: int = 1\n" + source("Cost")
+    )
+    assert [plugin.name for plugin in plugins(text)] == ["Cost"]
+
+
+def test_every_version_is_a_module_of_its_own() -> None:
+    first, [old] = load(PATH, source("Cost", score=1).encode())
+    second, [new] = load(PATH, source("Cost", score=2).encode())
+    assert first != second
+    assert (old.factory().score(None), new.factory().score(None)) == (1, 2)  # type: ignore[attr-defined]
+    assert {first, second} <= set(sys.modules)
+    plugin_files.forget(first)
+    assert first not in sys.modules
+    assert old.factory().score(None) == 1  # type: ignore[attr-defined]
+
+
+def test_nothing_is_written_and_the_path_for_imports_stays(tmp_path: Path) -> None:
+    path, before = tmp_path / "cost.py", list(sys.path)
+    path.write_text(source("Cost"))
+    plugins(path.read_text(), path)
+    assert sys.path == before
+    assert [each.name for each in tmp_path.iterdir()] == ["cost.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", "has no plugin: no class with a name and an extension point", id="empty"),
+        pytest.param("class A:\n  def score(self, c): ...\n",
+                     "has no plugin: no class with a name and an extension point; A has no name", id="nameless"),
+        pytest.param("class A:\n  name='A'\n  def fliter(self, c): ...\n",
+                     "has no plugin: no class with a name and an extension point; A: fliter is the method of no extension"
+                     " point; did you mean filter? (a helper's name may begin with an underscore)", id="misspelt"),
+        pytest.param("def f(:\n", "SyntaxError: invalid syntax (cost.py, line 1)", id="syntax"),
+        pytest.param("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'", id="import"),
+        pytest.param("import sys; sys.exit(3)\n", "SystemExit: 3", id="exit"),
+        pytest.param("PLUGINS = [1]\n", "PLUGINS must map names to classes or functions", id="declared-list"),
+        pytest.param("PLUGINS = {'A': 1}\n", "PLUGINS['A'] must be a class or a function", id="declared-nonsense"),
+        pytest.param("class A:\n  name='A'\n  async def score(self, c): ...\n",
+                     "score must be a plain function: it is called in the midst of a decision and cannot wait", id="async"),
+        pytest.param("class A:\n  name='-A'\n  def score(self, c): ...\n",
+                     "'-A' is no name for a plugin: letters, digits, dots, dashes, not a dash first", id="name"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_used_is_told(text: str, expected: str) -> None:
+    [mistake] = mistakes(text)
+    assert (mistake.path, mistake.text) == ("/plugins/cost.py", expected)
+
+
+def test_the_traceback_begins_in_the_file() -> None:
+    [mistake] = mistakes("def deep():\n    raise RuntimeError('no')\ndeep()\n")
+    assert mistake.cause is not None
+    assert [(each.filename, each.lineno) for each in traceback.extract_tb(mistake.cause.__traceback__)] == [
+        ("/plugins/cost.py", 3),
+        ("/plugins/cost.py", 2),
+    ]
+
+
+@pytest.mark.parametrize("text", ["while True: pass", "import time\ntime.sleep(3)"])
+def test_a_file_that_hangs_is_told_with_its_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin_files, "LOAD_SECONDS", 0.1)
+    [mistake] = mistakes(text)
+    line = len(text.splitlines())
+    assert str(mistake) == f"{PATH}: did not end within 0.1s; it is at line {line} of {PATH}, in <module>"

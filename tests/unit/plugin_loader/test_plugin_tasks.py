@@ -1,0 +1,277 @@
+"""The ``run`` of a plugin: started, started again when it raises, cancelled when the plugin is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from karmada_scheduler.framework.runtime.timeouts import NoTimeout, SigalrmTimeout
+from karmada_scheduler.plugin_loader.run_tasks import Pauses, PluginTasks
+
+MESSAGE = "A plugin's run failed, it is started again"
+NO_PAUSE = Pauses(first=0.0, most=60.0)
+
+
+class Filter:
+    name = "Base"
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def filter(self, context: FilterContext, /) -> Result:
+        return SUCCESS
+
+
+class Ticks(Filter):
+    """Notes when it begins and ends."""
+
+    name = "Ticks"
+
+    async def run(self) -> None:
+        self.events.append("begin")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            self.events.append("end")
+
+
+class Breaks(Filter):
+    """Raises what it was given, one after the other, and then goes on."""
+
+    name = "Breaks"
+
+    def __init__(self, *problems: BaseException) -> None:
+        super().__init__()
+        self.problems = list(problems)
+
+    async def run(self) -> None:
+        self.events.append("begin")
+        await asyncio.sleep(0)
+        if self.problems:
+            raise self.problems.pop(0)
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+async def tasks() -> AsyncIterator[PluginTasks]:
+    made = PluginTasks(NoTimeout(), pauses=NO_PAUSE, grace=0.01)
+    yield made
+    await made.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_a_plugin_without_run_has_no_task(tasks: PluginTasks) -> None:
+    tasks.keep([Filter()])
+    assert tasks._tasks == {}
+
+
+async def test_a_plugin_that_stays_keeps_its_task(tasks: PluginTasks) -> None:
+    plugin = Ticks()
+    tasks.keep([plugin, plugin])
+    await until(lambda: plugin.events)
+    tasks.keep([plugin])
+    await asyncio.sleep(0)
+    assert plugin.events == ["begin"]
+
+
+async def test_a_plugin_that_is_replaced_is_cancelled_and_cleans_up(tasks: PluginTasks) -> None:
+    old, new = Ticks(), Ticks()
+    tasks.keep([old])
+    await until(lambda: old.events)
+    tasks.keep([new])
+    await until(lambda: new.events and len(old.events) == 2)
+    assert (old.events, new.events) == (["begin", "end"], ["begin"])
+
+
+async def test_the_stop_cancels_all_and_waits_for_their_end(tasks: PluginTasks) -> None:
+    plugins: list[Ticks] = [Ticks(), Ticks()]
+    tasks.keep(plugins)
+    await until(lambda: all(each.events for each in plugins))
+    await tasks.close()
+    assert [each.events for each in plugins] == [["begin", "end"]] * 2
+    tasks.keep(plugins)
+    assert tasks._tasks == {}
+
+
+class Returns(Filter):
+    name = "Returns"
+
+    async def run(self) -> None:
+        self.events.append("begin")
+
+
+async def test_one_that_returns_is_done(tasks: PluginTasks) -> None:
+    plugin = Returns()
+    tasks.keep([plugin])
+    [task] = tasks._tasks.values()
+    await task._task
+    tasks.keep([plugin])
+    assert plugin.events == ["begin"]
+
+
+@pytest.mark.parametrize(
+    "problem", [ValueError("boom"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()]
+)
+async def test_one_that_raises_is_started_again(
+    problem: BaseException, tasks: PluginTasks, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = Breaks(problem)
+    tasks.keep([plugin])
+    await until(lambda: len(plugin.events) == 2)
+    [record] = caplog.records
+    assert (record.getMessage(), record.levelno, record.__dict__["plugin"]) == (
+        MESSAGE,
+        logging.ERROR,
+        "Breaks",
+    )
+    assert type(problem).__name__ in record.__dict__["error"]
+
+
+async def test_a_traceback_is_logged_once_for_each_place_and_begins_in_the_plugin(
+    tasks: PluginTasks, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = Breaks(ValueError("1"), ValueError("2"), KeyError("x"), ValueError("3"))
+    tasks.keep([plugin])
+    await until(lambda: len(plugin.events) == 5)
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False, True, False]
+    info = caplog.records[0].exc_info
+    assert info is not None
+    assert info[2] is not None
+    assert info[2].tb_frame.f_code.co_name == "run"
+
+
+class _Napping:
+    """Stands for asyncio.sleep and keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self._sleep = asyncio.sleep
+
+    async def __call__(self, seconds: float) -> None:
+        if seconds:
+            self.asked.append(seconds)
+        await self._sleep(0)
+
+
+async def test_pauses_grow_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    naps = _Napping()
+    monkeypatch.setattr(asyncio, "sleep", naps)
+    plugin = Breaks(*[ValueError("again") for _ in range(8)])
+    tasks = PluginTasks(NoTimeout())
+    tasks.keep([plugin])
+    await until(lambda: len(plugin.events) == 9)
+    assert naps.asked == [1, 2, 4, 8, 16, 32, 60, 60]
+    await tasks.close()
+
+
+async def test_one_that_ran_for_long_begins_with_the_first_pause_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    naps = _Napping()
+    monkeypatch.setattr(asyncio, "sleep", naps)
+    plugin = Breaks(*[ValueError("again") for _ in range(3)])
+    tasks = PluginTasks(NoTimeout(), pauses=Pauses(first=1.0, most=1e-12))  # anything is long
+    tasks.keep([plugin])
+    await until(lambda: len(plugin.events) == 4)
+    assert naps.asked == [1, 1, 1]
+    await tasks.close()
+
+
+class Stubborn(Filter):
+    """Goes on although it is cancelled."""
+
+    name = "Stubborn"
+
+    async def run(self) -> None:
+        while True:
+            self.events.append("step")
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                continue
+
+
+async def test_one_that_goes_on_although_it_was_cancelled_is_dropped(
+    tasks: PluginTasks, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = Stubborn()
+    tasks.keep([plugin])
+    await until(lambda: plugin.events)
+    async with asyncio.timeout(30):
+        await tasks.close()
+    assert "went on after it was cancelled" in caplog.text
+    plugin.events.clear()
+    await asyncio.sleep(0)
+    assert plugin.events == []
+
+
+class FailsAtTheEnd(Filter):
+    name = "FailsAtTheEnd"
+
+    async def run(self) -> None:
+        self.events.append("begin")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("cannot close")
+
+
+async def test_one_that_fails_when_it_is_cancelled_is_told_of_and_not_started_again(
+    tasks: PluginTasks, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = FailsAtTheEnd()
+    tasks.keep([plugin])
+    await until(lambda: plugin.events)
+    await tasks.close()
+    assert plugin.events == ["begin"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "A plugin's run failed when it was cancelled"
+    ]
+
+
+class Spins(Filter):
+    """Never waits, the first time."""
+
+    name = "Spins"
+
+    async def run(self) -> None:
+        self.events.append("begin")
+        while len(self.events) == 1:
+            pass
+        await asyncio.Event().wait()
+
+
+async def test_one_that_does_not_wait_is_stopped_by_the_watch(caplog: pytest.LogCaptureFixture) -> None:
+    watch = SigalrmTimeout(0.05)
+    try:
+        plugin, tasks = Spins(), PluginTasks(watch, pauses=NO_PAUSE)
+        tasks.keep([plugin])
+        await until(lambda: len(plugin.events) == 2)
+        assert caplog.records[0].__dict__["error"] == "PluginTimeoutError: took longer than 0.05s"
+        await tasks.close()
+    finally:
+        watch.close()
+
+
+class _UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+async def test_whatever_an_exception_does_when_it_is_printed(
+    tasks: PluginTasks, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = Breaks(_UnprintableError())
+    tasks.keep([plugin])
+    await until(lambda: len(plugin.events) == 2)
+    assert caplog.records[0].__dict__["error"] == "_UnprintableError"

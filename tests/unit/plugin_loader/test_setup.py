@@ -1,0 +1,324 @@
+"""Plugins from everywhere: one registry, profiles from it, and both again while the scheduler runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.config.profiles import SchedulerConfiguration, read
+from karmada_scheduler.framework import DetachedHandle, Point
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.profile.inputs import BuiltProfiles
+from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler_plugins.registry import in_tree
+from tests.unit.plugin_loader.conftest import Write, source
+
+Make = Callable[..., PluginSetup]
+
+
+class Own:
+    name = "Own"
+
+    def score(self, context: object) -> int:
+        return 0
+
+
+@pytest.fixture
+def make(folder: Path) -> Make:
+    def make(**kwargs: Any) -> PluginSetup:
+        return PluginSetup(
+            in_tree(FeatureGates()),
+            handle_for=DetachedHandle,
+            **{"packages": list, "directories": [folder], **kwargs},
+        )
+
+    return make
+
+
+def scorers(lineups: BuiltProfiles | None) -> list[str]:
+    assert lineups is not None
+    [lineup] = lineups.by_name.values()
+    return [plugin.name for plugin in lineup.at(Point.SCORE)][2:]
+
+
+def score(lineups: BuiltProfiles | None, name: str) -> int:
+    assert lineups is not None
+    plugin: Any = lineups.made["default-scheduler", name].plugin
+    return int(plugin.score(None))
+
+
+def configuration(**profile: Any) -> SchedulerConfiguration:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return read({**kind, "profiles": [profile]})
+
+
+def enabling(*names: str) -> SchedulerConfiguration:
+    return configuration(plugins={"multiPoint": {"enabled": [{"name": name} for name in names]}})
+
+
+def test_plugins_come_from_everywhere(make: Make, write: Write) -> None:
+    write("a.py", source("FromFile"))
+    setup = make(
+        own=[Registration("Own", Own, "main")],
+        packages=lambda: [Registration("Packed", type("P", (Own,), {"name": "Packed"}), "acme 1.2")],
+    )
+    assert scorers(setup.start()) == ["Own", "Packed", "FromFile"]
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    path = tmp_path / "other"
+    path.mkdir()
+    return path
+
+
+def test_several_directories_add_up_each_with_its_own_helpers(make: Make, folder: Path, other: Path) -> None:
+    for value, each in enumerate((folder, other)):
+        (each / "_value.py").write_text(f"VALUE = {value}\n")
+        plugin = source(f"P{value}").replace("return 1", "return VALUE")
+        (each / "p.py").write_text("from ._value import VALUE\n" + plugin)
+    lineups = make(directories=[other, folder, other]).start()
+    assert scorers(lineups) == ["P1", "P0"]
+    assert (score(lineups, "P0"), score(lineups, "P1")) == (0, 1)
+
+
+def test_a_name_that_another_directory_gives_up_is_free(make: Make, write: Write, other: Path) -> None:
+    file = write("a.py", source("A", score=1))
+    setup = make(directories=[file.parent, other])
+    setup.start()
+    (other / "b.py").write_text(source("A", score=2))
+    assert setup.reload() is None
+    assert score(setup.lineups, "A") == 1
+    file.unlink()
+    setup.reload()
+    lineups = setup.reload() or setup.lineups
+    assert score(lineups, "A") == 2
+
+
+def test_no_directory_is_followed_while_one_cannot_be_read(
+    make: Make, write: Write, other: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = write("a.py", source("A", score=1))
+    setup = make(directories=[file.parent, other])
+    setup.start()
+    other.rmdir()
+    write("a.py", source("A", score=2))
+    assert setup.reload() is None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{other}: cannot be read: No such file or directory; the plugins stay as they are"
+    ]
+    other.mkdir()
+    assert score(setup.reload(), "A") == 2
+
+
+def test_upstreams_words_about_the_flag_are_kept_for_the_log(make: Make) -> None:
+    setup = make(tokens=["ClusterAffinity"])
+    setup.start()
+    assert [message.text for message in setup.messages] == ['Enable Scheduler plugin "ClusterAffinity"']
+
+
+@pytest.mark.parametrize("token", ["TaintTolerance", "-TaintTolerance"])
+def test_a_name_that_the_flag_misspells_ends_it_with_the_nearest_one(make: Make, token: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        make(tokens=["*", token]).start()
+    [mistake] = refused.value.mistakes
+    expected = (
+        '--plugins: no plugin named "TaintTolerance"; did you mean "TaintToleration"? known: APIEnablement, '
+    )
+    assert str(mistake).startswith(expected)
+
+
+def test_the_flag_may_name_a_plugin_that_a_gate_keeps_out(make: Make) -> None:
+    make(tokens=["*", "-WorkloadAffinity"], switched_off=["WorkloadAffinity"]).start()
+
+
+def test_at_the_start_every_mistake_ends_it(make: Make, write: Write) -> None:
+    write("a.py", source("Own"))
+    broken, odd = write("b.py", "broken("), write("c.py", source("ClusterAffinity"))
+    setup = make(own=[Registration("Own", Own, "main")])
+    with pytest.raises(ConfigError) as refused:
+        setup.start()
+    assert str(refused.value).splitlines() == [
+        f"{broken}: SyntaxError: '(' was never closed (b.py, line 1)",
+        f"a plugin named Own already exists: main and {broken.parent / 'a.py'}",
+        f"a plugin named ClusterAffinity already exists: in-tree and {odd}",
+    ]
+
+
+def test_a_mistake_in_a_profile_names_the_configuration_file(make: Make) -> None:
+    from dataclasses import replace
+
+    setup = make(configuration=replace(enabling("Nobody"), source="/etc/config.yaml"))
+    with pytest.raises(
+        ConfigError,
+        match=r'^/etc/config.yaml: profiles\[0\]\.plugins\.multiPoint\.enabled\[0\]\.name: no plugin named "Nobody"',
+    ):
+        setup.start()
+
+
+def test_nothing_happens_while_nothing_changes(make: Make, write: Write) -> None:
+    write("a.py", source("A"))
+    setup = make()
+    setup.start()
+    assert setup.reload() is None
+
+
+def test_a_new_file_is_live(make: Make, write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    setup = make()
+    setup.start()
+    path = write("a.py", source("A"))
+    assert scorers(setup.reload()) == ["A"]
+    [record] = caplog.records
+    assert record.getMessage() == "Loaded plugin"
+    assert (record.__dict__["plugin"], record.__dict__["path"]) == ("A", path)
+
+
+def test_a_saved_file_is_live_and_the_plugins_of_others_stay_as_they_are(make: Make, write: Write) -> None:
+    write("a.py", source("A", score=1))
+    write("b.py", source("B"))
+    setup = make()
+    before = setup.start()
+    write("a.py", source("A", score=2))
+    after = setup.reload()
+    assert after is not None
+    assert score(after, "A") == 2
+    assert score(before, "A") == 1
+    assert after.made["default-scheduler", "B"].plugin is before.made["default-scheduler", "B"].plugin
+
+
+def test_a_broken_file_is_refused_with_its_traceback_and_the_old_version_stays(
+    make: Make, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write("a.py", source("A", score=1))
+    setup = make()
+    setup.start()
+    write("a.py", "raise RuntimeError('not today')\n")
+    assert setup.reload() is None
+    assert score(setup.lineups, "A") == 1
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "Refused a new version of a file, the version before stays: RuntimeError: not today"
+    )
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], RuntimeError)
+    assert record.__dict__["path"] == path
+    caplog.clear()
+    assert setup.reload() is None
+    assert not caplog.records
+
+
+def test_a_file_whose_plugin_cannot_be_made_is_refused(
+    make: Make, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    write("a.py", source("A", score=1))
+    setup = make()
+    setup.start()
+    path = write(
+        "a.py", source("A", score=2) + "    def __init__(self):\n        raise RuntimeError('no prices')\n"
+    )
+    assert setup.reload() is None
+    assert score(setup.lineups, "A") == 1
+    [record] = caplog.records
+    assert record.getMessage().endswith(
+        f'stays: failed to initialize plugin "A": RuntimeError: no prices (line 10 of {path})'
+    )
+    assert record.exc_info
+
+
+def test_a_name_that_is_taken_is_refused_with_both_origins(
+    make: Make, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = write("a.py", source("A"))
+    setup = make()
+    setup.start()
+    second = write("b.py", source("A"))
+    assert setup.reload() is None
+    assert f"a plugin named A already exists: {first} and {second}" in caplog.text
+
+
+def test_one_bad_file_does_not_keep_the_good_ones_out(make: Make, write: Write) -> None:
+    setup = make()
+    setup.start()
+    write("a.py", source("A"))
+    write("b.py", source("ClusterAffinity"))
+    write("c.py", "broken(")
+    write("d.py", source("D"))
+    assert scorers(setup.reload()) == ["A", "D"]
+    write("c.py", source("C"))
+    assert scorers(setup.reload()) == ["A", "C", "D"]
+
+
+def test_a_file_that_is_gone_takes_its_plugins_along(make: Make, write: Write) -> None:
+    path = write("a.py", source("A"))
+    setup = make()
+    assert scorers(setup.start()) == ["A"]
+    path.unlink()
+    assert scorers(setup.reload()) == []
+
+
+def test_a_file_that_a_profile_needs_cannot_go(
+    make: Make, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write("a.py", source("A"))
+    setup = make(configuration=enabling("A"))
+    setup.start()
+    path.unlink()
+    assert setup.reload() is None
+    assert scorers(setup.lineups) == ["A"]
+    assert "Refused to remove the plugins of a file, the version before stays: profiles[0]" in caplog.text
+
+
+def test_a_renamed_file_keeps_its_plugins(make: Make, write: Write) -> None:
+    path = write("a.py", source("A"))
+    setup = make(configuration=enabling("A"))
+    setup.start()
+    path.rename(path.with_name("renamed.py"))
+    assert scorers(setup.reload()) == ["A"]
+    assert setup.registry()["A"].origin.endswith("renamed.py")
+
+
+def test_two_files_may_exchange_their_plugins(make: Make, write: Write) -> None:
+    write("a.py", source("A", score=1))
+    write("b.py", source("B", score=2))
+    setup = make()
+    setup.start()
+    write("a.py", source("B", score=3))
+    write("b.py", source("A", score=4))
+    after = setup.reload()
+    assert (score(after, "A"), score(after, "B")) == (4, 3)
+
+
+def test_a_plugin_that_no_profile_enables_is_pointed_out(
+    make: Make, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    setup = make(configuration=configuration())
+    setup.start()
+    write("a.py", source("A"))
+    assert scorers(setup.reload()) == []
+    assert "Loaded plugin, which no profile enables" in caplog.text
+
+
+def test_a_directory_that_vanishes_is_told_once(
+    make: Make, write: Write, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write("a.py", source("A"))
+    setup = make()
+    setup.start()
+    folder.rename(folder.with_name("elsewhere"))
+    assert setup.reload() is None
+    assert setup.reload() is None
+    [record] = caplog.records
+    assert record.getMessage().endswith("No such file or directory; the plugins stay as they are")
+
+
+def test_without_a_directory_there_is_nothing_to_look_for() -> None:
+    setup = PluginSetup(in_tree(FeatureGates()), handle_for=DetachedHandle, packages=list)
+    setup.start()
+    assert setup.reload() is None

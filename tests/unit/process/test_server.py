@@ -1,0 +1,79 @@
+"""The HTTP endpoints: what they say, and what they do not let add up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from karmada_scheduler.process import server as module
+from karmada_scheduler.process.server import Server
+from tools.controlplane.processes import free_port
+
+
+class Said:
+    health: str | None = None
+    ready: str | None = None
+    metrics = b"x 1\n"
+
+    def exposition(self) -> bytes:
+        if not self.metrics:
+            raise RuntimeError("dictionary changed size during iteration")
+        return self.metrics
+
+
+@pytest.fixture
+async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Said, int]]:
+    monkeypatch.setattr(module, "_SWEEP_SECONDS", 0.05)
+    said, port = Said(), free_port()
+    address = f"127.0.0.1:{port}"
+    server = Server(
+        health_address=address,
+        metrics_address=address,
+        health=lambda: said.health,
+        ready=lambda: said.ready,
+        exposition=said.exposition,
+        content_type="text/plain",
+    )
+    await server.start()
+    yield said, port
+    await server.stop()
+
+
+async def _get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, f"http://127.0.0.1:{port}{path}") as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+async def test_probes_say_what_is_wrong(served: tuple[Said, int]) -> None:
+    said, port = served
+    assert await _get(port, "/healthz") == (200, "ok")
+    said.health, said.ready = "the event loop has not turned for 31s", "kopf is not running"
+    assert await _get(port, "/healthz") == (503, "the event loop has not turned for 31s\n")
+    assert await _get(port, "/readyz") == (503, "kopf is not running\n")
+
+
+async def test_a_scrape_that_meets_a_change_is_to_be_repeated(served: tuple[Said, int]) -> None:
+    said, port = served
+    assert await _get(port, "/metrics") == (200, "x 1\n")
+    said.metrics = b""
+    assert (await _get(port, "/metrics"))[0] == 503
+
+
+async def test_only_reading_is_answered(served: tuple[Said, int]) -> None:
+    _, port = served
+    assert (await _get(port, "/metrics", "POST"))[0] == 405
+
+
+async def test_requests_that_are_never_finished_are_closed(served: tuple[Said, int]) -> None:
+    _, port = served
+    links = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+    for _, writer in links:
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
+    async with asyncio.timeout(5):
+        for reader, writer in links:
+            assert await reader.read() == b""
+            writer.close()

@@ -1,0 +1,144 @@
+"""The supervisor's thread: what goes on, and what ends the process, while the main event loop stands."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.process import supervisor as module
+from karmada_scheduler.process.supervisor import Supervisor
+
+
+class Ends:
+    """Notes how the process would have ended."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+        self.words: list[str] = []
+        self.happened = threading.Event()
+
+    def __call__(self, status: int, *, log_last: Callable[[], object] = lambda: None) -> None:
+        self.statuses.append(status)
+        log_last()
+        self.happened.set()
+
+
+@contextmanager
+def supervisor(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Iterator[tuple[Supervisor, Ends]]:
+    monkeypatch.setattr(module, "_BEAT_SECONDS", 0.01)
+    ends = Ends()
+    made = Supervisor(clock=time.monotonic, end=ends, **arguments)
+    made.start()
+    try:
+        yield made, ends
+    finally:
+        made.close()
+
+
+async def test_work_runs_in_the_other_thread_and_its_result_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def name() -> str:
+        return threading.current_thread().name
+
+    with supervisor(monkeypatch) as (made, _):
+        assert await made.run(name()) == "supervisor"
+
+
+async def test_what_work_raises_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> None:
+        raise LookupError("there")
+
+    with supervisor(monkeypatch) as (made, _), pytest.raises(LookupError, match="there"):
+        await made.run(fail())
+
+
+async def test_work_that_is_cancelled_here_is_cancelled_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    began, cancelled = threading.Event(), threading.Event()
+
+    async def wait() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    with supervisor(monkeypatch) as (made, _):
+        task = asyncio.create_task(made.run(wait()))
+        while not began.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        assert await asyncio.to_thread(cancelled.wait, 5)
+
+
+async def test_work_goes_on_while_the_main_loop_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 0
+
+    async def tick() -> None:
+        nonlocal count
+        while True:
+            count += 1
+            await asyncio.sleep(0.005)
+
+    with supervisor(monkeypatch) as (made, _):
+        task = asyncio.create_task(made.run(tick()))
+        await asyncio.sleep(0.05)
+        before, until = count, time.monotonic() + 0.3
+        while time.monotonic() < until:  # plain Python that never waits
+            pass
+        assert count - before >= 10
+        task.cancel()
+
+
+async def test_a_leader_whose_loop_stands_gives_up_and_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gave_up = threading.Event()
+
+    async def give_up() -> None:
+        gave_up.set()
+
+    with supervisor(monkeypatch, on_stall=give_up, stall_seconds=0.2) as (made, ends):
+        made.leading = True
+        beating = asyncio.create_task(made.beat())
+        await asyncio.sleep(0.01)
+        _stand_until(ends.happened)
+        assert gave_up.is_set()
+        assert ends.statuses[0] == 1
+        assert "_stand_until" in caplog.records[-1].__dict__["stack"]
+        beating.cancel()
+
+
+async def test_a_standby_whose_loop_stands_is_not_ended_but_unhealthy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with supervisor(monkeypatch, stall_seconds=0.05) as (made, ends):
+        beating = asyncio.create_task(made.beat())
+        await asyncio.sleep(0.01)
+        assert not made.problem
+        time.sleep(0.2)  # noqa: ASYNC251 (the loop is to stand)
+        assert "has not turned" in str(made.problem)
+        assert not ends.happened.is_set()
+        await asyncio.sleep(0.05)
+        beating.cancel()
+
+
+async def test_a_loop_that_has_not_begun_to_turn_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    with supervisor(monkeypatch, stall_seconds=0.0001) as (made, _):
+        assert made.problem is None
+
+
+async def test_a_stop_that_takes_too_long_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    with supervisor(monkeypatch) as (made, ends):
+        made.stop_within(0.1)
+        made.stop_within(100)  # the first signal counts
+        assert await asyncio.to_thread(ends.happened.wait, 5)
+        assert ends.statuses[0] == 1
+
+
+def _stand_until(happened: threading.Event) -> None:
+    assert happened.wait(5)

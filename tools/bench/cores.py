@@ -1,0 +1,177 @@
+"""The two cores at work on the same fleet: ours in this process, the Go one in the oracle's."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.timeouts import DEFAULT_BUDGET, SigalrmTimeout
+from karmada_scheduler.metrics import metrics
+from karmada_scheduler.process import gc_tuning
+from karmada_scheduler.testing import framework
+from tools.bench.worlds import Manifest
+
+Targets = list[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Bindings to decide about, and for each the clusters that have reported before it."""
+
+    bindings: Sequence[Manifest]
+    changes: Sequence[Sequence[Manifest]] = ()
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a batch has cost: seconds of CPU and of wall time, and what was decided, by name (None: an error)."""
+
+    cpu: float
+    wall: float
+    results: Sequence[Targets | None]
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions were taken."""
+        return len(self.results)
+
+    @property
+    def cpu_each(self) -> float:
+        """CPU seconds per decision."""
+        return self.cpu / len(self.results)
+
+
+class Go:
+    """``oracle cost``: genericScheduler.Schedule over the scheduler's own cache; a context manager."""
+
+    def __init__(self, program: Path) -> None:
+        self._process = subprocess.Popen(
+            [program, "cost"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=1 << 20
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def load(self, clusters: Sequence[Manifest]) -> None:
+        """Start with a new fleet."""
+        self._ask({"plugins": ["*"], "clusters": clusters})
+
+    def run(self, batch: Batch, *, seconds: float) -> Bill:
+        """Take decisions of a batch until the seconds are over, one at least."""
+        answer = self._ask({"bindings": batch.bindings, "changes": batch.changes, "seconds": seconds})
+        results = [
+            None if error else sorted((name, replicas) for name, replicas in targets)
+            for targets, error in zip(answer["results"], answer["errors"], strict=True)
+        ]
+        return Bill(answer["cpuNanos"] / 1e9, answer["wallNanos"] / 1e9, results)
+
+    def _ask(self, work: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(orjson.dumps(work) + b"\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the oracle ended with status {self._process.wait()}")
+        answer: dict[str, Any] = orjson.loads(line)
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return answer
+
+
+class Ours:
+    """The core as ``Scheduler`` runs it: its cache, plugins with metrics and the alarm, the general estimator."""
+
+    def __init__(self, clusters: Sequence[Manifest]) -> None:
+        """Fill the cache with a fleet."""
+        self._gates = FeatureGates({})
+        self._lineup = framework(gates=self._gates).lineup
+        self._observer = metrics.AlgorithmObserver(metrics.Metrics())
+        self._alarm = SigalrmTimeout(DEFAULT_BUDGET)
+        self._clusters = ClusterCache()
+        for manifest in clusters:
+            self._clusters.put(Cluster.from_manifest(manifest))
+        self.forget()
+
+    def close(self) -> None:
+        """Give the alarm back."""
+        self._alarm.close()
+
+    def forget(self) -> None:
+        """Go on with plugins and an estimator that have seen nothing."""
+        self._framework = Framework(self._lineup, guard=Guard(observer=self._observer, watch=self._alarm))
+        self._estimators = (GeneralEstimator(self._gates),)
+
+    def run(self, batch: Batch) -> Bill:
+        """Take all decisions of a batch; reading manifests is not counted."""
+        bindings = [Binding.from_manifest(each) for each in batch.bindings]
+        changes = [[Cluster.from_manifest(each) for each in changed] for changed in batch.changes]
+        changes += [[]] * (len(bindings) - len(changes))
+        decisions = []
+        with _settled_memory():
+            wall, cpu = time.perf_counter(), time.process_time()
+            for binding, changed in zip(bindings, changes, strict=True):
+                for cluster in changed:
+                    self._clusters.put(cluster)
+                decisions.append(_outcome(self._decide(binding)))
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        return Bill(cpu, wall, [_targets(*each) for each in decisions])
+
+    def place(self, manifest: Manifest) -> Targets:
+        """Decide about one binding, for whoever needs one that is placed."""
+        return _targets(*_outcome(self._decide(Binding.from_manifest(manifest)))) or []
+
+    def _decide(self, binding: Binding) -> Decision:
+        return run_sync(
+            decide(
+                binding,
+                self._clusters.snapshot(),
+                framework=self._framework,
+                estimators=self._estimators,
+                gates=self._gates,
+            )
+        )
+
+
+def _outcome(decision: Decision) -> tuple[Any, Any]:
+    """Return what the first pass came to, as the Go core takes one at a time (``core.schedule`` goes on)."""
+    first = decision.attempts[0]
+    return first.targets, first.error
+
+
+def _targets(targets: Sequence[tuple[str, int]] | None, error: Exception | None) -> Targets | None:
+    return None if error is not None else sorted((name, replicas) for name, replicas in targets or ())
+
+
+@contextmanager
+def _settled_memory() -> Iterator[None]:
+    """Run the collector as ``app`` does once its caches are filled."""
+    before = gc.get_threshold()
+    gc_tuning.settle()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

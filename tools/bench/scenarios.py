@@ -1,0 +1,112 @@
+"""What is scheduled: clusters, placements, bindings. The same for every scheduler and for the bare client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tests import manifests
+from tools.controlplane.api import Object
+from tools.controlplane.simulated import SimulatedMember
+
+BARE, DEFAULT, LIFTED, OURS = "bare client", "karmada-scheduler", "karmada-scheduler, lifted", "ours"
+SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
+REGIONS = 10
+REPLICAS = 5
+REQUESTS = 20
+"""How many different requests the bindings make: binding ``n`` asks for that of ``n % REQUESTS``."""
+
+_DYNAMIC = {
+    "replicaSchedulingType": "Divided",
+    "replicaDivisionPreference": "Weighted",
+    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+}
+_AFFINITY = {"labelSelector": {"matchLabels": {"kind": "sim"}}}
+
+
+def _spread(field: str, least: int, most: int) -> Object:
+    return {"spreadByField": field, "minGroups": least, "maxGroups": most}
+
+
+PLACEMENTS: Mapping[str, Object] = {
+    "dynamic": {"clusterAffinity": _AFFINITY, "replicaScheduling": _DYNAMIC},
+    "duplicated": {
+        "clusterAffinity": _AFFINITY,
+        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        "spreadConstraints": [_spread("cluster", 2, 4)],
+    },
+    "region": {
+        "clusterAffinity": _AFFINITY,
+        "replicaScheduling": _DYNAMIC,
+        "spreadConstraints": [_spread("region", 2, 2), _spread("cluster", 2, 4)],
+    },
+}
+_TARGETS = {"dynamic": REPLICAS, "duplicated": 4, "region": 4}
+
+
+def fleet(first: int, count: int) -> list[SimulatedMember]:
+    """Return clusters ``m<first>``, ...: over ten regions, of three sizes, each with something else free.
+
+    None can be filled by the bindings of a run; their statuses say the same from beginning to end.
+    """
+    return [
+        SimulatedMember(
+            f"m{number}",
+            provider="paper",
+            region=f"r{number % REGIONS}",
+            zone=f"r{number % REGIONS}-{number % 3}",
+            labels={"kind": "sim", "tier": str(number % 4)},
+            cpu=str(4000 * (1 + number % 3)),
+            memory=f"{16000 * (1 + number % 3)}Gi",
+            pods="110000",
+            allocated={"cpu": str(number % 97), "memory": f"{number % 193}Gi", "pods": str(number % 89)},
+        )
+        for number in range(first, first + count)
+    ]
+
+
+def binding(namespace: str, name: str, number: int, placement: str, scheduler: str) -> Object:
+    """Return a ResourceBinding without a template, so that nobody but a scheduler acts on it."""
+    return manifests.untemplated(
+        namespace,
+        name,
+        uid=f"uid-{number}",
+        policy_id="bench",
+        replicas=REPLICAS,
+        replicaRequirements={"resourceRequest": {"cpu": f"{100 + number % REQUESTS}m", "memory": "128Mi"}},
+        schedulerName=scheduler,
+        placement=PLACEMENTS[placement],
+    )
+
+
+def result_patch(number: int, placement: str, clusters: int) -> Object:
+    """Return a patch as a scheduler would write it for ``number``: as many targets as the placement gives."""
+    count = _TARGETS[placement]
+    replicas = REPLICAS if placement == "duplicated" else 1
+    targets = [
+        {"name": f"m{(number * count + offset) % clusters}", "replicas": replicas} for offset in range(count)
+    ]
+    applied = json.dumps(PLACEMENTS[placement], separators=(",", ":"))
+    return {
+        "metadata": {"annotations": {"policy.karmada.io/applied-placement": applied}},
+        "spec": {"clusters": targets},
+    }
+
+
+def status_patch(generation: int, now: str) -> Mapping[str, Any]:
+    """Return the status that follows; ``now`` is a time as the API writes it."""
+    condition = {
+        "type": "Scheduled",
+        "status": "True",
+        "reason": "Success",
+        "message": "Binding has been scheduled successfully.",
+        "lastTransitionTime": now,
+    }
+    return {
+        "status": {
+            "conditions": [condition],
+            "schedulerObservedGeneration": generation,
+            "lastScheduledTime": now,
+        }
+    }

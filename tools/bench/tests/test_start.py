@@ -1,0 +1,32 @@
+"""The benchmark of a cold start, on an installation small enough for every day: what is counted, not how long it takes."""
+
+from pathlib import Path
+
+from tools.bench import start
+from tools.bench.replay_objects import Sizes
+from tools.controlplane.processes import Supervisor
+
+
+def test_a_start_places_what_is_new_writes_nothing_else_and_lists_each_kind_once(
+    tmp_path: Path,
+) -> None:
+    sizes = Sizes(bindings=300, clusters=220)
+    with Supervisor(tmp_path / "logs") as supervisor:
+        bench = start.Bench(sizes, tmp_path, supervisor)
+        try:
+            result = bench.run(rate=50, seconds=1, limit=60)
+        finally:
+            bench.close()
+    assert (result.placed, result.moved) == (3, 0)
+    kinds = (
+        "clusters",
+        "propagationpolicies",
+        "clusterpropagationpolicies",
+        "resourcebindings",
+        "clusterresourcebindings",
+    )
+    assert {kind: result.requests[f"LIST {kind}"] for kind in kinds} == dict.fromkeys(kinds, 1)
+    writes = {name: count for name, count in result.requests.items() if name.startswith("PATCH")}
+    assert writes == {"PATCH resourcebindings": 3, "PATCH resourcebindings/status": 3}
+    assert result.events >= 40
+    assert "3 placed" in start.report(result)

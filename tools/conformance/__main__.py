@@ -1,0 +1,39 @@
+"""Replay the recorded worlds: ``python -m tools.conformance [WORLD or FILE...]``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from tools.conformance.replay import WORLDS, World
+
+
+def main(names: list[str]) -> int:
+    files = [Path(name) for name in names if Path(name).is_file()]
+    parts = [name for name in names if not Path(name).is_file()]
+    paths = [path for path in WORLDS if not names or any(part in path.name for part in parts)] + files
+    if not paths:
+        print(f"no recorded world matches {' '.join(names)}", file=sys.stderr)
+        return 2
+    cases = different = 0
+    start = time.perf_counter()
+    print(f"{'world':<12}{'clusters':>9}{'cases':>8}{'equal':>8}{'different':>11}")
+    for path in paths:
+        world = World.load(path)
+        differences = list(world.differences())
+        cases += len(world.cases)
+        different += len(differences)
+        equal = len(world.cases) - len(differences)
+        print(
+            f"{world.name:<12}{len(world.clusters):>9}{len(world.cases):>8}{equal:>8}{len(differences):>11}"
+        )
+        for difference in differences:
+            print(difference)
+    seconds = time.perf_counter() - start
+    print(f"{cases} cases, {cases - different} equal, {different} different, {seconds:.1f} s")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tools.conformance.replay import WORLDS, World
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.name.removesuffix(".json.gz")) for path in WORLDS]
+)
+def test_every_recorded_decision_is_ours(path: Path) -> None:
+    world = World.load(path)
+    assert [str(difference) for difference in world.differences()] == []
+
+
+def test_all_recorded_cases_are_replayed() -> None:
+    assert sum(len(World.load(path).cases) for path in WORLDS) == 4_056
+
+
+def test_a_decision_that_differs_from_every_outcome_is_shown_field_by_field() -> None:
+    world = World.load(WORLDS[0])
+    case = world.cases[0]
+    outcome = {**case["outcomes"][0], "clusters": [{"name": "elsewhere", "replicas": 1}]}
+    altered = replace(world, cases=[{**case, "outcomes": [outcome]}])
+    (difference,) = altered.differences()
+    assert str(difference).splitlines()[:3] == [
+        case["name"],
+        "  clusters",
+        '    - recorded [{"name": "elsewhere", "replicas": 1}]',
+    ]
+
+
+def test_an_event_that_upstream_never_sent_is_a_difference() -> None:
+    world = World.load(WORLDS[0])
+    altered = replace(world, cases=[{**world.cases[0], "events": []}])
+    (difference,) = altered.differences()
+    assert "ScheduleBindingSucceed" in str(difference)

@@ -1,0 +1,184 @@
+"""The demo: karmada-scheduler and this project's scheduler side by side on one real control plane.
+
+It ends with status 0 only if each scheduler placed exactly what was its own, where the
+policy wanted it, and the members report it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import binaries
+from .api import ApiError
+from .controlplane import ControlPlane
+from .demo_findings import Claim, brief, claims, look, shown
+from .demo_objects import CASES, DEFAULT, MINE, NAMESPACE
+from .fleet import real_members, simulated_members
+from .ours import start_scheduler
+from .processes import ProcessDiedError
+from .table import table
+from .waiting import WaitTimeoutError
+from .workspace import DEFAULT as WORKSPACES
+from .workspace import WorkspaceError, workspace
+
+
+def report(karmada: ControlPlane) -> str:
+    """Return the tables."""
+    everything = look(karmada)
+    who = table(
+        (
+            "DEPLOYMENT",
+            "REPLICAS",
+            "POLICY'S schedulerName",
+            "BINDING'S",
+            "PLACED BY",
+            "API USER",
+            "CLUSTERS",
+        ),
+        [
+            (
+                seen.case.name,
+                seen.case.replicas,
+                seen.case.policy_says or "(not given)",
+                seen.binding["spec"].get("schedulerName", ""),
+                ", ".join(seen.reporters) or "nobody",
+                ", ".join(seen.placers) or "nobody",
+                shown(seen.placed),
+            )
+            for seen in everything
+        ],
+    )
+    what = table(
+        ("DEPLOYMENT", "SCHEDULED", "EVENT FROM", "EVENT"),
+        [
+            (
+                seen.case.name,
+                " ".join(brief(seen.condition("Scheduled"))),
+                event["source"].get("component", ""),
+                f"{event['reason']}: {event['message']}",
+            )
+            for seen in everything
+            for event in seen.events[-1:]
+        ],
+    )
+    names = [*karmada.members, *karmada.simulated]
+    where = table(
+        ("MEMBER", "WHAT IT IS", *(seen.case.name for seen in everything)),
+        [
+            (
+                name,
+                "real: asked its API server"
+                if name in karmada.members
+                else "simulated: no API server, Works answered",
+                *(seen.members.get(name, "-") for seen in everything),
+            )
+            for name in names
+        ],
+    )
+    return "\n\n".join(
+        (
+            f"Who placed what where (replicas of a Duplicated policy count per cluster)\n\n{who}",
+            f"What they said about it\n\n{what}",
+            f"The Deployments as the members report them (ready/wanted)\n\n{where}",
+        )
+    )
+
+
+def run(folder: Path, *, keep: bool) -> int:
+    """Run the demo in a folder; returns the exit status."""
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"{time.monotonic() - started:5.1f} s  {line}", flush=True)
+
+    print("Two schedulers on one Karmada control plane\n")
+    with ControlPlane(folder, audit_log=True, say=say) as karmada:
+        karmada.add(*real_members(2), *simulated_members(6))
+        say("2 real members (with API servers of their own) and 6 simulated ones have joined")
+        karmada.start_karmada_scheduler(DEFAULT, leader_elect=True)
+        say(f"karmada-scheduler, Karmada's own, is running as {DEFAULT}")
+        start_scheduler(karmada, name=MINE)
+        say(f"karmada-pyscheduler, this project's, is running as {MINE}")
+        karmada.client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        for case in CASES:
+            for manifest in case.manifests():
+                karmada.client.apply(manifest)
+        say("3 Deployments with 3 policies are applied")
+        try:
+            karmada.wait_for(lambda: claims(karmada), "it all", until=_all_hold, timeout=60)
+            say("everything is placed, applied in the members and reported ready")
+        except WaitTimeoutError:
+            say("gave up waiting; this is how far it got")
+        print(f"\n{report(karmada)}\n")
+        outcome = claims(karmada)
+        _conclude(karmada, outcome)
+        if keep:
+            _keep(karmada)
+    return 0 if _all_hold(outcome) else 1
+
+
+def _all_hold(found: Sequence[Claim]) -> bool:
+    return all(claim.holds for claim in found)
+
+
+def _conclude(karmada: ControlPlane, outcome: Sequence[Claim]) -> None:
+    wrong = [claim for claim in outcome if not claim.holds]
+    if wrong:
+        print(f"{len(wrong)} of {len(outcome)} checks failed:\n")
+        rows = [(claim.what, claim.expected, claim.found) for claim in wrong]
+        print(table(("CHECK", "EXPECTED", "FOUND"), rows))
+        print(f"\nThe logs are in {karmada.folder / 'logs'}.")
+        return
+    print(f"All {len(outcome)} checks hold: each scheduler placed its own bindings and touched no other.\n")
+    print(
+        "Next: `make demo ARGS=--keep` leaves it running for kubectl; `make controlplane` gives an empty one;\n"
+        f"the scheduler's log of this run is {karmada.folder / 'logs' / MINE}.log."
+    )
+
+
+def _keep(karmada: ControlPlane) -> None:
+    kubectl = karmada.binaries.path("kubectl")
+    print(
+        f"\nIt stays until Ctrl-C. In another terminal:\n\n  export KUBECONFIG={karmada.kubeconfig}\n"
+        f"  {kubectl} -n {NAMESPACE} get resourcebindings\n"
+        f"  {kubectl} -n {NAMESPACE} scale deployment web-my --replicas=30\n"
+        f"  {kubectl} --kubeconfig={karmada.members['real1'].kubeconfig} -n {NAMESPACE} get deployments\n",
+        flush=True,
+    )
+    while True:
+        karmada.check()
+        time.sleep(0.5)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.controlplane.demo", description=textwrap.dedent(__doc__ or "")
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=WORKSPACES / "demo", help="where its files go (default: %(default)s)"
+    )
+    parser.add_argument("--keep", action="store_true", help="leave it running until Ctrl-C")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with `&`
+    try:
+        binaries.ensure(quiet=True)
+        with workspace(options.folder.resolve()) as folder:
+            return run(folder, keep=options.keep)
+    except KeyboardInterrupt:
+        print("\nStopped; nothing is left running.")
+        return 0 if options.keep else 130
+    except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, WorkspaceError, ApiError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

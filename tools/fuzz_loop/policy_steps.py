@@ -1,0 +1,200 @@
+"""Changes that take the long way: a Deployment or a policy is changed, and Karmada's controllers do the rest."""
+
+from __future__ import annotations
+
+from tools.controlplane import Object
+
+from . import fleet, placements
+from .binding_steps import next_second, poked, replaced
+from .fleet import NAMESPACE, Key, binding_of
+from .model import Model, Step, evictions_are_done, is_suspended
+from .placements import Dice
+from .plane import Bindings, Plane
+
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+POLICIES = f"/apis/policy.karmada.io/v1alpha1/namespaces/{NAMESPACE}/propagationpolicies"
+REBALANCERS = "/apis/apps.karmada.io/v1alpha1/workloadrebalancers"
+
+
+def scale(model: Model) -> Step | None:
+    """Scale a Deployment."""
+    if not model.deployed & model.claimed:
+        return None
+    name = model.dice.pick(sorted(model.deployed & model.claimed))
+    key, replicas = binding_of(name), model.dice.between(0, 12)
+    return Step(
+        "Deployment scaled", name, replicas,
+        lambda plane: plane.client.patch(f"{DEPLOYMENTS}/{name}", {"spec": {"replicas": replicas}}),
+        lambda bindings: bindings[key]["spec"].get("replicas", 0) == replicas and evictions_are_done(bindings),
+        patient=True,
+    )  # fmt: skip
+
+
+def place(model: Model) -> Step | None:
+    """Edit the placement of a policy."""
+    if not model.deployed & model.claimed:
+        return None
+    name = model.dice.pick(sorted(model.deployed & model.claimed))
+    placement = _placement(model.dice)
+    policies = Policies(name)
+
+    def act(plane: Plane) -> None:
+        body = {"spec": {"placement": replaced(placement)}}
+        policies.put(plane, plane.client.patch(f"{POLICIES}/{name}", body))
+
+    return Step("policy edited", name, placement, act, policies.arrived, patient=True)
+
+
+def rebalance(model: Model) -> Step | None:
+    """Ask for a reschedule with a WorkloadRebalancer."""
+    names = sorted(name for name in model.deployed if binding_of(name) in model.bindings)
+    if not names:
+        return None
+    name = model.dice.pick(names)
+    moment = next_second(model.times.get(binding_of(name)))
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": NAMESPACE, "name": name}
+    rebalancer = {
+        "apiVersion": "apps.karmada.io/v1alpha1",
+        "kind": "WorkloadRebalancer",
+        "metadata": {"name": f"{name}-{model.dice.getrandbits(40):x}"},
+        "spec": {"workloads": [workload]},
+    }
+
+    def arrived(bindings: Bindings) -> bool:
+        return bool(bindings[binding_of(name)]["spec"].get("rescheduleTriggeredAt", "") >= moment)
+
+    return Step(
+        "WorkloadRebalancer",
+        name,
+        rebalancer,
+        lambda plane: plane.client.create(rebalancer),
+        arrived,
+        patient=True,
+    )
+
+
+def suspend(model: Model) -> Step | None:
+    """Suspend the scheduling of a binding that the detector looks after, or resume it."""
+    keys = [
+        key
+        for key in map(binding_of, fleet.WORKLOADS)
+        if key in model.bindings and (is_suspended(model.bindings[key]) or key not in model.failed)
+    ]
+    if not keys:
+        return None
+    key = model.dice.pick(keys)
+    body = {"spec": {"suspension": {"scheduling": not is_suspended(model.bindings[key])}}}
+    return Step(
+        "suspend or resume",
+        str(key),
+        body,
+        lambda plane: plane.patch(key, body),
+        evictions_are_done,
+        patient=True,
+    )
+
+
+def unclaim(model: Model) -> Step | None:
+    """Delete a policy, or create it again with another placement.
+
+    The binding is decided on before its policy goes, for ours looks at it once more then.
+    """
+    name = model.dice.pick(fleet.WORKLOADS)
+    key = binding_of(name)
+    if name not in model.claimed:
+        model.claimed.add(name)
+        manifest, policies = fleet.policy(name, _placement(model.dice)), Policies(name)
+        expected = name in model.deployed
+        return Step(
+            "policy created", name, manifest,
+            lambda plane: policies.put(plane, plane.client.create(manifest)),
+            lambda bindings: not expected or policies.arrived(bindings),
+            patient=True,
+        )  # fmt: skip
+    if name not in model.deployed or key not in model.bindings or key in model.failed:
+        return None
+    model.claimed.remove(name)
+    body = poked(model.bindings[key])
+
+    def act(plane: Plane) -> None:
+        plane.patch(key, body)
+        plane.rest()
+        plane.client.delete(f"{POLICIES}/{name}")
+
+    return Step(
+        "policy deleted", name, None, act, lambda bindings: not _is_claimed(bindings, key), patient=True
+    )
+
+
+def deploy(model: Model) -> Step | None:
+    """Delete a Deployment that no policy claims, or create it anew."""
+    names = [name for name in fleet.WORKLOADS if name not in model.claimed]
+    if not names:
+        return None
+    name = model.dice.pick(names)
+    key = binding_of(name)
+    if name in model.deployed:
+        model.deployed.remove(name)
+        return Step(
+            "Deployment deleted", name, None,
+            lambda plane: plane.client.delete(f"{DEPLOYMENTS}/{name}"),
+            lambda bindings: key not in bindings,
+            patient=True,
+        )  # fmt: skip
+    model.deployed.add(name)
+    manifest = fleet.deployment(name, model.dice.between(1, 12))
+    odd = model.dice.chance(0.5)
+    return Step(
+        "Deployment created", name, manifest, lambda plane: create(plane, manifest, odd=odd), patient=True
+    )
+
+
+def create(plane: Plane, manifest: Object, *, odd: bool) -> None:
+    """Create a Deployment whose uid breaks ties in the same way on both planes; no policy may claim it yet."""
+    path = f"{DEPLOYMENTS}/{manifest['metadata']['name']}"
+    while is_odd(plane.client.create(manifest)["metadata"]["uid"]) is not odd:
+        plane.client.delete(path)
+        plane.wait(lambda: plane.client.find(path) is None, f"{path} to be gone")
+
+
+def is_odd(uid: str) -> bool:
+    """Return what decides ties of a division: the parity of the uid's FNV-1a hash, so of its bytes."""
+    return sum(uid.encode()) % 2 == 1
+
+
+class Policies:
+    """One policy on both planes: what was written there, and whether the binding has it."""
+
+    def __init__(self, workload: str) -> None:
+        self._workload = workload
+        self._placement: Object = {}
+
+    def put(self, plane: Plane, written: Object) -> None:
+        """Take note of a policy as the webhook left it, which is the same everywhere."""
+        del plane
+        self._placement = written["spec"]["placement"]
+
+    def arrived(self, bindings: Bindings) -> bool:
+        """Tell whether the detector has brought it to the binding."""
+        item = bindings.get(binding_of(self._workload))
+        return (
+            item is not None
+            and item["spec"].get("placement") == self._placement
+            and evictions_are_done(bindings)
+        )
+
+
+def _is_claimed(bindings: Bindings, key: Key) -> bool:
+    return bool(bindings[key]["metadata"].get("labels", {}).get(fleet.POLICY_LABEL))
+
+
+def _placement(dice: Dice) -> Object:
+    """Draw a placement that the webhook of policies accepts."""
+    made = placements.placement(dice, fleet.CLUSTERS)
+    strategy = made.get("replicaScheduling", {})
+    by_room = strategy.get("replicaDivisionPreference") == "Aggregated" or "dynamicWeight" in strategy.get(
+        "weightPreference", {}
+    )
+    for item in made.get("clusterAffinities") or () if not by_room else ():
+        item.pop("overflowAffinities", None)
+    return made

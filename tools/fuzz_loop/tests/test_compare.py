@@ -1,0 +1,188 @@
+"""Which differences the fuzzer reports, and which it counts as none."""
+
+import datetime as dt
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tools.fuzz_loop import compare
+from tools.fuzz_loop.compare import Comparison
+from tools.fuzz_loop.fleet import APPLIED, POLICY_LABEL, Key
+from tools.fuzz_loop.model import Model
+from tools.fuzz_loop.placements import Dice, tolerates
+from tools.fuzz_loop.policy_steps import is_odd
+from tools.fuzz_loop.state import State, state_of, without_plugins
+
+KEY = Key("rb", "b1")
+BEGAN = dt.datetime(2026, 1, 2, 3, 4, 10, tzinfo=dt.UTC)
+BEFORE, AFTER = "2026-01-02T03:04:05Z", "2026-01-02T03:04:11Z"
+DUPLICATED = {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}
+AGGREGATED = {
+    "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+}
+
+
+def state(
+    *, placement: Any = DUPLICATED, claimed: bool = True, clusters: Any = (("m1", 2),), time: str = BEFORE
+) -> State:
+    """A scheduled Deployment with 2 replicas."""
+    return state_of(
+        {
+            "metadata": {
+                "name": "b1",
+                "generation": 3,
+                "labels": {POLICY_LABEL: "p"} if claimed else {},
+                "annotations": {APPLIED: json.dumps(placement)},
+            },
+            "spec": {
+                "resource": {"kind": "Deployment", "name": "web", "uid": "differs"},
+                "replicas": 2,
+                "placement": placement,
+                "clusters": [{"name": name, "replicas": count} for name, count in clusters],
+            },
+            "status": {
+                "schedulerObservedGeneration": 3,
+                "lastScheduledTime": time,
+                "conditions": [
+                    {"type": "Scheduled", "status": "True", "reason": "Success", "message": "fine"}
+                ],
+            },
+        }
+    )
+
+
+def judged(
+    upstream: State, ours: State, *, before: tuple[State, State] | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the fields that differ and the freedoms taken."""
+    comparison = Comparison()
+    first, second = before or (upstream, ours)
+    found = comparison.of(BEGAN, ({KEY: first}, {KEY: second}), ({KEY: upstream}, {KEY: ours}))
+    return [item.field for item in found], list(comparison.freedoms)
+
+
+def test_equal_states_are_equal() -> None:
+    assert judged(state(), state()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("clusters", (("m1", 1),)),
+        ("applied", {}),
+        ("applied", None),
+        ("condition", ("False", "Unschedulable", "no room")),
+        ("observed", "older"),
+        ("term", "t1"),
+    ],
+)
+def test_every_field_counts(field: str, value: object) -> None:
+    assert judged(state(), replace(state(), **{field: value})) == ([field], [])  # type: ignore[arg-type]
+
+
+def test_a_binding_that_only_one_plane_has_is_different() -> None:
+    found = Comparison().of(BEGAN, ({}, {}), ({KEY: state()}, {}))
+    assert [(item.field, item.upstream, item.ours) for item in found] == [("existence", True, False)]
+
+
+def test_the_order_of_clusters_counts_unless_the_division_is_aggregated() -> None:
+    one, other = (("m1", 1), ("m2", 1)), (("m2", 1), ("m1", 1))
+    assert judged(state(clusters=one), state(clusters=other)) == (["clusters"], [])
+    aggregated = state(placement=AGGREGATED, clusters=one), state(placement=AGGREGATED, clusters=other)
+    assert judged(*aggregated) == ([], [compare.ORDER])
+
+
+def test_a_decision_that_changed_nothing_needs_no_new_time() -> None:
+    before = state(), state()
+    assert judged(state(time=AFTER), state(), before=before) == ([], [compare.SETTLED])
+
+
+def test_an_order_of_upstreams_own_may_be_put_right_without_a_new_time_for_ours() -> None:
+    one, other = (("m1", 1), ("m2", 1)), (("m2", 1), ("m1", 1))
+    comparison = Comparison()
+    before = (
+        {KEY: state(placement=AGGREGATED, clusters=other)},
+        {KEY: state(placement=AGGREGATED, clusters=one)},
+    )
+    after = {KEY: state(clusters=one, time=AFTER)}, {KEY: state(clusters=one)}
+    comparison.of(BEGAN, before, before)
+    assert comparison.of(BEGAN, before, after) != []  # ours was not decided for its new placement
+    ours = {KEY: state(clusters=one)}
+    assert comparison.of(BEGAN, ({KEY: state(clusters=other)}, ours), after) == []
+    assert comparison.freedoms[compare.REORDERED] == 1
+    moved = {KEY: state(clusters=(("m1", 1), ("m3", 1)))}
+    assert [item.field for item in comparison.of(BEGAN, (moved, ours), after)] == ["lastScheduledTime moved"]
+
+
+def test_a_time_that_only_ours_moved_is_a_difference() -> None:
+    before = state(), state()
+    assert judged(state(), state(time=AFTER), before=before) == (["lastScheduledTime moved"], [])
+
+
+def test_a_time_that_only_upstream_moved_is_a_difference_if_a_division_was_decided_again() -> None:
+    before = state(placement=AGGREGATED), state(placement=AGGREGATED)
+    after = state(placement=AGGREGATED, time=AFTER), state(placement=AGGREGATED)
+    assert judged(*after, before=before) == (["lastScheduledTime moved"], [])
+
+
+def test_a_time_that_only_upstream_moved_is_a_difference_if_ours_was_written_all_the_same() -> None:
+    before = state(), replace(state(), generation=2)
+    assert judged(state(time=AFTER), state(), before=before) == (["lastScheduledTime moved"], [])
+
+
+def test_within_one_second_nobody_can_tell_whether_a_time_moved() -> None:
+    same = state(time="2026-01-02T03:04:10Z")
+    assert judged(state(time=AFTER), same, before=(same, same)) == ([], [])
+
+
+def test_an_unclaimed_binding_may_be_observed_sooner() -> None:
+    late = replace(state(claimed=False), observed="older")
+    assert judged(late, state(claimed=False)) == ([], [compare.OBSERVED])
+    assert judged(state(claimed=False), late) == (["observed"], [])
+
+
+def test_the_plugins_that_refuse_clusters_are_counted_together() -> None:
+    one = "0/3 clusters are available: 1 cluster(s) had untolerated taint {k: v:NoSchedule}, 2 cluster(s) did not have region property."
+    other = (
+        "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint."
+    )
+    assert without_plugins(one) == without_plugins(other) == "0/3 clusters are available: 3 refused"
+    assert without_plugins("0/3 clusters are available: no cluster exists.") != without_plugins(other)
+    assert without_plugins("anything else") == "anything else"
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({"key": "k1", "operator": "Exists"}, True),
+        ({"key": "k1", "operator": "Equal", "value": "a"}, True),
+        ({"key": "k1", "operator": "Equal", "value": "b"}, False),
+        ({"key": "k1", "operator": "Exists", "effect": "NoSchedule"}, False),
+        ({"key": "k2", "operator": "Exists"}, False),
+    ],
+)
+def test_a_taint_is_tolerated_as_in_kubernetes(toleration: dict[str, str], *, tolerated: bool) -> None:
+    taint = {"key": "k1", "value": "a", "effect": "NoExecute"}
+    assert tolerates({"clusterTolerations": [toleration]}, taint) is tolerated
+
+
+def test_ties_of_a_division_are_broken_as_the_scheduler_breaks_them() -> None:
+    from karmada_scheduler.core.algorithms.webster import prefers_descending_names
+
+    uids = [f"{number:08x}-aaaa" for number in range(50)]
+    assert len({is_odd(uid) is prefers_descending_names(uid) for uid in uids}) == 1
+
+
+def test_what_fitted_nowhere_and_what_failed_is_tried_again_by_both_when_clusters_change() -> None:
+    def with_reason(reason: str, *, claimed: bool = True) -> State:
+        return replace(state(claimed=claimed), condition=("False", reason, "because"))
+
+    states = {
+        Key("rb", "placed"): state(),
+        Key("rb", "unfit"): with_reason("NoClusterFit"),
+        Key("rb", "unclaimed"): with_reason("NoClusterFit", claimed=False),
+    }
+    model = Model(Dice(1), {}, states=states, failed={Key("rb", "failed")})
+    assert model.to_be_tried == {Key("rb", "unfit"), Key("rb", "failed")}

@@ -1,0 +1,230 @@
+"""Does remembering change a decision? ``make fuzz-memory`` (STEPS=2000 SEED=1)
+
+Bindings that share placements and requests, as they do behind policies, are decided again and again while
+clusters change, join, leave and begin to be deleted, and while the bindings get their targets: once with plugins and an
+estimator that remember, in columns, and once with plugins that have never seen anything and an estimator that is
+asked cluster by cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.available_replicas import ReplicaEstimator
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.testing import framework
+from tools.oracle import generator
+
+_SHARED = 3
+"""Placements, requests and kinds in a world; few, so that most bindings meet something remembered."""
+
+
+class OneByOne:
+    """The built-in estimator, which cannot say that its answers may be remembered."""
+
+    name = "one-by-one"
+
+    def __init__(self, gates: FeatureGates) -> None:
+        general = GeneralEstimator(gates)
+        self.max_available_replicas = general.max_available_replicas
+        self.max_available_component_sets = general.max_available_component_sets
+
+
+@dataclass
+class Tally:
+    """What a run compared."""
+
+    decisions: int = 0
+    different: list[str] = field(default_factory=list)
+
+
+class World:
+    """A world whose clusters change, with one framework that remembers it all."""
+
+    def __init__(self, document: dict[str, Any], dice: generator.Dice, spare: list[dict[str, Any]]) -> None:
+        self.dice = dice
+        self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
+        self.plugins = tuple(document["plugins"])
+        self.identity = str(document["id"])
+        self.remembering = framework(gates=self.gates, select=self.plugins)
+        self.estimators: list[ReplicaEstimator] = [GeneralEstimator(self.gates)]
+        self.empty = bool(document["emptyWorkloadPropagation"])
+        self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
+        self.spare = spare
+        self.cache = ClusterCache()
+        self.version = 0
+        self.changed = set(self.clusters)
+        self.bindings = self._sharing(document["bindings"])
+
+    def _sharing(self, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        models = [copy.deepcopy(each["spec"]) for each in documents[:_SHARED]]
+        for document in documents:
+            spec = document["spec"]
+            for fields in (("placement",), ("replicaRequirements", "components"), ("resource",)):
+                model = self.dice.pick(models)
+                for name in fields:
+                    if name == "resource":
+                        uid = spec["resource"].get("uid", "")
+                        spec["resource"] = {**model["resource"], "uid": uid}
+                    elif name in model:
+                        spec[name] = model[name]
+                    else:
+                        spec.pop(name, None)
+        return documents
+
+    def step(self, tally: Tally) -> None:
+        """Change some clusters, then decide everything both ways."""
+        self._change()
+        self._fill_cache()
+        snapshot = self.cache.snapshot()
+        for document in self.bindings:
+            binding = Binding.from_manifest(document)
+            if binding.spec.placement is None:
+                continue
+            decision = self._decide(binding, snapshot, self.remembering, self.estimators)
+            again = self._decide(
+                binding, snapshot, Framework(self.remembering.lineup), [OneByOne(self.gates)]
+            )
+            tally.decisions += 1
+            if (shown := _shown(decision)) != (expected := _shown(again)):
+                tally.different.append(
+                    f"{self.identity} {binding.key}: remembered {shown}\n  asked anew {expected}"
+                )
+            if decision.targets is not None and self.dice.chance(0.3):
+                document["spec"]["clusters"] = [
+                    {"name": each.name, "replicas": each.replicas} for each in decision.targets
+                ]
+
+    def _fill_cache(self) -> None:
+        for name in sorted(self.changed):
+            self.version += 1
+            if name in self.clusters:
+                parsed = Cluster.from_manifest(self.clusters[name])
+                self.cache.put(replace(parsed, resource_version=str(self.version)))
+            else:
+                self.cache.remove(name, self.version)
+        self.changed.clear()
+
+    def _decide(
+        self,
+        binding: Binding,
+        snapshot: Snapshot,
+        framework: Framework,
+        estimators: Sequence[ReplicaEstimator],
+    ) -> Decision:
+        return run_sync(
+            decide(
+                binding,
+                snapshot,
+                framework=framework,
+                estimators=estimators,
+                gates=self.gates,
+                empty_workload_propagation=self.empty,
+            )
+        )
+
+    def _change(self) -> None:
+        for _ in range(self.dice.upto(2)):
+            name = self.dice.pick(list(self.clusters)) if self.clusters else ""
+            luck = self.dice.random()
+            if luck < 0.5 and name and self.spare:
+                other = self.dice.pick(self.spare)
+                self.clusters[name] = {**other, "metadata": {**other["metadata"], "name": name}}
+            elif luck < 0.7 and name:
+                del self.clusters[name]
+            elif luck < 0.9 and self.spare:
+                other = self.dice.pick(self.spare)
+                name = other["metadata"]["name"]
+                self.clusters[name] = other
+            elif name:
+                metadata = {**self.clusters[name]["metadata"], "deletionTimestamp": generator.T1}
+                self.clusters[name] = {**self.clusters[name], "metadata": metadata}
+            self.changed.add(name)
+
+
+def _shown(decision: Decision) -> tuple[object, ...]:
+    """Return all of a decision that anybody can see, and the way to it."""
+    return (
+        decision.targets,
+        decision.applied_placement,
+        decision.affinity_name,
+        str(decision.error),
+        [(term.index, term.name, str(term.error)) for term in decision.failed_terms],
+        [
+            (
+                attempt.targets,
+                dict(attempt.diagnosis.result_by_cluster),
+                {plugin: list(each) for plugin, each in attempt.scores.items()},
+                list(attempt.candidates),
+                list(attempt.selected),
+            )
+            for attempt in decision.attempts
+        ],
+    )
+
+
+def _grown(clusters: list[dict[str, Any]], size: int, dice: generator.Dice) -> list[dict[str, Any]]:
+    """Return clusters and copies of them under other names, so many in all."""
+    grown = list(clusters)
+    while grown and len(grown) < size:
+        model = dice.pick(clusters)
+        metadata = {**model["metadata"], "name": f"x{len(grown):04}"}
+        grown.append({**model, "metadata": metadata})
+    return grown
+
+
+def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
+    """Play worlds of a seed, some steps each; yield the tally after each world.
+
+    Args:
+        seed: Equal seeds give equal worlds.
+        steps: How many rounds over all bindings of a world.
+        clusters: How many every world has at least; its own are copied.
+    """
+    tally = Tally()
+    documents = generator.worlds(seed, cases=1 << 62)
+    played = 0
+    while played < steps:
+        document, other = next(documents), next(documents)
+        dice = generator.Dice(f"memory/{document['id']}")
+        spare = [*document["clusters"], *other["clusters"]]
+        document["clusters"] = _grown(document["clusters"], clusters, dice)
+        world = World(document, dice, spare)
+        for _ in range(6):
+            world.step(tally)
+            played += 1
+        yield tally
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make fuzz-memory", description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2000, help="rounds over all bindings of a world")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clusters", type=int, default=0, help="of a world, at least (default: as drawn)")
+    options = parser.parse_args(arguments)
+    tally = Tally()
+    for tally in run(options.seed, options.steps, clusters=options.clusters):
+        if len(tally.different) >= 3:
+            break
+    for difference in tally.different[:3]:
+        print(f"different: {difference}")
+    print(f"{tally.decisions} decisions taken twice, {len(tally.different)} different")
+    return 1 if tally.different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+"""Does upstream's answer equal ours, and if not, is it a place where they may differ?
+
+Everything is compared exactly: which rules hold, every run of the algorithm in order (affinity term,
+clusters and replicas in order, class and text of the error, the refusal of every cluster) and the state
+that the binding comes to. There are freedoms, which upstream takes at random from run to run:
+
+- the order of the previous clusters that an Aggregated scale-up appends;
+- the reason under which a cluster is reported as unfit: each cluster counts under the first plugin that
+  refuses it, in an order that changes with every start. The oracle therefore asks each plugin alone, and
+  ours has to report what its own documented order makes of the answers;
+- which of several peers of a workload group is looked at first, which shows in a reason only;
+- the order of several assumed workloads on one cluster with resource models, where first fit decides.
+
+And there are upstream's defects that ours does not follow (docs/differences-from-upstream.md). Each is
+recognised by the value that causes it, counted, and never by the difference that it makes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from karmada_scheduler.api.placement import AGGREGATED
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
+from karmada_scheduler.core.decision import Attempt
+from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
+from tools.oracle.defects import RESTLESS, without_nobody
+from tools.oracle.ours import Judgement, World
+from tools.oracle.program import Verdict
+
+AGGREGATED_TAIL = "order of the previous clusters that an Aggregated scale-up appends"
+PEER_ORDER = "which of several peers of a group refuses a cluster, where a resourceVersion is no number"
+CREEPING = "how many passes are looked at of a Duplicated binding with overflow affinities"
+ASSUMED_ORDER = "order of a cluster's assumed workloads, which decides how they fill its model nodes"
+
+_PEER_REASONS = frozenset(
+    {
+        "failed to compare resource versions for ResourceBinding",
+        "ResourceBinding with the same affinity group does not target this cluster",
+        "cluster already has workload with the same anti-affinity group",
+    }
+)
+
+
+@dataclass
+class Comparison:
+    """What came out for one binding.
+
+    Attributes:
+        differences: One readable line each; empty if the answers are equal.
+        freedoms: Which freedoms were needed.
+        defects: Which of upstream's defects showed.
+    """
+
+    differences: list[str] = field(default_factory=list)
+    freedoms: set[str] = field(default_factory=set)
+    defects: set[str] = field(default_factory=set)
+
+    def check(self, what: str, upstream: object, ours: object) -> None:
+        """Note a difference if there is one."""
+        if upstream != ours:
+            self.differences += [what, f"  - upstream {_shown(upstream)}", f"  + ours     {_shown(ours)}"]
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def compare(world: World, judgement: Judgement, verdict: Verdict) -> Comparison:
+    """Compare all that both say about one binding."""
+    comparison = Comparison()
+    if "panic" in verdict:
+        comparison.check("panic", verdict["panic"], None)
+        return comparison
+    passes: Sequence[Mapping[str, Any]] = verdict["passes"]
+    comparison.check("rules that ask for scheduling", passes[0]["rules"], judgement.rules)
+    attempts = judgement.decision.attempts if judgement.decision is not None else ()
+    runs = _runs(judgement, passes)
+    if len(passes) > 1 and world.has_assumed_on_models:
+        # The footprint of the first pass has joined the others: compare the passes before that.
+        comparison.freedoms.add(ASSUMED_ORDER)
+        runs = runs[: len(passes[0].get("terms", ()))]
+        attempts = attempts[: len(runs)]
+    if not verdict["settled"]:
+        _compare_restless(comparison, world, judgement, passes)
+        runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
+    comparison.check("runs of the algorithm", len(runs), len(attempts))
+    for number, (run, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
+        _compare_run(comparison, f"run {number}", world, judgement, run, attempt)
+    if not comparison.differences and verdict["settled"] and ASSUMED_ORDER not in comparison.freedoms:
+        _compare_final(comparison, judgement, verdict)
+    return comparison
+
+
+class _Run(NamedTuple):
+    """One run of the algorithm by upstream.
+
+    Attributes:
+        previous: Where the binding was before the pass.
+    """
+
+    term: Mapping[str, Any]
+    previous: frozenset[str]
+
+
+def _runs(judgement: Judgement, passes: Sequence[Mapping[str, Any]]) -> list[_Run]:
+    runs: list[_Run] = []
+    previous = judgement.binding.spec.target_names
+    for each in passes:
+        terms = each.get("terms", ())
+        runs += [_Run(term, previous) for term in terms]
+        if terms and terms[-1]["class"] == "ok":
+            previous = frozenset(name for name, _ in terms[-1]["clusters"])
+    return runs
+
+
+def _compare_restless(
+    comparison: Comparison, world: World, judgement: Judgement, passes: Sequence[Mapping[str, Any]]
+) -> None:
+    """Compare with a binding that upstream moves again and again: the passes until ours stops are compared.
+
+    Under SchedulingOvercommitProtection upstream goes round in circles, and ours has to end at one of the
+    places. Duplicated with overflow affinities, which admission refuses, creeps a step at every pass.
+    """
+    if world.gates.enabled("SchedulingOvercommitProtection"):
+        comparison.defects.add(RESTLESS)
+        places = [
+            [tuple(target) for target in each["terms"][-1]["clusters"]]
+            for each in passes
+            if each.get("terms")
+        ]
+        decision = judgement.decision
+        ours = [tuple(target) for target in decision.targets or ()] if decision is not None else None
+        if ours not in places:
+            comparison.check("a place of a binding that never rests", places, ours)
+        return
+    placement = judgement.binding.spec.placement
+    terms = placement.cluster_affinities if placement is not None else ()
+    creeps = (
+        placement is not None and placement.is_duplicated and any(term.divides_by_tiers for term in terms)
+    )
+    if creeps:
+        comparison.freedoms.add(CREEPING)
+    else:
+        comparison.check("settled", False, True)
+
+
+def _compare_run(
+    comparison: Comparison,
+    label: str,
+    world: World,
+    judgement: Judgement,
+    run: _Run,
+    attempt: Attempt,
+) -> None:
+    term = run.term
+    comparison.check(f"{label}: affinity term", term["affinity"], attempt.affinity_name)
+    comparison.check(f"{label}: class", term["class"], _class_of(attempt))
+    if term["class"] == "fit":
+        reasons = {
+            name: next(iter(sorted(by_plugin.items())))[1]
+            for name, by_plugin in term.get("rejected", {}).items()
+        }
+        refused = {
+            name: ", ".join(result.reasons) for name, result in attempt.diagnosis.result_by_cluster.items()
+        }
+        for name, reason in reasons.items():
+            if (
+                reason in _PEER_REASONS
+                and refused.get(name) in _PEER_REASONS - {reason}
+                and world.has_bad_versions
+            ):
+                comparison.freedoms.add(PEER_ORDER)
+                reasons[name] = refused[name]
+        comparison.check(f"{label}: refusals", reasons, refused)
+        comparison.check(f"{label}: error", _fit_text(len(world.clusters), reasons), str(attempt.error))
+        return
+    comparison.check(f"{label}: error", term.get("error", ""), str(attempt.error or ""))
+    upstream = [tuple(target) for target in term["clusters"]]
+    ours = [tuple(target) for target in attempt.targets or ()]
+    if upstream != ours and _same_but_for_the_tail(judgement, run.previous, upstream, ours):
+        comparison.freedoms.add(AGGREGATED_TAIL)
+    else:
+        comparison.check(f"{label}: clusters", upstream, ours)
+
+
+def _class_of(attempt: Attempt) -> str:
+    if attempt.error is None:
+        return "ok"
+    if isinstance(attempt.error, UnschedulableError):
+        return "unschedulable"
+    return "fit" if isinstance(attempt.error, FitError) else "error"
+
+
+def _fit_text(count: int, reasons: Mapping[str, str]) -> str:
+    if not reasons:
+        return f"0/{count} clusters are available: no cluster exists."
+    histogram = sorted(f"{number} {reason}" for reason, number in Counter(reasons.values()).items())
+    return f"0/{count} clusters are available: {', '.join(histogram)}."
+
+
+def _same_but_for_the_tail(
+    judgement: Judgement, previous: frozenset[str], upstream: list[Any], ours: list[Any]
+) -> bool:
+    placement = judgement.binding.spec.placement
+    strategy = placement.replica_scheduling if placement is not None else None
+    if (
+        strategy is None
+        or strategy.replica_division_preference != AGGREGATED
+        or sorted(upstream) != sorted(ours)
+    ):
+        return False
+    return all(
+        one == other or {one[0], other[0]} <= previous for one, other in zip(upstream, ours, strict=True)
+    )
+
+
+def _compare_final(comparison: Comparison, judgement: Judgement, verdict: Verdict) -> None:
+    """Compare what the binding comes to once everything is written."""
+    binding, decision, final = judgement.binding, judgement.decision, verdict["final"]
+    if decision is None or binding.spec.placement is None:
+        return  # nothing is decided, and what is written then is the loop's business
+    comparison.check("settled", True, verdict["settled"])
+    upstream = [tuple(target) for target in final["clusters"]]
+    ours = [
+        tuple(target) for target in (binding.spec.clusters if decision.targets is None else decision.targets)
+    ]
+    if AGGREGATED_TAIL in comparison.freedoms:
+        upstream, ours = sorted(upstream), sorted(ours)
+    comparison.check("settled clusters", upstream, ours)
+    name = binding.status.scheduler_observing_affinity_name
+    comparison.check("affinity in force", final["affinity"], decision.affinity_name or name)
+    if decision.targets is not None:
+        applied = without_nobody(json.loads(final["appliedPlacement"]))
+        comparison.check("applied placement", applied, json.loads(decision.applied_placement or "null"))
+    comparison.check("lastScheduledTime set", final["scheduledNow"], decision.was_placed)
+    upstream_condition = next(each[1:] for each in final["conditions"] if each[0] == "Scheduled")
+    condition = list(condition_for(decision.error))
+    if upstream_condition[1] == NO_CLUSTER_FIT:
+        upstream_condition[2] = condition[2]  # its text was compared, run by run
+    comparison.check("condition", upstream_condition, condition)

@@ -1,0 +1,179 @@
+"""Generated worlds before both judges: ``python -m tools.oracle.fuzz --cases N --seed S``.
+
+Ends with status 1 if there is any difference, after shrinking and printing some of them. A printed case
+is complete: saved as tools/oracle/cases/<what it shows>.yaml it is replayed by the tests from then on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from karmada_scheduler.api.meta import ManifestError
+from tools.oracle import generator
+from tools.oracle.judge import SILENT, Tally, judge
+from tools.oracle.program import Oracle, ensure
+from tools.oracle.shrink import shrink
+
+_CHUNK_WORLDS = 40
+_SHRUNK = 3
+_REPORT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class _Share:
+    """One worker's part of a run."""
+
+    program: Path
+    seed: int
+    cases: int
+    first: int
+    step: int
+    stop_after: int
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.oracle.fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--cases", type=int, default=10_000, help="bindings to judge, at least (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="equal seeds give equal cases (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="worker processes (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--stop-after", type=int, default=50, help="differences after which to stop (default: %(default)s)"
+    )
+    parser.add_argument("--features", action="store_true", help="print how often each feature was met")
+    options = parser.parse_args(arguments)
+    program = ensure()
+    start = time.monotonic()
+    tally = Tally()
+    shares = [
+        _Share(program, options.seed, options.cases, number, options.jobs, options.stop_after)
+        for number in range(options.jobs)
+    ]
+    reported = start
+    for part in _parts(shares):
+        tally.add(part)
+        now = time.monotonic()
+        if now - reported >= _REPORT_SECONDS:
+            reported = now
+            print(
+                f"{tally.cases} cases, {len(tally.found)} different, {tally.cases / (now - start):.0f}/s",
+                flush=True,
+            )
+        if len(tally.found) >= options.stop_after:
+            break
+    seconds = time.monotonic() - start
+    _report(tally, seconds, show_features=options.features)
+    if tally.found:
+        _explain(tally, program)
+    return 1 if tally.found else 0
+
+
+def _parts(shares: list[_Share]) -> Iterator[Tally]:
+    if len(shares) == 1:
+        yield from _work(shares[0])
+        return
+    context = multiprocessing.get_context("spawn")
+    queue: multiprocessing.Queue[Tally | str | None] = context.Queue()
+    workers = [context.Process(target=_worker, args=(share, queue), daemon=True) for share in shares]
+    for worker in workers:
+        worker.start()
+    running = len(workers)
+    try:
+        while running:
+            part = queue.get()
+            if isinstance(part, Tally):
+                yield part
+            elif part is None:
+                running -= 1
+            else:
+                raise RuntimeError(f"a worker failed:\n{part}")
+    finally:
+        for worker in workers:
+            worker.terminate()
+
+
+def _worker(share: _Share, queue: multiprocessing.Queue[Tally | str | None]) -> None:
+    try:
+        for part in _work(share):
+            queue.put(part)
+        queue.put(None)
+    except Exception:  # noqa: BLE001  (reported by the parent, which ends the run)
+        queue.put(traceback.format_exc())
+
+
+def _work(share: _Share) -> Iterator[Tally]:
+    tally = Tally()
+    with Oracle(share.program) as oracle:
+        for world in generator.worlds(share.seed, cases=share.cases, first=share.first, step=share.step):
+            tally.add(judge(world, oracle))
+            if tally.worlds >= _CHUNK_WORLDS:
+                yield tally
+                tally = Tally()
+    yield tally
+
+
+def _report(tally: Tally, seconds: float, *, show_features: bool) -> None:
+    if show_features:
+        for name, count in sorted(tally.features.items()):
+            print(f"{count:>10}  {name}")
+        print()
+    for title, counter in (("upstream's freedoms", tally.freedoms), ("upstream's defects", tally.defects)):
+        for name, count in counter.most_common():
+            print(f"{title}: {count} x {name}")
+    print(
+        f"{tally.cases} cases in {tally.worlds} worlds ({tally.decided} runs of the algorithm), "
+        f"{len(tally.features)} features, {len(tally.found)} different, "
+        f"{seconds:.0f} s, {tally.cases / seconds:.0f} cases/s"
+    )
+
+
+def _explain(tally: Tally, program: Path) -> None:
+    for identity, number, lines in tally.found:
+        print(f"different: world {identity}, binding {number}: {lines[0]}")
+    with Oracle(program, patience_seconds=10) as oracle:
+        for identity, number, lines in tally.found[:_SHRUNK]:
+            if number < 0:
+                continue
+            world = _world(identity)
+            world["bindings"] = [world["bindings"][number]]
+            small = shrink(world, partial(_shows, oracle, lines[0]))
+            print(f"\n# world {identity}, binding {number}, shrunk")
+            print(yaml.safe_dump(small, sort_keys=False, width=110))
+            for _, _, difference in judge(small, oracle, count_features=False).found:
+                print("\n".join(f"# {line}" for line in difference))
+
+
+def _shows(oracle: Oracle, kind: str, world: dict[str, Any]) -> bool:
+    """Tell whether a world shows this kind of difference; a world that is no world shows nothing."""
+    try:
+        found = judge(world, oracle, count_features=False).found
+    except (ValueError, KeyError, TypeError, ManifestError, RuntimeError):
+        oracle.restart()
+        return False
+    return any(lines[0] == kind and lines != [SILENT] for _, _, lines in found)
+
+
+def _world(identity: str) -> dict[str, Any]:
+    seed, _, index = identity.partition("/")
+    return next(generator.worlds(int(seed), cases=1 << 62, first=int(index), step=1 << 62))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""The decision core over the same worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.available_replicas import Assumed, EstimationError, ReplicaEstimator
+from karmada_scheduler.core.classify import placement_changed, replicas_changed
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.testing import framework
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What ours makes of one binding.
+
+    Attributes:
+        rules: The reasons to schedule that hold, under the oracle's names and in its order.
+        decision: None if there is no reason, or the binding is being deleted.
+    """
+
+    binding: Binding
+    rules: list[str]
+    decision: Decision | None
+
+
+class World:
+    """A world, read."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.gates = FeatureGates(document["gates"])
+        self.empty_workload_propagation: bool = document["emptyWorkloadPropagation"]
+        self.clusters = [Cluster.from_manifest(cluster) for cluster in document["clusters"]]
+        self.snapshot = Snapshot.of(self.clusters)
+        self.terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
+        self.framework = _framework(tuple(document["plugins"]), groups=self.gates.enabled("WorkloadAffinity"))
+        self.estimators: list[ReplicaEstimator] = [GeneralEstimator(self.gates)]
+        if (accurate := document.get("accurate")) is not None:
+            self.estimators.append(_Accurate(accurate))
+        self.assumed = _assumed(document.get("assumed", ()))
+        self.has_assumed_on_models = (
+            self.gates.enabled("SchedulingOvercommitProtection")
+            and self.gates.enabled("CustomizedClusterResourceModeling")
+            and any(cluster.resource_models and self.assumed.get(cluster.name) for cluster in self.clusters)
+        )
+        written = (*document.get("peers", ()), *document.get("assigning", ()))
+        self.has_bad_versions = any(each["metadata"]["resourceVersion"] in {"", "0"} for each in written)
+        self._peers = [Binding.from_manifest(each) for each in document.get("peers", ())]
+        self._assigning = [Binding.from_manifest(each) for each in document.get("assigning", ())]
+
+    def judge(self, manifest: Mapping[str, Any]) -> Judgement:
+        """Classify and decide one binding."""
+        binding = Binding.from_manifest(manifest)
+        rules = self._rules(binding)
+        decision = None
+        if not binding.deleting and (rules or binding.spec.placement is None):
+            decision = run_sync(
+                decide(
+                    binding,
+                    self.snapshot,
+                    framework=self.framework,
+                    estimators=self.estimators,
+                    gates=self.gates,
+                    empty_workload_propagation=self.empty_workload_propagation,
+                    assumed=self.assumed,
+                    peers=self._peers_of(binding),
+                )
+            )
+        return Judgement(binding, rules, decision)
+
+    def _peers_of(self, binding: Binding) -> _Peers | None:
+        if not self.gates.enabled("WorkloadAffinity"):
+            return None
+        others = [peer for peer in self._peers if peer.key != binding.key]
+        itself = [binding] if binding.key.namespace else []
+        return _Peers([*others, *itself], {each.key: each for each in self._assigning})
+
+    def _rules(self, binding: Binding) -> list[str]:
+        placement, spec = binding.spec.placement, binding.spec
+        if placement is None or binding.deleting:
+            return []
+        holds = {
+            "placementChanged": placement_changed(binding, placement),
+            "replicasChanged": replicas_changed(binding, placement, self.gates),
+            "rescheduleTriggered": binding.reschedule_triggered,
+            "duplicated": placement.is_duplicated or not spec.is_workload,
+            "terminatingTarget": any(target.name in self.terminating for target in spec.clusters),
+        }
+        return [rule for rule, value in holds.items() if value]
+
+
+@cache
+def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
+    """Build the plugins once for all worlds that have the same, as a running scheduler does."""
+    return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
+
+
+@dataclass(frozen=True)
+class _Peers:
+    listed: Sequence[Binding]
+    written: Mapping[BindingKey, Binding] = field(default_factory=dict)
+
+    def in_affinity_group(self, group: str) -> Iterable[Binding]:
+        return [
+            each
+            for each in self.listed
+            if (g := each.spec.workload_affinity_groups) and g.affinity_group == group
+        ]
+
+    def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
+        return [
+            each
+            for each in self.listed
+            if (g := each.spec.workload_affinity_groups) and g.anti_affinity_group == group
+        ]
+
+    def assigning(self, key: BindingKey) -> Binding | None:
+        return self.written.get(key)
+
+
+class _Accurate:
+    """Answers as the estimators in the member clusters do in this world: all of them, or none counts."""
+
+    name = "scheduler-estimator"
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._replicas: Mapping[str, int] = document.get("replicas", {})
+        self._error: str = document.get("error", "")
+
+    def max_available_replicas(
+        self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
+    ) -> list[int]:
+        return self._answers(clusters)
+
+    def max_available_component_sets(
+        self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
+    ) -> list[int]:
+        return self._answers(clusters)
+
+    def _answers(self, clusters: Sequence[Cluster]) -> list[int]:
+        if self._error:
+            raise EstimationError(self._error)
+        try:
+            return [self._replicas[cluster.name] for cluster in clusters]
+        except KeyError as missing:
+            raise EstimationError(f"cluster {missing} does not exist in estimator cache") from missing
+
+
+def _assumed(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[AssumedWorkload]]:
+    by_cluster: dict[str, list[AssumedWorkload]] = {}
+    for entry in entries:
+        carrier = {
+            "kind": "ResourceBinding",
+            "metadata": {"name": "x", "namespace": "x"},
+            "spec": {"resource": {}, "components": entry["components"]},
+        }
+        owner = BindingKey("ResourceBinding", *entry["binding"].split("/"))
+        workload = AssumedWorkload(entry["namespace"], Binding.from_manifest(carrier).spec.components, owner)
+        by_cluster.setdefault(entry["cluster"], []).append(workload)
+    return by_cluster

@@ -1,0 +1,132 @@
+"""The oracle as a process: built once per machine from tools/controlplane/tools/oracle, asked world by world."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from tools.controlplane import golang
+from tools.controlplane.binaries import BUILD_FLAGS, TOOLS, BuildError, cache_folder
+
+Verdict = dict[str, Any]
+"""What upstream did about one binding; the fields are described in the Go program."""
+
+
+class OracleSilentError(Exception):
+    """The oracle did not answer in time; it was ended."""
+
+
+def ensure() -> Path:
+    """Return the program, building it first if this machine does not have it yet.
+
+    Raises:
+        BuildError: With the end of Go's output.
+    """
+    sources = [TOOLS / "go.mod", TOOLS / "go.sum", *sorted((TOOLS / "oracle").glob("*.go"))]
+    ingredients = hashlib.sha256()
+    for source in sources:
+        ingredients.update(source.read_bytes())
+    ingredients.update("\0".join((*BUILD_FLAGS, platform.system(), platform.machine())).encode())
+    folder = cache_folder() / f"oracle-{ingredients.hexdigest()[:16]}"
+    if not folder.is_dir():
+        _build(folder)
+    return folder / "oracle"
+
+
+def _build(folder: Path) -> None:
+    def say(line: str) -> None:
+        print(f"  {line}", file=sys.stderr, flush=True)
+
+    say(f"Building the oracle into {folder}: seconds after `make binaries`, minutes before it.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        go = golang.find(wanted=golang.wanted_version(TOOLS / "go.mod"), cache=folder.parent, say=say)
+    except golang.GoError as error:
+        raise BuildError(str(error)) from error
+    unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        command = [str(go.executable), "build", *BUILD_FLAGS, "-o", str(unfinished / "oracle"), "./oracle"]
+        answer = subprocess.run(
+            command, cwd=TOOLS, env=go.environment(), capture_output=True, text=True, check=False
+        )
+        if answer.returncode != 0:
+            raise BuildError(
+                f"`{' '.join(command)}` in {TOOLS} ended with status {answer.returncode}:\n"
+                f"{answer.stderr[-3000:]}"
+            )
+        if not folder.is_dir():  # somebody else may have built it meanwhile
+            unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+class Oracle:
+    """A running oracle; use it as a context manager."""
+
+    def __init__(self, program: Path, *, patience_seconds: float = 60.0) -> None:
+        self._program = program
+        self._patience_seconds = patience_seconds
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=1 << 20
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def restart(self) -> None:
+        """Go on with a new process, which owes no answer."""
+        self.close()
+        self._process = self._start()
+
+    def ask(self, world: dict[str, Any]) -> None:
+        """Send one world; its answer is to be read before the next is sent."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(orjson.dumps(world) + b"\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> list[Verdict]:
+        """Read what became of the bindings of the world that was sent last.
+
+        Raises:
+            OracleSilentError: It takes too long. The next world is answered by a new process.
+            ValueError: The world cannot be read.
+        """
+        stdout = self._process.stdout
+        assert stdout is not None
+        ready, _, _ = select.select([stdout], [], [], self._patience_seconds)
+        if not ready:
+            self.restart()
+            raise OracleSilentError
+        line = stdout.readline()
+        if not line:
+            raise RuntimeError(f"the oracle ended with status {self._process.wait()}")
+        document = orjson.loads(line)
+        if "error" in document:
+            raise ValueError(document["error"])
+        verdicts: list[Verdict] = document.get("bindings", [])
+        return verdicts
+
+    def judge(self, world: dict[str, Any]) -> list[Verdict]:
+        """Send one world and read the answer."""
+        self.ask(world)
+        return self.answer()

@@ -1,0 +1,30 @@
+"""Cases that once differed, or that pin a place where upstream is random or goes astray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.oracle.judge import judge
+from tools.oracle.program import Oracle, ensure
+
+pytestmark = pytest.mark.e2e  # asks the real Go core
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with Oracle(ensure(), patience_seconds=20) as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in CASES])
+def test_both_judges_agree(path: Path, oracle: Oracle) -> None:
+    world = yaml.safe_load(path.read_text())
+    tally = judge(world, oracle)
+    assert [line for _, _, lines in tally.found for line in lines] == []
+    assert list(tally.defects) == ([world["defect"]] if "defect" in world else [])

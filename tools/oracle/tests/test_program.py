@@ -1,0 +1,101 @@
+"""The oracle itself against the recordings: it is upstream's code, but the API server around it is ours."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.config.features import KNOWN
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT
+from tools.conformance.replay import WORLDS
+from tools.oracle.generator import DECISION_GATES
+from tools.oracle.program import Oracle, Verdict, ensure
+
+pytestmark = pytest.mark.e2e  # asks the real Go core
+
+CASES_PER_WORLD = 8
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with Oracle(ensure()) as running:
+        yield running
+
+
+def _settings(flags: list[str]) -> dict[str, Any]:
+    gates = {name: KNOWN[name].default for name in DECISION_GATES}
+    settings: dict[str, Any] = {"gates": gates, "plugins": ["*"], "emptyWorkloadPropagation": False}
+    for flag in flags:
+        name, _, value = flag.removeprefix("--").partition("=")
+        if name == "feature-gates":
+            gates.update(
+                (gate, on == "true") for gate, _, on in (each.partition("=") for each in value.split(","))
+            )
+        elif name == "plugins":
+            settings["plugins"] = value.split(",")
+        else:
+            assert name == "enable-empty-workload-propagation"
+            settings["emptyWorkloadPropagation"] = value == "true"
+    return settings
+
+
+def _reaches_the_loop(spec: dict[str, Any]) -> bool:
+    """Tell whether the scheduler's event filter lets a binding pass; the oracle begins behind it."""
+    suspended = spec.get("suspension", {}).get("scheduling", False)
+    return not suspended and spec.get("schedulerName", "default-scheduler") == "default-scheduler"
+
+
+def _state(outcome: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "clusters": sorted((target["name"], target.get("replicas", 0)) for target in outcome["clusters"]),
+        "affinity": outcome["schedulerObservingAffinityName"] or "",
+        "conditions": _conditions([[each[key] for key in ("type", "status", "reason", "message")] for each in outcome["conditions"]]),
+        "scheduled": outcome["lastScheduledTimeChanged"],
+        "observed": outcome["observedGeneration"] == "current",
+    }  # fmt: skip
+
+
+def _answer(verdict: Verdict) -> dict[str, Any]:
+    final = verdict["final"]
+    return {
+        "clusters": sorted(map(tuple, final["clusters"])),
+        "affinity": final["affinity"],
+        "conditions": _conditions(final["conditions"]),
+        "scheduled": final["scheduledNow"],
+        "observed": final["observedCurrent"],
+    }
+
+
+def _conditions(conditions: list[list[str]]) -> list[list[str]]:
+    """Leave out the one text that upstream leaves to chance."""
+    return sorted([*each[:3], "" if each[2] == NO_CLUSTER_FIT else each[3]] for each in conditions)
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.name.split(".")[0]) for path in WORLDS])
+def test_it_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> None:
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    cases = [case for case in document["cases"] if _reaches_the_loop(case["binding"]["spec"])]
+    cases = cases[:: max(1, len(cases) // CASES_PER_WORLD)]
+    world = {
+        **_settings(document["schedulerFlags"]),
+        "clusters": document["clusters"],
+        "bindings": [case["binding"] for case in cases],
+    }
+    for case, verdict in zip(cases, oracle.judge(world), strict=True):
+        assert _answer(verdict) in [_state(outcome) for outcome in case["outcomes"]], case["name"]
+
+
+def test_a_world_that_cannot_be_read_is_refused_and_the_next_one_answered(oracle: Oracle) -> None:
+    world = {"gates": {}, "plugins": ["*"], "clusters": [{"metadata": 5}], "bindings": []}
+    with pytest.raises(ValueError, match="cannot read the world"):
+        oracle.judge(world)
+    assert oracle.judge({**world, "clusters": []}) == []
+
+
+def test_an_unknown_gate_is_refused(oracle: Oracle) -> None:
+    with pytest.raises(ValueError, match="unrecognized feature gate: Nonesuch"):
+        oracle.judge({"gates": {"Nonesuch": True}, "plugins": ["*"], "clusters": [], "bindings": []})

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from tools.oracle.record import summarize
+
+LOG = """  Building the oracle into /somewhere
+30 cases, 0 different, 5/s
+        12  gate WorkloadAffinity on
+         7  strategy missing
+
+upstream's freedoms: 2 x some order
+upstream's defects: 3 x some crash
+40 cases in 2 worlds (55 runs of the algorithm), 2 features, 0 different, 6 s, 7 cases/s
+"""
+
+
+def test_runs_add_up() -> None:
+    text = summarize([LOG, LOG], how="Today.")
+    assert text.startswith("**80 cases, none different.** Today.\n")
+    assert "2 seeds, 4 worlds, 110 runs of upstream's algorithm, 12 s." in text
+    assert "| some order | 4 |" in text
+    assert "| some crash | 6 |" in text
+    assert "**Settings.** gate WorkloadAffinity on 24" in text
+    assert "**Placements.** strategy missing 14" in text
+
+
+def test_a_run_that_did_not_end_counts_for_nothing() -> None:
+    assert summarize([LOG, "30 cases, 0 different, 5/s\n"], how="") == summarize([LOG], how="")
+
+
+def test_differences_are_told() -> None:
+    assert summarize([LOG.replace("0 different, 6 s", "1 different, 6 s")], how="").startswith(
+        "**40 cases, 1 different.**"
+    )

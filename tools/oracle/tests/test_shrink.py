@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+from tools.oracle import generator
+from tools.oracle.shrink import shrink
+
+
+def _one_case() -> dict[str, Any]:
+    world = next(world for world in generator.worlds(5, cases=10_000) if len(world["clusters"]) > 5)
+    return {**world, "bindings": world["bindings"][:1]}
+
+
+def test_what_does_not_matter_goes() -> None:
+    small = shrink(_one_case(), lambda world: len(world["clusters"]) >= 2)
+    assert len(small["clusters"]) == 2
+    assert small["clusters"][0].keys() == {"apiVersion", "kind", "metadata", "spec", "status"}
+    assert small["clusters"][0]["spec"] == {}
+    assert small["bindings"][0]["spec"].keys() <= {"resource"}
+
+
+def test_numbers_become_as_small_as_the_difference_allows() -> None:
+    world = _one_case()
+    world["bindings"][0]["spec"]["replicas"] = 977
+    small = shrink(world, lambda each: each["bindings"][0]["spec"].get("replicas", 0) >= 13)
+    assert small["bindings"][0]["spec"]["replicas"] == 13
+
+
+def test_a_world_that_is_no_world_any_more_is_not_taken() -> None:
+    def needs_the_resource(world: dict[str, Any]) -> bool:
+        return bool(world["bindings"][0]["spec"]["resource"]["kind"])
+
+    assert shrink(_one_case(), needs_the_resource)["bindings"][0]["spec"]["resource"]["kind"]
+
+
+def test_it_ends_when_the_budget_is_spent() -> None:
+    tried = 0
+
+    def never(_: dict[str, Any]) -> bool:
+        nonlocal tried
+        tried += 1
+        return False
+
+    world = _one_case()
+    assert shrink(world, never, budget=20) == world
+    assert tried <= 21
