@@ -10,7 +10,7 @@ from tests.docs import plugin_reference
 
 NOT_FOR_AUTHORS = {  # what the scheduler itself is made of
     "DetachedHandle", "FitError", "InFlight", "MAX_CLUSTER_SCORE", "MAX_PERMIT_SECONDS", "MIN_CLUSTER_SCORE",
-    "PluginError", "Point", "SchedulingError", "UnschedulableError",
+    "PluginError", "Point", "SchedulingError", "UndeclaredWorkloadError", "UnschedulableError",
 }  # fmt: skip
 
 

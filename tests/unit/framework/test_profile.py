@@ -279,7 +279,7 @@ def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:
         f'profiles[0].pluginConfig[0].name: no plugin named "Baz"; known: {registered}',
         'profiles[0].plugins.filter.enabled[0].name: plugin "Gpu" does not extend Filter plugin; it extends: Score',
         "profiles[1].pluginConfig[1].args: the plugin takes none",
-        f'profiles[1].pluginConfig[0]: failed to initialize plugin "Gpu": RuntimeError: broken (line 46 of {__file__})',
+        f'profiles[1].pluginConfig[0]: failed to initialize plugin "Gpu": RuntimeError: broken (line 47 of {__file__})',
     ]
 
 
