@@ -104,7 +104,7 @@ def test_the_probes_ask_the_health_port() -> None:
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["default", "everything"])
-def test_the_scheduler_understands_the_arguments_that_the_chart_gives_it(values: Values) -> None:
+def test_the_scheduler_accepts_the_arguments_of_the_chart(values: Values) -> None:
     arguments = _without_files(container(objects(values))["args"])
     chosen = options.parse(arguments)
     assert chosen.health_address == "10.0.0.1:10351"
@@ -269,7 +269,7 @@ def test_values_that_make_no_sense_are_refused_and_the_message_says_which(
     assert re.search(message, " ".join(str(refusal.value).split()))
 
 
-def test_the_alerts_ask_for_metrics_that_exist() -> None:
+def test_the_alerts_use_metrics_that_exist() -> None:
     served = {family.name for family in Metrics().registry.collect()} | {"up"}
     expressions = [
         rule["expr"]

@@ -14,7 +14,7 @@ LOCKS = ROOT / "requirements"
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
 
 
-def test_everything_from_outside_has_a_hash() -> None:
+def test_every_downloaded_file_has_a_hash() -> None:
     commands = [
         part for line in DOCKERFILE.splitlines() if line.startswith("RUN ") for part in line.split("&&")
     ]
@@ -43,7 +43,7 @@ def test_make_image_insists_on_a_digest_and_says_how_to_find_it() -> None:
 
 
 @pytest.mark.parametrize("engine", ["docker", "podman", "buildah"])
-def test_make_image_asks_the_engine_that_is_named(engine: str) -> None:
+def test_make_image_uses_the_engine_that_is_named(engine: str) -> None:
     settings = [f"ENGINE={engine}", "ENGINE_ARGS=--network=host", "PYTHON_IMAGE=python@sha256:0"]
     command = ["make", "--dry-run", "image", *settings]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

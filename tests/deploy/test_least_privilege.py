@@ -242,7 +242,7 @@ LOSSES = [
 ]
 
 
-def test_there_is_a_loss_for_every_rule() -> None:
+def test_every_rule_has_a_test_of_its_absence() -> None:
     rules = [rule["resources"][0] for rule in RULES]
     rules += [
         f"leases {rule['verbs'][0]}"

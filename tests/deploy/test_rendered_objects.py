@@ -30,7 +30,7 @@ def test_the_host_accepts_its_side_with_strict_validation(
 
 
 @pytest.mark.parametrize("values", SETTINGS.values(), ids=SETTINGS)
-def test_karmada_s_api_server_accepts_its_side_with_strict_validation(
+def test_the_karmada_api_server_accepts_its_side_with_strict_validation(
     plane: ControlPlane, values: Values
 ) -> None:
     text = render(values, side="karmada")
@@ -76,7 +76,7 @@ def test_a_namespace_that_enforces_the_restricted_standard_admits_the_pod(host: 
 
 @pytest.mark.parametrize("side", ["host", "karmada"])
 @pytest.mark.parametrize("name", ["my-scheduler", "default-scheduler"])
-def test_the_notes_tell_what_to_do_next(side: str, name: str, plane: ControlPlane, host: Member) -> None:
+def test_the_notes_name_the_next_steps(side: str, name: str, plane: ControlPlane, host: Member) -> None:
     settings = [f"--set=side={side},schedulerName={name}", "--dry-run=server", "--namespace=karmada-system"]
     kubeconfig = host.kubeconfig if side == "host" else plane.kubeconfig
     _, _, notes = helm("install", "mine", str(CHART), *settings, kubeconfig=kubeconfig).partition("NOTES:\n")

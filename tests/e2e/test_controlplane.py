@@ -64,7 +64,7 @@ def test_a_policy_puts_a_deployment_into_the_real_member_it_names(
     assert controlplane.members["real1"].client.find(path) is None
 
 
-def test_a_simulated_member_reports_as_applied_what_it_is_sent_and_lets_it_go_again(
+def test_a_simulated_member_reports_works_as_applied_and_removes_their_finalizers(
     controlplane: ControlPlane, namespace: str
 ) -> None:
     controlplane.client.create(policy(namespace, "web", "sim-c1"))

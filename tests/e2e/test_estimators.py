@@ -20,8 +20,8 @@ from karmada_scheduler.estimator.connections import Connections
 from karmada_scheduler.metrics.metrics import EstimatingObserver, Metrics
 from karmada_scheduler.testing import binding, cluster
 from tests.e2e.conftest import StartScheduler
-from tests.e2e.rooms import NAMES, Rooms
-from tests.e2e.rooms import rooms as having_rooms
+from tests.e2e.estimator_members import NAMES, EstimatorMembers
+from tests.e2e.estimator_members import rooms as having_rooms
 from tests.e2e.workload import WORK, placed
 from tools.controlplane import ControlPlane, Object
 
@@ -32,13 +32,13 @@ BURST = 200
 
 
 @pytest.fixture(scope="module")
-def all_rooms(controlplane: ControlPlane) -> Iterator[Rooms]:
+def all_rooms(controlplane: ControlPlane) -> Iterator[EstimatorMembers]:
     with having_rooms(controlplane) as made:
         yield made
 
 
 @pytest.fixture
-def rooms(all_rooms: Rooms) -> Iterator[Rooms]:
+def rooms(all_rooms: EstimatorMembers) -> Iterator[EstimatorMembers]:
     """Two small members without Pods, and their estimators."""
     yield all_rooms
     all_rooms.clear()
@@ -120,7 +120,7 @@ class Clients:
 
 
 @pytest.fixture
-async def clients(controlplane: ControlPlane, rooms: Rooms) -> AsyncIterator[Clients]:
+async def clients(controlplane: ControlPlane, rooms: EstimatorMembers) -> AsyncIterator[Clients]:
     made = Clients(controlplane)
     yield made
     await made.close()
@@ -145,14 +145,16 @@ async def test_estimators_count_what_fits_on_their_nodes(clients: Clients) -> No
     assert await client.replicas(None) == [220, 110]
 
 
-async def test_what_a_pod_asks_of_its_node_arrives(clients: Clients) -> None:
+async def test_node_requirements_of_a_workload_reach_the_estimator(clients: Clients) -> None:
     client = await clients.make()
     assert await client.replicas(asks({"nodeSelector": {"disk": "ssd"}}, cpu="1")) == [8, 0]
     assert await client.replicas(asks(affinity("disk", "In", "ssd", "nvme"), cpu="1")) == [8, 0]
     assert await client.replicas(asks(affinity("disk", "NotIn", "ssd"), cpu="1")) == [4, 6]
 
 
-async def test_what_a_pod_tolerates_arrives(clients: Clients, rooms: Rooms) -> None:
+async def test_tolerations_of_a_workload_reach_the_estimator(
+    clients: Clients, rooms: EstimatorMembers
+) -> None:
     client = await clients.make()
     path = "/api/v1/nodes/room2-node-1"
     member = rooms.plane.members["room2"].client
@@ -168,7 +170,9 @@ async def test_what_a_pod_tolerates_arrives(clients: Clients, rooms: Rooms) -> N
     await eventually(client, asks(cpu="1"), [12, 6])
 
 
-async def test_pods_take_room(clients: Clients, rooms: Rooms) -> None:
+async def test_running_pods_reduce_the_capacity_of_a_cluster(
+    clients: Clients, rooms: EstimatorMembers
+) -> None:
     client = await clients.make()
     rooms.run("room1", "eats-5", cpu="5")
     await eventually(client, asks(cpu="1"), [7, 6])
@@ -184,7 +188,7 @@ async def test_sets_of_components_are_counted_together(clients: Clients) -> None
     assert await client.sets(Component("tm", 1, asks(cpu="7"))) == [1, 0]
 
 
-async def test_assumed_workloads_take_room(clients: Clients) -> None:
+async def test_assumed_workloads_reduce_the_capacity_of_a_cluster(clients: Clients) -> None:
     client = await clients.make()
     placed = AssumedWorkload("default", (Component("web", 3, asks(cpu="2")),))
     assert await client.replicas(asks(cpu="1"), assumed={"room1": [placed]}) == [6, 6]
@@ -211,7 +215,7 @@ async def test_an_estimator_that_serves_another_cluster_is_a_failure(
     controlplane.client.delete(f"{service.removesuffix('room')}elsewhere")
 
 
-async def test_an_estimator_that_dies_and_comes_back(clients: Clients, rooms: Rooms) -> None:
+async def test_an_estimator_that_dies_and_comes_back(clients: Clients, rooms: EstimatorMembers) -> None:
     strict, lenient = await clients.make(UPSTREAM), await clients.make(PARTIAL)
     for client in (strict, lenient):
         assert await client.replicas(asks(cpu="1")) == [12, 6]
@@ -224,7 +228,7 @@ async def test_an_estimator_that_dies_and_comes_back(clients: Clients, rooms: Ro
     await eventually(strict, asks(cpu="1"), [12, 6])
 
 
-async def test_without_verification_it_works_too(clients: Clients) -> None:
+async def test_estimators_work_without_certificate_verification(clients: Clients) -> None:
     client = await clients.make(ca_file="", skip_verify=True)
     assert await client.replicas(asks(cpu="1")) == [12, 6]
 
@@ -243,8 +247,8 @@ async def eventually(client: Client, requirements: ReplicaRequirements, expected
     raise AssertionError(f"expected {expected}, last seen {last}")
 
 
-def test_ours_and_karmada_scheduler_come_to_the_same_with_and_without_one_of_the_estimators(
-    controlplane: ControlPlane, rooms: Rooms, namespace: str, start_scheduler: StartScheduler
+def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
+    controlplane: ControlPlane, rooms: EstimatorMembers, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     policies = {"with-partial": "partial", "with-upstream": "upstream"}
     schedulers = {
@@ -294,8 +298,8 @@ def test_ours_and_karmada_scheduler_come_to_the_same_with_and_without_one_of_the
     controlplane.forget(theirs)
 
 
-def test_a_burst_onto_little_room_fills_every_cluster_and_none_beyond_what_it_can_hold(
-    controlplane: ControlPlane, rooms: Rooms, namespace: str, start_scheduler: StartScheduler
+def test_a_burst_fills_every_cluster_to_its_capacity_and_none_beyond_it(
+    controlplane: ControlPlane, rooms: EstimatorMembers, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     for number in range(BURST):
         rooms.place(namespace, f"work-{number}", scheduler="burst", cpu="250m")

@@ -18,7 +18,9 @@ OBJECTS_BETWEEN = 80
 """So many writes are undone, that the versions of before are out of reach for a while."""
 
 
-def test_what_is_changed_after_a_restore_is_scheduled_although_versions_went_back(tmp_path: Path) -> None:
+def test_changes_after_a_restore_of_etcd_are_scheduled_despite_lower_resource_versions(
+    tmp_path: Path,
+) -> None:
     with ControlPlane(tmp_path / "plane") as plane:
         plane.add(*simulated_members(3))
         first, second, third = plane.simulated

@@ -108,7 +108,7 @@ def _lease(plane: ControlPlane) -> Object:
     }  # fmt: skip
 
 
-def test_sixty_bindings_of_a_filter_that_sleeps_keep_no_other_from_its_place(
+def test_sixty_bindings_with_a_sleeping_filter_delay_no_other_binding(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
 ) -> None:
     plugins, config = tmp_path / "plugins", tmp_path / "config.yaml"

@@ -263,7 +263,7 @@ def test_a_binding_that_no_cluster_fits_is_placed_when_one_does(
         controlplane.client.patch(cluster, {"metadata": {"labels": {"tier": None}}})
 
 
-def test_replicas_that_do_not_fit_keep_the_placement_and_say_so(
+def test_replicas_that_do_not_fit_keep_the_placement_and_set_the_condition(
     web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()

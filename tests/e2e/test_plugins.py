@@ -76,7 +76,7 @@ def configuration(folder: Path, **fields: Any) -> str:
     return f"--config={path}"
 
 
-def test_files_come_change_and_go_while_bindings_flow(
+def test_plugin_files_are_added_changed_and_removed_under_load(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
 ) -> None:
     """As a mounted ConfigMap: the files are links through ..data, which is swapped."""
@@ -265,7 +265,7 @@ def test_extenders_filter_and_score_and_a_broken_one_moves_nothing(
         assert "sim-a1" in web.placed()
 
 
-def test_the_list_of_plugins_tells_what_is_on(tmp_path: Path) -> None:
+def test_the_plugins_command_lists_the_enabled_plugins(tmp_path: Path) -> None:
     (tmp_path / "only.py").write_text(ONLY.format(cluster="m1"))
     answer = subprocess.run(
         [sys.executable, "-m", "karmada_scheduler", "plugins", f"--plugin-dir={tmp_path}", "-o", "json"],

@@ -94,7 +94,7 @@ def test_a_label_that_is_taken_from_a_cluster_and_given_back_moves_a_duplicated_
         controlplane.client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": {"gold": None}}})
 
 
-def test_a_taint_that_only_keeps_out_moves_nothing(
+def test_a_no_schedule_taint_moves_no_placed_binding(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
@@ -178,7 +178,7 @@ def test_a_dependency_follows_its_workload_and_is_not_scheduled_itself(
     assert "settings-configmap" not in scheduler.log
 
 
-def test_a_binding_changes_hands_when_its_policy_is_replaced(
+def test_the_other_scheduler_takes_over_a_binding_when_its_policy_is_replaced(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
@@ -217,7 +217,7 @@ def test_a_namespace_that_is_deleted_takes_its_bindings_with_it_and_costs_no_ret
     assert scheduler.answers("/readyz") == 200
 
 
-def test_a_quota_that_is_exceeded_is_told_and_retried_until_there_is_room(
+def test_an_exceeded_quota_is_reported_and_retried_until_it_suffices(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()

@@ -10,7 +10,7 @@ from tools.conformance import __main__ as replay
 from tools.conformance import record
 
 
-def test_what_karmada_scheduler_did_with_a_random_world_is_recorded_and_ours_does_the_same(
+def test_recorded_decisions_of_karmada_scheduler_are_reproduced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "world.json.gz"

@@ -10,7 +10,7 @@ SLOW = "--rate-limiter-base-delay=4s"
 CLAIM = {"propagationpolicy.karmada.io/permanent-id": "claimed"}
 
 
-def test_a_retry_that_a_deleted_binding_left_behind_decides_the_next_of_its_name_even_unclaimed(
+def test_a_pending_retry_of_a_deleted_binding_schedules_an_unclaimed_binding_of_the_same_name(
     controlplane: ControlPlane, namespace: str, start_either: StartEither
 ) -> None:
     """Nothing but the old retry can wake a new binding that no policy claims."""

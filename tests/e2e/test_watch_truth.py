@@ -34,7 +34,7 @@ def sample(scheduler: Scheduler, name: str) -> float:
     return 0.0
 
 
-def test_what_was_deleted_in_a_gap_that_ends_with_410_gone_is_noticed(
+def test_deletions_in_a_watch_gap_that_ends_with_410_gone_are_noticed(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     scheduler = start_scheduler(ALONE)
@@ -75,7 +75,7 @@ def test_what_was_deleted_in_a_gap_that_ends_with_410_gone_is_noticed(
     controlplane.client.patch(f"{CLUSTERS}/sim-a1", {"metadata": {"labels": {"haunted": None}}})
 
 
-def test_what_was_created_and_changed_in_a_gap_is_scheduled(
+def test_bindings_created_and_changed_in_a_watch_gap_are_scheduled(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     scheduler = start_scheduler(ALONE)

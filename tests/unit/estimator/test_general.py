@@ -122,7 +122,7 @@ def test_capacity_by_summary(
         pytest.param([component(10_000, memory="1Ti")], 0, id="E5-much"),
     ],
 )
-def test_assumed_workloads_take_room(assumed: list[Component], expected: int) -> None:
+def test_assumed_workloads_reduce_the_capacity_of_a_cluster(assumed: list[Component], expected: int) -> None:
     assert replicas(small(), asks(cpu="500m", memory="1Gi"), *assumed) == expected
 
 

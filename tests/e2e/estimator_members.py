@@ -25,7 +25,7 @@ PREFIX = "karmada-scheduler-estimator"
 ESTIMATOR_GATES = "--feature-gates=SchedulingOvercommitProtection=true"
 
 
-class Rooms:
+class EstimatorMembers:
     """The two members with their estimators."""
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -91,7 +91,7 @@ class Rooms:
 
 
 @contextmanager
-def rooms(plane: ControlPlane) -> Iterator[Rooms]:
+def rooms(plane: ControlPlane) -> Iterator[EstimatorMembers]:
     """Have them while the block runs."""
     for name in NAMES:
         plane.start_aside(RealMember(name, nodes=NODES[name]))
@@ -101,7 +101,7 @@ def rooms(plane: ControlPlane) -> Iterator[Rooms]:
     others = {member["metadata"]["name"] for member in plane.client.list(CLUSTERS)} - set(NAMES)
     for name in others:
         plane.client.apply(external_service(f"{PREFIX}-{name}"))
-    made = Rooms(plane)
+    made = EstimatorMembers(plane)
     for name in NAMES:
         made.start_estimator(name)
     yield made
