@@ -1,7 +1,7 @@
 """Generated worlds before both judges: ``python -m tools.oracle.fuzz --cases N --seed S``.
 
 Ends with status 1 if there is any difference, after shrinking and printing some of them. A printed case
-is complete: saved as tools/oracle/cases/<what it shows>.yaml it is replayed by the tests from then on.
+is complete: saved as tools/oracle/tests/cases/<what it shows>.yaml it is replayed by the tests from then on.
 """
 
 from __future__ import annotations

@@ -1,0 +1,52 @@
+"""Documentation names tests and files that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    path
+    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "decisions", ROOT / "docs" / "benchmark")
+    for path in folder.glob("*.md")
+)
+_SPAN = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"(?:tests|tools)/[\w./-]*\w")
+_TEST = re.compile(r"(?:test|\.\.\.)_\w+(?:\.\.\.)?")
+
+
+def spans(document: Path) -> list[str]:
+    """Return what stands between backticks."""
+    return _SPAN.findall(document.read_text())
+
+
+@pytest.fixture(scope="module")
+def test_names() -> set[str]:
+    sources = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "tools").rglob("test_*.py")]
+    names = {name for path in sources for name in re.findall(r"def (test_\w+)", path.read_text())}
+    return names | {path.stem for path in sources}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_that_a_document_names_exists(document: Path) -> None:
+    paths = [span for span in spans(document) if _PATH.fullmatch(span)]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_test_that_a_document_names_exists(document: Path, test_names: set[str]) -> None:
+    named = [span for span in spans(document) if _TEST.fullmatch(span)]
+    assert [each for each in named if not any(_fits(each, name) for name in test_names)] == []
+
+
+def _fits(reference: str, name: str) -> bool:
+    """Tell whether a name, or a part of it between ``...``, is that of a test."""
+    part = reference.strip(".")
+    if reference.startswith("...") and reference.endswith("..."):
+        return part in name
+    if reference.startswith("..."):
+        return name.endswith(part)
+    return name.startswith(part) if reference.endswith("...") else name == part
