@@ -70,7 +70,7 @@ def test_it_holds_an_installation_without_sources_compilers_and_pip(engine: Buil
         assert not (root / "wheels").exists()
         assert not list((root / INSTALLED).glob("lib/python*/site-packages/pip"))
         size = buildah.call("du", "--summarize", "--block-size=1M", str(root / INSTALLED))
-    assert int(size.split()[0]) < 310  # numpy is 70 of them: docs/decisions/0008-memory.md
+    assert int(size.split()[0]) < 310  # numpy is 70 of them: docs/decisions/0008-incremental-decisions.md
 
 
 def test_its_user_can_write_nothing_of_it(engine: Buildah) -> None:

@@ -1,4 +1,4 @@
-"""Does remembering change a decision? ``make fuzz-memory`` (STEPS=2000 SEED=1)
+"""Does remembering change a decision? ``make fuzz-cache`` (STEPS=2000 SEED=1)
 
 Bindings that share placements and requests, as they do behind policies, are decided again and again while
 clusters change, join, leave and begin to be deleted, and while the bindings get their targets: once with plugins and an
@@ -211,7 +211,7 @@ def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make fuzz-memory", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="make fuzz-cache", description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=2000, help="rounds over all bindings of a world")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--clusters", type=int, default=0, help="of a world, at least (default: as drawn)")

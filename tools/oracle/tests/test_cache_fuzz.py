@@ -1,4 +1,4 @@
-"""What is remembered does not show: a short run of ``make fuzz-memory``."""
+"""What is remembered does not show: a short run of ``make fuzz-cache``."""
 
 from __future__ import annotations
 
