@@ -30,7 +30,7 @@ def _package(_: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Run one command; a mistake is told in words, not by a traceback."""
+    """Run one command; an error prints a message, not a traceback."""
     parser = argparse.ArgumentParser(prog="python -m tests.deploy")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser(

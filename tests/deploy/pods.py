@@ -119,7 +119,7 @@ class Kubelet:
         words = [*container.get("command", ())[1:], *container.get("args", ())]
         known = re.compile("|".join(map(re.escape, replaced)))
         words = [known.sub(lambda match: replaced[match[0]], word) for word in words]
-        # A host name of its own, for whoever may make user namespaces.
+        # A host name of its own, where user namespaces are permitted.
         script = f'hostname {name}; exec "$@"'
         own_name = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-ec", script, "sh"]
         pod.process = self.plane.spawn(name, [*own_name, *self.programs[container["image"]], *words])

@@ -1,6 +1,6 @@
 """Helm, and the generator of Prometheus Operator's CRDs: built once per machine from the pins in tools/.
 
-A Go module of its own, so that changing it does not build the control plane anew. As there, what was
+A Go module of its own, so that changing it does not rebuild the control plane. As there, what was
 built lies outside the work tree, in a folder named by everything that decides what is in it.
 """
 

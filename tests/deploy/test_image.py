@@ -79,7 +79,7 @@ def test_its_user_can_write_nothing_of_it(engine: Buildah) -> None:
 
 
 def test_an_image_with_plugins_is_three_lines_on_top(engine: Buildah, tmp_path: Path) -> None:
-    """The Dockerfile of docs/operations.md, beside a package of docs/examples."""
+    """The Dockerfile of docs/operations.md and a package of docs/examples."""
     text = (ROOT / "docs" / "operations.md").read_text()
     [dockerfile] = [block.partition("```")[0] for block in text.split("```dockerfile\n")[1:]]
     assert len(dockerfile.strip().splitlines()) == 1 + 3

@@ -50,7 +50,7 @@ class Audit:
 
     @property
     def permissions(self) -> set[Permission]:
-        """What was asked for of resources; whoever is authenticated may ask what is allowed."""
+        """Requests for resources; every authenticated user may review its own permissions."""
         return {
             (
                 reference.get("apiGroup", ""),

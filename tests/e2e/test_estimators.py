@@ -223,7 +223,7 @@ async def test_an_estimator_that_dies_and_comes_back(clients: Clients, rooms: Es
     await eventually(lenient, asks(cpu="1"), [12, NO_OPINION])
     with pytest.raises(EstimationError):
         await strict.replicas(asks(cpu="1"))
-    rooms.start_estimator("room2")  # on another port: the Service tells
+    rooms.start_estimator("room2")  # on another port, which the Service names
     await eventually(lenient, asks(cpu="1"), [12, 6])
     await eventually(strict, asks(cpu="1"), [12, 6])
 
@@ -311,10 +311,10 @@ def test_a_burst_fills_every_cluster_to_its_capacity_and_none_beyond_it(
     )
 
     def full() -> list[Object]:
-        """All places are taken, and whoever is left has been told."""
+        """All capacity is used, and the other bindings have their condition."""
         found = rooms.bindings(namespace)
         assert taken(found) == ROOM
-        assert all(told(each) for each in found)
+        assert all(has_condition(each) for each in found)
         return found
 
     found = controlplane.wait_for(full, "both rooms to be full", timeout=90)
@@ -352,7 +352,7 @@ def taken(bindings: list[Object]) -> dict[str, int]:
     return dict(count)
 
 
-def told(found: Object) -> bool:
+def has_condition(found: Object) -> bool:
     return any(each["type"] == "Scheduled" for each in found.get("status", {}).get("conditions", []))
 
 

@@ -138,7 +138,7 @@ def test_sixty_bindings_with_a_sleeping_filter_delay_no_other_binding(
             until=lambda missing: not missing,
             timeout=30,
         )
-        told = hanging.all()
+        calls = hanging.all()
 
     waited = sorted(placements.at[name] - at for name, at in created.items())
     p99 = waited[int(0.99 * len(waited))]
@@ -152,7 +152,7 @@ def test_sixty_bindings_with_a_sleeping_filter_delay_no_other_binding(
     assert "leaderelection lost" not in scheduler.log
     assert scheduler.process.exit_status is None
     for number in HANGING:
-        found = told[f"work-{number}"]
+        found = calls[f"work-{number}"]
         assert not found["spec"].get("clusters")
         message = condition(found)["message"]
         assert 'plugin "Sleeps" took longer than 2s at Filter' in message

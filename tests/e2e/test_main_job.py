@@ -149,7 +149,7 @@ def test_replicas_follow_the_template_up_and_down(web: Workload, start_scheduler
     web.scale(30)
     assert web.wait_settled(replicas=30) == {"real1": 20, "real2": 10}
     scaled = [line for line in scheduler.log.splitlines() if "scaled down or scaled up" in line]
-    # A decision that was overtaken by another change is taken, and told of, again.
+    # A decision that conflicts with another change is taken and reported again.
     assert [web.namespace in line for line in scaled].count(True) >= 2, scaled
     member = web.plane.members["real1"].client
     web.plane.wait_for(

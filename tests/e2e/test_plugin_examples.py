@@ -156,8 +156,8 @@ def test_one_process_serves_every_other_example_by_profile(
     assert first != second
     found = [each.wait(condition, "decided") for each in tenants]
     assert sorted(tuple(placed(each)) for each in found) == [(), ("sim-c1",), ("sim-c2",)]
-    [homeless] = [each for each in found if not placed(each)]
-    assert "2 cluster(s) had no space for another workload" in condition(homeless)["message"]
+    [unplaced] = [each for each in found if not placed(each)]
+    assert "2 cluster(s) had no space for another workload" in condition(unplaced)["message"]
 
 
 def grant_deployments(plane: ControlPlane) -> None:

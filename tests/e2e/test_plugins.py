@@ -158,7 +158,9 @@ def test_a_plugin_that_hangs_costs_its_own_binding_and_not_the_lease(
     scheduler = start_scheduler(f"--plugin-dir={tmp_path}", configuration(tmp_path, pluginTimeoutSeconds=1))
     hanging = Workload(controlplane, namespace, "hanging").create(BOTH, replicas=2)
     hanging.wait(
-        lambda found: condition(found).get("reason") == "SchedulerError", "to be told of", timeout=40
+        lambda found: condition(found).get("reason") == "SchedulerError",
+        "to have the condition SchedulerError",
+        timeout=40,
     )
     assert 'plugin "Hangs" took longer than 1s at Filter' in hanging.scheduled()["message"]
     for number in range(3):
@@ -192,7 +194,7 @@ def test_a_binding_waits_at_permit_until_it_is_allowed_or_its_time_is_up(
 
 
 class Extender(BaseHTTPRequestHandler):
-    """Keeps what has a 2 in its name; broken when it is told so."""
+    """Keeps what has a 2 in its name; broken while its file says so."""
 
     broken = False
 
@@ -253,7 +255,10 @@ def test_extenders_filter_and_score_and_a_broken_one_moves_nothing(
 
         Extender.broken = True
         web.scale(3)
-        broken = web.wait(lambda found: condition(found).get("reason") == "SchedulerError", "to be told of")
+        broken = web.wait(
+            lambda found: condition(found).get("reason") == "SchedulerError",
+            "to have the condition SchedulerError",
+        )
         assert "failed filter with extender at URL" in condition(broken)["message"]
         assert web.placed() == found
         scheduler.process.stop()

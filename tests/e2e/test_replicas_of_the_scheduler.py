@@ -145,13 +145,13 @@ def test_a_leader_that_is_told_to_stop_in_the_middle_of_its_writes_leaves_nothin
     assert not limits or len(placed) < 300
     assert {name for name, found in bindings.items() if is_settled(found)} == placed
     assert all(not found.get("status") for name, found in bindings.items() if name not in placed)
-    told = [
+    reported = [
         (event["involvedObject"]["kind"], event["involvedObject"]["name"])
         for event in controlplane.client.list(f"/api/v1/namespaces/{namespace}/events")
         if event["reason"] == "ScheduleBindingSucceed"
     ]
     expected = [(kind, name) for kind in ("Deployment", "ResourceBinding") for name in placed]
-    assert sorted(told) == sorted(expected)
+    assert sorted(reported) == sorted(expected)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
@@ -170,7 +170,7 @@ def test_a_signal_ends_it_with_status_0(
 def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_thaws(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
-    """The audit log tells: after the takeover the frozen one gets nothing through, and then it ends."""
+    """By the audit log, no write of the frozen leader succeeds after the takeover; then it ends."""
     backlog = Backlog(controlplane, namespace, "frozen")
     kubeconfigs = {
         user: controlplane.kubeconfig_for_scheduler(user, lease="frozen")

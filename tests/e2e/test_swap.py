@@ -1,4 +1,4 @@
-"""Swapping schedulers under load: whoever has the Lease goes on where the other was cut off."""
+"""Swapping schedulers under load: the holder of the Lease continues where the other one stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many estimators in one process: built once per machine from tools/, told over a pipe which of them hang."""
+"""Many estimators in one process: built once per machine from tools/; a pipe sets which of them hang."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Client:
                 raise
 
     def watch(self, path: str, *, stop: threading.Event, timeout: int = 20) -> Iterator[tuple[str, Object]]:
-        """Yield (event type, object) for a collection until told to stop: first what is there, as ADDED.
+        """Yield (event type, object) for a collection until stopped; existing objects come first, as ADDED.
 
         A watch that breaks for whatever reason starts again from a fresh list, so events may repeat,
         and what was deleted meanwhile is not reported. Stopping is noticed with the next event or

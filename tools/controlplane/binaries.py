@@ -189,7 +189,7 @@ def _follow(output: IO[str], last_lines: deque[str], say: _Progress) -> None:
 def _karmada_manifests(go: golang.Go) -> list[Manifest]:
     """Return the CRDs, conversion patches applied, and the webhook configurations, as Karmada ships them.
 
-    What differs from run to run is left for whoever applies them: the host in the URLs is WEBHOOK_HOST,
+    Values that differ from run to run are placeholders: the host in the URLs is WEBHOOK_HOST,
     and CA_BUNDLE stands for the certificate.
     """
     answer = subprocess.run(

@@ -283,7 +283,7 @@ class ControlPlane:
     # -- the API server -------------------------------------------------------------------------
 
     def compact_etcd(self) -> None:
-        """Forget all history: a watch that wants to go on from an older version is told 410 Gone."""
+        """Compact the history: a watch from an older resourceVersion gets 410 Gone."""
         with requests.Session() as session:
             session.trust_env = False
             etcd = f"{self._karmada.site.etcd}/v3/kv"
@@ -296,7 +296,7 @@ class ControlPlane:
         return self._karmada.backup_etcd()
 
     def restore_etcd(self, backup: Path) -> None:
-        """Go back to a backup, versions included; kube-apiserver is started anew, everything else goes on."""
+        """Restore a backup, resourceVersions included; restarts kube-apiserver and nothing else."""
         self._karmada.restore_etcd(backup)
 
     def kill_apiserver(self) -> None:

@@ -45,7 +45,7 @@ class Seen:
     case: Case
     binding: Object
     events: Sequence[Object]  # ScheduleBinding* on the binding, oldest first
-    told: Sequence[Object]  # ScheduleBinding* on the Deployment, where its owner looks
+    template_events: Sequence[Object]  # ScheduleBinding* on the Deployment
     writes: Sequence[Write]  # oldest first
     members: Mapping[str, str]  # member to "ready/replicas"
 
@@ -82,7 +82,9 @@ class Seen:
         found = case.expected if case.as_expected(self.placed) else shown(self.placed)
         yield Claim(f"{name}: placement", case.expected, found)
         yield Claim(f"{name}: reported as scheduled by", [case.belongs_to], self.reporters)
-        yield Claim(f"{name}: reported on the Deployment by", [case.belongs_to], _sources(self.told))
+        yield Claim(
+            f"{name}: reported on the Deployment by", [case.belongs_to], _sources(self.template_events)
+        )
         yield Claim(f"{name}: API users who wrote the placement", [case.user], self.placers)
         yield Claim(f"{name}: schedulers that wrote anything", [case.user], self.schedulers)
         yield Claim(f"{name}: Scheduled", ("True", "Success"), brief(self.condition("Scheduled")))
@@ -97,8 +99,8 @@ class Seen:
         reasons = sorted({event["reason"] for event in self.events})
         yield Claim(f"{name}: kinds of events", ["ScheduleBindingSucceed"], reasons)
         text = self.events[-1]["message"] if self.events else ""
-        told = {item.strip() for item in text.rpartition("{")[2].rstrip("}").split(",")}
-        yield Claim(f"{name}: the event names", {f"{k}:{v}" for k, v in self.placed.items()}, told)
+        named = {item.strip() for item in text.rpartition("{")[2].rstrip("}").split(",")}
+        yield Claim(f"{name}: the event names", {f"{k}:{v}" for k, v in self.placed.items()}, named)
         running = {member: f"{count}/{count}" for member, count in self.placed.items()}
         yield Claim(f"{name}: ready in members", running, dict(self.members))
 
@@ -118,7 +120,7 @@ def look(karmada: ControlPlane) -> list[Seen]:
                 case=case,
                 binding=binding,
                 events=[event for event in events if event["involvedObject"].get("uid") == uid],
-                told=[
+                template_events=[
                     event
                     for event in events
                     if (event["involvedObject"]["kind"], event["involvedObject"]["name"])

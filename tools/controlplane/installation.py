@@ -99,7 +99,7 @@ class Installation:
         return backup
 
     def restore_etcd(self, backup: Path) -> None:
-        """Go back to a backup, versions included; kube-apiserver is started anew, everything else goes on."""
+        """Restore a backup, resourceVersions included; restarts kube-apiserver and nothing else."""
         self.front.kill()
         self._end_etcd()
         shutil.rmtree(self.site.folder / "etcd")

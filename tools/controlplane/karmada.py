@@ -21,7 +21,7 @@ CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 WORKS = "/apis/work.karmada.io/v1alpha1/works"
 AGGREGATED = "karmada-aggregated-apiserver"
 CHART_RULES = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files" / "cluster-rules.yaml"
-ESTIMATOR_PORT = 10352  # what schedulers dial unless told otherwise; each Service maps it to the real one
+ESTIMATOR_PORT = 10352  # the default port of schedulers; each Service maps it to the real one
 
 DEFAULT_FEATURE_GATES: Mapping[str, bool] = {
     "Failover": True,

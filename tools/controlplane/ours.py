@@ -67,7 +67,7 @@ def start_scheduler(
         lease: Its Lease; by default named as itself.
         process_name: Name of the process and its log; needed for a second replica.
         kubeconfig: Another identity.
-        env: Environment variables beside those of the harness.
+        env: Environment variables in addition to those of the harness.
         wait_ready: Whether to wait for /readyz.
         started: Called as soon as it runs, so that its end and its log are cared for even if it
             never becomes ready.

@@ -2,7 +2,7 @@
 
 Keys are ECDSA P-256, which takes no time to make, and readable by their owner only. Certificates have what Go
 asks for and nothing else: there are authorities without key usage and certificates that do not say whose key
-signed them, and whoever talks to a server here has to take them.
+signed them, and clients of a server here have to accept them.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Supervisor:
         Args:
             name: Unique among the running ones.
             argv: The command.
-            env: Variables beside those of the harness.
+            env: Variables in addition to those of the harness.
         """
         process = Process(
             name,

@@ -105,7 +105,7 @@ class Comparison:
         *,
         in_phases: bool,
     ) -> list[Difference]:
-        """Compare whether lastScheduledTime moved; it has whole seconds, so within one it cannot be told."""
+        """Compare whether lastScheduledTime moved; it has whole seconds, so a move within one second does not show."""
         theirs, mine = moved(began, *upstream), moved(began, *ours)
         self.moved[f"{theirs}/{mine}"] += 1
         if (upstream[1].time is None) != (ours[1].time is None):
@@ -165,7 +165,7 @@ def _only_reordered(before: State | None, after: State) -> bool:
 
 
 def _same(before: State | None, after: State, *more: str) -> bool:
-    """Compare all but the inputs: of those the spec is told by the generation, and a new claim is free."""
+    """Compare all but the inputs: the generation stands for the spec, and a new claim is not compared."""
     names = ("clusters", "applied", "condition", "observed", "term", "generation", *more)
     return before is not None and all(getattr(before, name) == getattr(after, name) for name in names)
 

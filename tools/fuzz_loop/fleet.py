@@ -16,8 +16,10 @@ APPLIED = "policy.karmada.io/applied-placement"
 WORK = "/apis/work.karmada.io/v1alpha2"
 HOLD = "fuzz.karmada-pyscheduler.io/hold"  # a finalizer, so that it is the game that ends a deletion
 CLUSTERS = tuple(f"m{number}" for number in range(1, 9))
-FENCE = "fence"  # names of what tells that a scheduler is through; no other placement tolerates this taint
-FENCE_TAINT = {"key": "fence", "effect": "NoSchedule"}
+BARRIER = (
+    "barrier"  # names of the barrier objects; no other placement tolerates the taint
+)
+BARRIER_TAINT = {"key": "barrier", "effect": "NoSchedule"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,7 +51,7 @@ MADE = (
 WORKLOADS = ("web1", "web2")
 """Deployments with a policy each; Karmada's controllers make their bindings."""
 
-FENCES = (Key("rb", FENCE), Key("crb", FENCE), Key("crb", "fence-label"))
+BARRIERS = (Key("rb", BARRIER), Key("crb", BARRIER), Key("crb", "barrier-label"))
 
 
 def binding_of(workload: str) -> Key:
@@ -137,23 +139,23 @@ def component(dice: Dice, number: int) -> Object:
     }
 
 
-def fences() -> list[Object]:
+def barriers() -> list[Object]:
     """Return three bindings whose reaction shows that a scheduler has read all that came before.
 
     The first two follow a change of themselves with one status patch. The third follows the label
-    `fence` of the cluster `fence`, on or off it.
+    `barrier` of the cluster `barrier`, on or off it.
     """
     made = []
-    for key in FENCES:
-        labelled = key.name != FENCE
-        affinity: Object = {"clusterNames": [FENCE]}
+    for key in BARRIERS:
+        labelled = key.name != BARRIER
+        affinity: Object = {"clusterNames": [BARRIER]}
         if labelled:
-            affinity["labelSelector"] = {"matchLabels": {"fence": "on"}}
+            affinity["labelSelector"] = {"matchLabels": {"barrier": "on"}}
         divided: Object = {
             "replicaSchedulingType": "Divided",
             "replicaDivisionPreference": "Weighted",
             "weightPreference": {
-                "staticWeightList": [{"targetCluster": {"clusterNames": [FENCE]}, "weight": 1}]
+                "staticWeightList": [{"targetCluster": {"clusterNames": [BARRIER]}, "weight": 1}]
             },
         }
         duplicated = {"replicaSchedulingType": "Duplicated"}
@@ -167,7 +169,7 @@ def fences() -> list[Object]:
                     "conflictResolution": "Abort",
                     "placement": {
                         "clusterAffinity": affinity,
-                        "clusterTolerations": [{"key": "fence", "operator": "Exists"}],
+                        "clusterTolerations": [{"key": "barrier", "operator": "Exists"}],
                         "replicaScheduling": duplicated if labelled else divided,
                     },
                 },
@@ -176,9 +178,9 @@ def fences() -> list[Object]:
     return made
 
 
-def fence_member() -> SimulatedMember:
-    """Return the cluster of the fences, where nobody else may go."""
-    return SimulatedMember(FENCE, labels={"fence": "off"}, taints=(FENCE_TAINT,))
+def barrier_member() -> SimulatedMember:
+    """Return the cluster of the barriers, where nobody else may go."""
+    return SimulatedMember(BARRIER, labels={"barrier": "off"}, taints=(BARRIER_TAINT,))
 
 
 def _manifest(key: Key, spec: Object, finalizers: list[str] | None = None) -> Object:

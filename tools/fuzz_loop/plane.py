@@ -1,9 +1,9 @@
 """One control plane with one scheduler, which knows when nothing more will be written.
 
-A scheduler that is slow cannot be told from one that is through by waiting. So a fence goes after every
+Waiting cannot distinguish a slow scheduler from one that has finished. So a barrier follows every
 change: bindings of the harness are touched, each on one of the scheduler's watches, and the scheduler's
-reaction to them shows that it has read, queued and taken everything that was written before. Two fences
-between which nothing else was written mean rest. Karmada's own controllers have no such fence; what they
+reaction to them shows that it has read, queued and taken everything that was written before. Two barriers
+between which nothing else was written mean rest. Karmada's own controllers have no such barrier; what they
 are expected to do is waited for by its effect, and they get some more patience.
 """
 
@@ -20,7 +20,7 @@ from tools.controlplane.karmada import WORKS
 from tools.controlplane.ours import start_scheduler
 
 from . import fleet
-from .fleet import COLLECTIONS, FENCES, Key
+from .fleet import COLLECTIONS, BARRIERS, Key
 
 UPSTREAM = "karmada-scheduler"
 OURS = "karmada-pyscheduler"
@@ -57,13 +57,13 @@ class Plane:
         return self.client.find(f"{CLUSTER_PATH}/{name}")
 
     def bindings(self) -> dict[Key, Object]:
-        """Read every binding but the fences."""
+        """Read every binding but the barriers."""
         found = {
             Key(kind, item["metadata"]["name"]): item
             for kind, path in COLLECTIONS.items()
             for item in self.client.list(path)
         }
-        return {key: item for key, item in found.items() if key not in FENCES}
+        return {key: item for key, item in found.items() if key not in BARRIERS}
 
     def wait(self, probe: Callable[[], object], what: str) -> None:
         """Wait for something that a controller does."""
@@ -88,7 +88,7 @@ class Plane:
         changed: set[object] = set()
         while True:
             self.karmada.check()
-            self._fence(through_clusters=through_clusters)
+            self._barrier(through_clusters=through_clusters)
             through_clusters = False  # what clusters wake is in the queue now
             found = self.bindings()
             now = {key: item["metadata"]["resourceVersion"] for key, item in found.items()}
@@ -109,19 +109,19 @@ class Plane:
             (item["metadata"]["uid"], item["metadata"]["resourceVersion"]) for item in self.client.list(WORKS)
         )
 
-    def _fence(self, *, through_clusters: bool) -> None:
+    def _barrier(self, *, through_clusters: bool) -> None:
         self._turn += 1
         flags = ("Abort", "Overwrite")
         on = self._turn % 2 == 0
         if through_clusters:
-            item = self.cluster(fleet.FENCE)
+            item = self.cluster(fleet.BARRIER)
             assert item is not None
-            on = item["metadata"]["labels"]["fence"] == "off"
-            self.patch_cluster(fleet.FENCE, {"metadata": {"labels": {"fence": "on" if on else "off"}}})
-            self._until(FENCES[2], lambda found: bool(found["spec"].get("clusters")) == on)
-        for key in FENCES[:2]:
+            on = item["metadata"]["labels"]["barrier"] == "off"
+            self.patch_cluster(fleet.BARRIER, {"metadata": {"labels": {"barrier": "on" if on else "off"}}})
+            self._until(BARRIERS[2], lambda found: bool(found["spec"].get("clusters")) == on)
+        for key in BARRIERS[:2]:
             self.patch(key, {"spec": {"conflictResolution": flags[self._turn % 2]}})
-        for key in FENCES[:2]:
+        for key in BARRIERS[:2]:
             self._until(
                 key,
                 lambda found: (
@@ -146,7 +146,7 @@ class Plane:
 
 @contextmanager
 def running(name: str, folder: Path, *, flags: Sequence[str] = ()) -> Iterator[Plane]:
-    """Run a control plane with one of the two schedulers, the clusters' agents, and the fences."""
+    """Run a control plane with one of the two schedulers, the clusters' agents, and the barriers."""
     manager = ["--graceful-eviction-timeout=24h"]  # no task ends by itself in the middle of a step
     gates = {"CustomizedClusterResourceModeling": True}  # Karmada's default; members may have modelings
     with ControlPlane(folder, extra_flags={"controller-manager": manager}, feature_gates=gates) as karmada:

@@ -127,7 +127,7 @@ def unclaim(model: Model) -> Step | None:
 
 
 def deploy(model: Model) -> Step | None:
-    """Delete a Deployment that no policy claims, or create it anew."""
+    """Delete a Deployment that no policy claims, or create it again."""
     names = [name for name in fleet.WORKLOADS if name not in model.claimed]
     if not names:
         return None

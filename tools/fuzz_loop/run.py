@@ -113,13 +113,13 @@ class Game:
         policies = [fleet.policy(name, {}) for name in fleet.WORKLOADS]
 
         def one(plane: Plane) -> None:
-            plane.karmada.add(fleet.fence_member())
+            plane.karmada.add(fleet.barrier_member())
             plane.karmada.add(*self._members)
             for member in self._members:
                 plane.patch_cluster(
                     member.name, {"metadata": {"finalizers": ["karmada.io/cluster-controller", fleet.HOLD]}}
                 )
-            for manifest in (*fleet.fences(), *bindings):
+            for manifest in (*fleet.barriers(), *bindings):
                 plane.client.create(manifest)
             for manifest in workloads:
                 policy_steps.create(plane, manifest, odd=False)
@@ -187,7 +187,7 @@ class Game:
         for _ in range(SECOND_LOOKS):
             if not differences:
                 break
-            # A controller may have been late; schedulers had their fences.
+            # A controller may have been late; schedulers had their barriers.
             time.sleep(2)
             upstream, ours = self._both(
                 lambda plane: plane.rest(step.taken, through_clusters=True, patient=True)
