@@ -20,7 +20,7 @@ from tools.controlplane.karmada import WORKS
 from tools.controlplane.ours import start_scheduler
 
 from . import fleet
-from .fleet import COLLECTIONS, BARRIERS, Key
+from .fleet import BARRIERS, COLLECTIONS, Key
 
 UPSTREAM = "karmada-scheduler"
 OURS = "karmada-pyscheduler"
