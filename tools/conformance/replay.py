@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import AGGREGATED, Placement
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType, classify

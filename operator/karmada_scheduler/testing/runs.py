@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import condition

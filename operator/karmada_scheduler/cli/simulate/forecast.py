@@ -10,7 +10,7 @@ from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION, Condition
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION, Condition
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
 from karmada_scheduler.config.features import FeatureGates
