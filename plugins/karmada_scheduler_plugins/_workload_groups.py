@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, template_binding_name
-from karmada_scheduler.api.meta import compare_resource_versions
+from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.framework import SUCCESS, FilterContext, Peers, Result
 
 _NO_INDEX: Final = Result.unschedulable("ResourceBindingIndexer is nil")

@@ -19,7 +19,7 @@ from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.testing import binding, cluster, framework, gates
 
@@ -46,7 +46,8 @@ def reported(known: Cluster, version: int, dice: random.Random) -> Cluster:
 
 def main(clusters: int, placements: int, decisions: int, reports: int) -> None:
     dice, version = random.Random(1), 1
-    plugins, estimators = framework(gates=gates()), [GeneralEstimator(gates())]
+    plugins = framework(gates=gates())
+    algorithm = SchedulingAlgorithm(gates(), [GeneralEstimator(gates())])
     cache = ClusterCache()
     names = [f"member-{number:04}" for number in range(clusters)]
     for number, name in enumerate(names):
@@ -67,15 +68,7 @@ def main(clusters: int, placements: int, decisions: int, reports: int) -> None:
             known = cache.get(name)
             assert known is not None
             cache.put(reported(known, version, dice))
-        decision = run_sync(
-            decide(
-                bindings[number % placements],
-                cache.snapshot(),
-                framework=plugins,
-                estimators=estimators,
-                gates=gates(),
-            )
-        )
+        decision = run_sync(algorithm.decide(bindings[number % placements], cache.snapshot(), plugins))
         assert decision.targets, decision.error
         if (number + 1) % (decisions // 3) == 0:
             seen.append(round(resident(), 1))

@@ -112,7 +112,7 @@ PARTS: Final = (
         {
             "api/cluster.py": ("Cluster", "ResourceSummary", "ResourceModel", "GradeCount"),
             "api/matching.py": ("Taint",),
-            "api/meta.py": ("Condition",),
+            "api/well_known.py": ("Condition",),
             "api/quantity.py": ("Quantity",),
         },
     ),

@@ -19,7 +19,7 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import Guard
@@ -122,7 +122,7 @@ class Ours:
     def forget(self) -> None:
         """Go on with plugins and an estimator that have seen nothing."""
         self._framework = Framework(self._lineup, guard=Guard(observer=self._observer, watch=self._alarm))
-        self._estimators = (GeneralEstimator(self._gates),)
+        self._algorithm = SchedulingAlgorithm(self._gates, [GeneralEstimator(self._gates)])
 
     def run(self, batch: Batch) -> Bill:
         """Take all decisions of a batch; reading manifests is not counted."""
@@ -144,15 +144,7 @@ class Ours:
         return _targets(*_outcome(self._decide(Binding.from_manifest(manifest)))) or []
 
     def _decide(self, binding: Binding) -> Decision:
-        return run_sync(
-            decide(
-                binding,
-                self._clusters.snapshot(),
-                framework=self._framework,
-                estimators=self._estimators,
-                gates=self._gates,
-            )
-        )
+        return run_sync(self._algorithm.decide(binding, self._clusters.snapshot(), self._framework))
 
 
 def _outcome(decision: Decision) -> tuple[Any, Any]:

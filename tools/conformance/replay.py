@@ -11,15 +11,16 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import AGGREGATED, Placement
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.informer import requeue_rules
@@ -92,7 +93,11 @@ class World:
         """Replay every case; yield those that differ."""
         snapshot = Snapshot.of(self.clusters)
         plugins = framework(gates=self.gates, select=self.plugins)
-        estimators = [GeneralEstimator(self.gates)]
+        algorithm = SchedulingAlgorithm(
+            self.gates,
+            [GeneralEstimator(self.gates)],
+            empty_workload_propagation=self.empty_workload_propagation,
+        )
         terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
         for case in self.cases:
             binding = Binding.from_manifest(case["binding"])
@@ -100,16 +105,7 @@ class World:
             read = as_upstream_reads(binding)
             decision = None
             if responsible and classify(read, terminating=terminating, gates=self.gates).type is not AVOID:
-                decision = run_sync(
-                    decide(
-                        binding,
-                        snapshot,
-                        framework=plugins,
-                        estimators=estimators,
-                        gates=self.gates,
-                        empty_workload_propagation=self.empty_workload_propagation,
-                    )
-                )
+                decision = run_sync(algorithm.decide(binding, snapshot, plugins))
             ordered = not _is_aggregated(binding)
             ours = _comparable(settled_state(binding, decision, responsible=responsible), ordered=ordered)
             recorded = tuple(_comparable(outcome, ordered=ordered) for outcome in case["outcomes"])

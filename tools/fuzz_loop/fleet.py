@@ -16,9 +16,7 @@ APPLIED = "policy.karmada.io/applied-placement"
 WORK = "/apis/work.karmada.io/v1alpha2"
 HOLD = "fuzz.karmada-pyscheduler.io/hold"  # a finalizer, so that it is the game that ends a deletion
 CLUSTERS = tuple(f"m{number}" for number in range(1, 9))
-BARRIER = (
-    "barrier"  # names of the barrier objects; no other placement tolerates the taint
-)
+BARRIER = "barrier"  # names of the barrier objects; no other placement tolerates the taint
 BARRIER_TAINT = {"key": "barrier", "effect": "NoSchedule"}
 
 

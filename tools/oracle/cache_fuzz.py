@@ -19,12 +19,11 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import ReplicaEstimator
+from karmada_scheduler.core.available_replicas import LocalEstimator
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework
 from tools.oracle import generator
@@ -61,8 +60,8 @@ class World:
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
         self.remembering = framework(gates=self.gates, select=self.plugins)
-        self.estimators: list[ReplicaEstimator] = [GeneralEstimator(self.gates)]
         self.empty = bool(document["emptyWorkloadPropagation"])
+        self.cached = self._algorithm([GeneralEstimator(self.gates)])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
         self.spare = spare
         self.cache = ClusterCache()
@@ -95,10 +94,10 @@ class World:
             binding = Binding.from_manifest(document)
             if binding.spec.placement is None:
                 continue
-            decision = self._decide(binding, snapshot, self.remembering, self.estimators)
-            again = self._decide(
-                binding, snapshot, Framework(self.remembering.lineup), [OneByOne(self.gates)]
-            )
+            decision = run_sync(self.cached.decide(binding, snapshot, self.remembering))
+            uncached = self._algorithm([])
+            framework_ = Framework(self.remembering.lineup)
+            again = run_sync(uncached.decide(binding, snapshot, framework_, session=OneByOne(self.gates)))
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):
                 tally.different.append(
@@ -119,23 +118,8 @@ class World:
                 self.cache.remove(name, self.version)
         self.changed.clear()
 
-    def _decide(
-        self,
-        binding: Binding,
-        snapshot: Snapshot,
-        framework: Framework,
-        estimators: Sequence[ReplicaEstimator],
-    ) -> Decision:
-        return run_sync(
-            decide(
-                binding,
-                snapshot,
-                framework=framework,
-                estimators=estimators,
-                gates=self.gates,
-                empty_workload_propagation=self.empty,
-            )
-        )
+    def _algorithm(self, estimators: Sequence[LocalEstimator]) -> SchedulingAlgorithm:
+        return SchedulingAlgorithm(self.gates, estimators, empty_workload_propagation=self.empty)
 
     def _change(self) -> None:
         for _ in range(self.dice.upto(2)):

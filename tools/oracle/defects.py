@@ -13,7 +13,7 @@ from typing import Any
 
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.estimator.resources import amounts
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from tools.oracle import generator
 from tools.oracle.judge import SILENT, Tally, judge
 from tools.oracle.program import Oracle, ensure

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Assumed, EstimationError, ReplicaEstimator
+from karmada_scheduler.core.available_replicas import Assumed, EstimationError
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -45,9 +45,8 @@ class World:
         self.snapshot = Snapshot.of(self.clusters)
         self.terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
         self.framework = _framework(tuple(document["plugins"]), groups=self.gates.enabled("WorkloadAffinity"))
-        self.estimators: list[ReplicaEstimator] = [GeneralEstimator(self.gates)]
-        if (accurate := document.get("accurate")) is not None:
-            self.estimators.append(_Accurate(accurate))
+        accurate = document.get("accurate")
+        self.session = None if accurate is None else _Accurate(accurate)
         self.assumed = _assumed(document.get("assumed", ()))
         self.has_assumed_on_models = (
             self.gates.enabled("SchedulingOvercommitProtection")
@@ -56,8 +55,16 @@ class World:
         )
         written = (*document.get("peers", ()), *document.get("assigning", ()))
         self.has_bad_versions = any(each["metadata"]["resourceVersion"] in {"", "0"} for each in written)
-        self._peers = [Binding.from_manifest(each) for each in document.get("peers", ())]
-        self._assigning = [Binding.from_manifest(each) for each in document.get("assigning", ())]
+        self._peers = _Peers(
+            [Binding.from_manifest(each) for each in document.get("peers", ())],
+            {each.key: each for each in map(Binding.from_manifest, document.get("assigning", ()))},
+        )
+        self._algorithm = SchedulingAlgorithm(
+            self.gates,
+            [GeneralEstimator(self.gates)],
+            empty_workload_propagation=self.empty_workload_propagation,
+            peers=self._peers if self.gates.enabled("WorkloadAffinity") else None,
+        )
 
     def judge(self, manifest: Mapping[str, Any]) -> Judgement:
         """Classify and decide one binding."""
@@ -65,26 +72,13 @@ class World:
         rules = self._rules(binding)
         decision = None
         if not binding.deleting and (rules or binding.spec.placement is None):
+            self._peers.deciding = binding
             decision = run_sync(
-                decide(
-                    binding,
-                    self.snapshot,
-                    framework=self.framework,
-                    estimators=self.estimators,
-                    gates=self.gates,
-                    empty_workload_propagation=self.empty_workload_propagation,
-                    assumed=self.assumed,
-                    peers=self._peers_of(binding),
+                self._algorithm.decide(
+                    binding, self.snapshot, self.framework, session=self.session, assumed=self.assumed
                 )
             )
         return Judgement(binding, rules, decision)
-
-    def _peers_of(self, binding: Binding) -> _Peers | None:
-        if not self.gates.enabled("WorkloadAffinity"):
-            return None
-        others = [peer for peer in self._peers if peer.key != binding.key]
-        itself = [binding] if binding.key.namespace else []
-        return _Peers([*others, *itself], {each.key: each for each in self._assigning})
 
     def _rules(self, binding: Binding) -> list[str]:
         placement, spec = binding.spec.placement, binding.spec
@@ -106,10 +100,21 @@ def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
     return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Peers:
-    listed: Sequence[Binding]
-    written: Mapping[BindingKey, Binding] = field(default_factory=dict)
+    """The bindings of a world by workload group, the one that is being decided as it is now."""
+
+    stored: Sequence[Binding]
+    written: Mapping[BindingKey, Binding]
+    deciding: Binding | None = None
+
+    @property
+    def listed(self) -> Sequence[Binding]:
+        deciding = self.deciding
+        if deciding is None:
+            return self.stored
+        others = [peer for peer in self.stored if peer.key != deciding.key]
+        return [*others, deciding] if deciding.key.namespace else others
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
         return [

@@ -1,7 +1,8 @@
-"""Karmada's objects as frozen values, parsed once at the border; no input, no output, no rules of scheduling.
+"""Karmada's objects as immutable values, parsed once when they are received; no I/O, no scheduling rules.
 
-- ``meta``: errors of parsing, times, well-known labels and annotations.
-- ``quantity``: resource quantities with Go's exact arithmetic, overflow included.
-- ``matching``: selectors, taints and tolerations: does this fit that?
-- ``placement``, ``binding``, ``cluster``, ``policy``: the objects.
+- ``binding``, ``placement``, ``cluster``, ``policy``, ``workload``: the objects.
+- ``manifest``: readers of manifest fields, and their errors. ``quantity``: resource quantities with Go's arithmetic.
+- ``matching``: label and field selectors, taints and tolerations.
+- ``well_known``: labels, annotations and conditions. ``versions``: comparison of resourceVersions.
+- ``content_cache``, ``interning``: equal contents as one object.
 """

@@ -15,11 +15,25 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from karmada_scheduler.api import meta, quantity
-from karmada_scheduler.api.content_cache import MEBI, remembered
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, Manifest, ManifestError
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.content_cache import MEBI, cached_by_content
+from karmada_scheduler.api.interning import interned, interned_map
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    ManifestError,
+    read_boolean,
+    read_integer,
+    read_mapping,
+    read_mappings,
+    read_optional_mapping,
+    read_required_text,
+    read_text,
+    read_text_map,
+    read_time,
+)
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 
 API_VERSION: Final = "work.karmada.io/v1alpha2"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -313,25 +327,25 @@ class Binding:
             raise ManifestError(
                 "kind", f"expected {RESOURCE_BINDING} or {CLUSTER_RESOURCE_BINDING}, got {kind!r}"
             )
-        metadata = meta.mapping(manifest, "metadata", "")
-        namespace = meta.text(metadata, "namespace", "metadata")
+        metadata = read_mapping(manifest, "metadata", "")
+        namespace = read_text(metadata, "namespace", "metadata")
         if kind == RESOURCE_BINDING and not namespace:
             raise ManifestError("metadata.namespace", "is missing")
         return cls(
             key=BindingKey(
-                meta.shared(kind),
-                meta.shared(namespace) if kind == RESOURCE_BINDING else "",
-                meta.required_text(metadata, "name", "metadata"),
+                interned(kind),
+                interned(namespace) if kind == RESOURCE_BINDING else "",
+                read_required_text(metadata, "name", "metadata"),
             ),
-            uid=meta.text(metadata, "uid", "metadata"),
-            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
-            generation=meta.integer(metadata, "generation", "metadata"),
+            uid=read_text(metadata, "uid", "metadata"),
+            resource_version=read_text(metadata, "resourceVersion", "metadata"),
+            generation=read_integer(metadata, "generation", "metadata"),
             labels=_read_labels(metadata),
-            annotations=meta.shared_map(meta.text_map(metadata, "annotations", "metadata")),
+            annotations=interned_map(read_text_map(metadata, "annotations", "metadata")),
             deleting=metadata.get("deletionTimestamp") is not None,
             creation_timestamp=_read_creation(metadata),
-            spec=_read_spec(meta.mapping(manifest, "spec", "")),
-            status=_read_status(meta.mapping(manifest, "status", "")),
+            spec=_read_spec(read_mapping(manifest, "spec", "")),
+            status=_read_status(read_mapping(manifest, "status", "")),
         )
 
     def with_status(self, manifest: Manifest) -> Binding:
@@ -343,11 +357,11 @@ class Binding:
         Raises:
             ManifestError: As ``from_manifest``.
         """
-        metadata = meta.mapping(manifest, "metadata", "")
+        metadata = read_mapping(manifest, "metadata", "")
         return replace(
             self,
-            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
-            status=_read_status(meta.mapping(manifest, "status", "")),
+            resource_version=read_text(metadata, "resourceVersion", "metadata"),
+            status=_read_status(read_mapping(manifest, "status", "")),
         )
 
 
@@ -373,38 +387,38 @@ def template_binding_name(resource: ObjectReference) -> str:
 
 def _read_creation(metadata: Manifest) -> datetime | None:
     try:
-        return meta.time(metadata, "creationTimestamp", "metadata")
+        return read_time(metadata, "creationTimestamp", "metadata")
     except ManifestError:  # no decision goes by it
         return None
 
 
 def _read_labels(metadata: Manifest) -> Mapping[str, str]:
-    labels = meta.text_map(metadata, "labels", "metadata")
-    return {name: value if name in _OWN_LABELS else meta.shared(value) for name, value in labels.items()}
+    labels = read_text_map(metadata, "labels", "metadata")
+    return {name: value if name in _OWN_LABELS else interned(value) for name, value in labels.items()}
 
 
 def _read_spec(spec: Manifest) -> BindingSpec:
     get = spec.get
     tasks, components, groups = get("gracefulEvictionTasks"), get("components"), get("workloadAffinityGroups")
     suspension, priority, placement = get("suspension"), get("schedulePriority"), get("placement")
-    listed = meta.mappings(spec, "clusters", "spec")
+    listed = read_mappings(spec, "clusters", "spec")
     targets = _read_targets(listed)
     return BindingSpec(
-        resource=_read_resource(meta.mapping(spec, "resource", "spec")),
-        replicas=meta.integer(spec, "replicas", "spec", bits=32),
+        resource=_read_resource(read_mapping(spec, "resource", "spec")),
+        replicas=read_integer(spec, "replicas", "spec", bits=32),
         replica_requirements=_read_requirements(spec, "spec"),
         components=_read_components(spec) if components else (),
         clusters=targets,
         placement=None if placement is None else _read_placement(spec),
         graceful_eviction_tasks=_read_tasks(spec) if tasks else (),
-        scheduler_name=meta.text(spec, "schedulerName", "spec"),
+        scheduler_name=read_text(spec, "schedulerName", "spec"),
         scheduling_suspended=suspension is not None
-        and meta.boolean(meta.mapping(spec, "suspension", "spec"), "scheduling", "spec.suspension"),
-        reschedule_triggered_at=meta.time(spec, "rescheduleTriggeredAt", "spec"),
+        and read_boolean(read_mapping(spec, "suspension", "spec"), "scheduling", "spec.suspension"),
+        reschedule_triggered_at=read_time(spec, "rescheduleTriggeredAt", "spec"),
         priority=0
         if priority is None
-        else meta.integer(
-            meta.mapping(spec, "schedulePriority", "spec"), "priority", "spec.schedulePriority", bits=32
+        else read_integer(
+            read_mapping(spec, "schedulePriority", "spec"), "priority", "spec.schedulePriority", bits=32
         ),
         workload_affinity_groups=None if groups is None else _read_groups(spec),
         unknown_target_fields=_read_unknown_fields(targets, listed),
@@ -414,17 +428,17 @@ def _read_spec(spec: Manifest) -> BindingSpec:
 def _read_resource(resource: Manifest) -> ObjectReference:
     path = "spec.resource"
     return ObjectReference(
-        meta.shared(meta.text(resource, "apiVersion", path)),
-        meta.shared(meta.text(resource, "kind", path)),
-        meta.shared(meta.text(resource, "namespace", path)),
-        meta.text(resource, "name", path),
-        meta.text(resource, "uid", path),
+        interned(read_text(resource, "apiVersion", path)),
+        interned(read_text(resource, "kind", path)),
+        interned(read_text(resource, "namespace", path)),
+        read_text(resource, "name", path),
+        read_text(resource, "uid", path),
     )
 
 
 def _read_placement(spec: Manifest) -> Placement:
     try:
-        return Placement.from_manifest(meta.mapping(spec, "placement", "spec"))
+        return Placement.from_manifest(read_mapping(spec, "placement", "spec"))
     except ManifestError as problem:
         if problem.path == "spec.placement":
             raise
@@ -435,8 +449,8 @@ def _read_targets(listed: Sequence[Manifest]) -> tuple[TargetCluster, ...]:
     return tuple(
         [
             _target(
-                meta.text(target, "name", f"spec.clusters[{index}]"),
-                meta.integer(target, "replicas", f"spec.clusters[{index}]", bits=32),
+                read_text(target, "name", f"spec.clusters[{index}]"),
+                read_integer(target, "replicas", f"spec.clusters[{index}]", bits=32),
             )
             for index, target in enumerate(listed)
         ]
@@ -469,31 +483,31 @@ def _target(name: str, replicas: int) -> TargetCluster:
 
 @lru_cache(maxsize=_SHARED)
 def _shared_target(name: str, replicas: int) -> TargetCluster:
-    return TargetCluster(meta.shared(name), replicas)
+    return TargetCluster(interned(name), replicas)
 
 
 def _read_tasks(spec: Manifest) -> tuple[GracefulEvictionTask, ...]:
     return tuple(
-        GracefulEvictionTask(meta.text(task, "fromCluster", f"spec.gracefulEvictionTasks[{index}]"))
-        for index, task in enumerate(meta.mappings(spec, "gracefulEvictionTasks", "spec"))
+        GracefulEvictionTask(read_text(task, "fromCluster", f"spec.gracefulEvictionTasks[{index}]"))
+        for index, task in enumerate(read_mappings(spec, "gracefulEvictionTasks", "spec"))
     )
 
 
 def _read_groups(spec: Manifest) -> WorkloadAffinityGroups:
-    groups, path = meta.mapping(spec, "workloadAffinityGroups", "spec"), "spec.workloadAffinityGroups"
+    groups, path = read_mapping(spec, "workloadAffinityGroups", "spec"), "spec.workloadAffinityGroups"
     return WorkloadAffinityGroups(
-        meta.text(groups, "affinityGroup", path), meta.text(groups, "antiAffinityGroup", path)
+        read_text(groups, "affinityGroup", path), read_text(groups, "antiAffinityGroup", path)
     )
 
 
 def _read_components(spec: Manifest) -> tuple[Component, ...]:
     components = []
-    for index, component in enumerate(meta.mappings(spec, "components", "spec")):
+    for index, component in enumerate(read_mappings(spec, "components", "spec")):
         path = f"spec.components[{index}]"
         components.append(
             Component(
-                meta.text(component, "name", path),
-                meta.integer(component, "replicas", path, bits=32),
+                read_text(component, "name", path),
+                read_integer(component, "replicas", path, bits=32),
                 _read_requirements(component, path),
             )
         )
@@ -505,43 +519,43 @@ def _read_requirements(parent: Manifest, path: str) -> ReplicaRequirements | Non
     if manifest is None:
         return None
     try:
-        content = orjson.dumps(meta.mapping(parent, "replicaRequirements", path))
+        content = orjson.dumps(read_mapping(parent, "replicaRequirements", path))
     except TypeError:
         content = b""
     try:
         if content:
             return _remembered_requirements(content)
-        return _parse_requirements(meta.mapping(parent, "replicaRequirements", path))
+        return _parse_requirements(read_mapping(parent, "replicaRequirements", path))
     except ManifestError as problem:
         if problem.path.startswith(path):
             raise
         raise problem.below(f"{path}.replicaRequirements") from None
 
 
-@remembered(entries=_REMEMBERED, short=1024, long_bytes=2 * MEBI)
+@cached_by_content(entries=_REMEMBERED, short=1024, long_bytes=2 * MEBI)
 def _remembered_requirements(content: bytes) -> ReplicaRequirements:
     return _parse_requirements(orjson.loads(content))
 
 
 def _parse_requirements(manifest: Manifest) -> ReplicaRequirements:
-    request = meta.mapping(manifest, "resourceRequest", "")
+    request = read_mapping(manifest, "resourceRequest", "")
     return ReplicaRequirements(
         resource_request=quantity.read_list(request, "resourceRequest"),
-        node_claim=meta.optional_mapping(manifest, "nodeClaim", ""),
-        namespace=meta.text(manifest, "namespace", ""),
-        priority_class_name=meta.text(manifest, "priorityClassName", ""),
+        node_claim=read_optional_mapping(manifest, "nodeClaim", ""),
+        namespace=read_text(manifest, "namespace", ""),
+        priority_class_name=read_text(manifest, "priorityClassName", ""),
     )
 
 
 def _read_status(status: Manifest) -> BindingStatus:
     conditions: Sequence[Manifest] = status.get("conditions") or ()
     if conditions:
-        conditions = meta.mappings(status, "conditions", "status")
+        conditions = read_mappings(status, "conditions", "status")
     aggregated = status.get("aggregatedStatus")
     return BindingStatus(
-        scheduler_observed_generation=meta.integer(status, "schedulerObservedGeneration", "status"),
-        scheduler_observing_affinity_name=meta.text(status, "schedulerObservingAffinityName", "status"),
-        last_scheduled_time=meta.time(status, "lastScheduledTime", "status"),
+        scheduler_observed_generation=read_integer(status, "schedulerObservedGeneration", "status"),
+        scheduler_observing_affinity_name=read_text(status, "schedulerObservingAffinityName", "status"),
+        last_scheduled_time=read_time(status, "lastScheduledTime", "status"),
         conditions=tuple([_read_condition(each) for each in conditions]),
         aggregated_status=_read_health(status) if aggregated else (),
     )
@@ -549,7 +563,7 @@ def _read_status(status: Manifest) -> BindingStatus:
 
 def _read_condition(condition: Manifest) -> Mapping[str, Any]:
     return {
-        name: meta.shared(value) if type(value) is str and name != "lastTransitionTime" else value
+        name: interned(value) if type(value) is str and name != "lastTransitionTime" else value
         for name, value in condition.items()
     }
 
@@ -562,16 +576,16 @@ def _health(cluster_name: str, health: str) -> ClusterHealth:
 
 @lru_cache(maxsize=_SHARED)
 def _shared_health(cluster_name: str, health: str) -> ClusterHealth:
-    return ClusterHealth(meta.shared(cluster_name), meta.shared(health))
+    return ClusterHealth(interned(cluster_name), interned(health))
 
 
 def _read_health(status: Manifest) -> tuple[ClusterHealth, ...]:
     return tuple(
         [
             _health(
-                meta.text(each, "clusterName", f"status.aggregatedStatus[{index}]"),
-                meta.text(each, "health", f"status.aggregatedStatus[{index}]"),
+                read_text(each, "clusterName", f"status.aggregatedStatus[{index}]"),
+                read_text(each, "health", f"status.aggregatedStatus[{index}]"),
             )
-            for index, each in enumerate(meta.mappings(status, "aggregatedStatus", "status"))
+            for index, each in enumerate(read_mappings(status, "aggregatedStatus", "status"))
         ]
     )

@@ -8,17 +8,28 @@ from typing import Final, NamedTuple, TypeVar
 
 import orjson
 
-from karmada_scheduler.api import meta, quantity
-from karmada_scheduler.api.content_cache import MEBI, remembered
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.content_cache import MEBI, cached_by_content
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    ManifestError,
+    read_integer,
+    read_mapping,
+    read_mappings,
+    read_optional_mapping,
+    read_required_text,
+    read_text,
+    read_text_map,
+    read_texts,
+)
 from karmada_scheduler.api.matching import Taint
-from karmada_scheduler.api.meta import Condition, Manifest, ManifestError
 from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.api.well_known import Condition
 
 API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 KIND: Final = "Cluster"
 
 READY: Final = "Ready"
-COMPLETE_API_ENABLEMENTS: Final = "CompleteAPIEnablements"
 
 ApiKinds = frozenset[tuple[str, str]]
 """Pairs of group version and kind."""
@@ -127,21 +138,21 @@ class Cluster:
         Raises:
             ManifestError: A field is missing or of the wrong type.
         """
-        metadata = meta.mapping(manifest, "metadata", "")
-        spec = meta.mapping(manifest, "spec", "")
-        status = meta.mapping(manifest, "status", "")
+        metadata = read_mapping(manifest, "metadata", "")
+        spec = read_mapping(manifest, "spec", "")
+        status = read_mapping(manifest, "status", "")
         resource_summary, unreadable_fields = _resource_summary(status)
         return cls(
-            name=meta.required_text(metadata, "name", "metadata"),
-            uid=meta.text(metadata, "uid", "metadata"),
-            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
-            generation=meta.integer(metadata, "generation", "metadata"),
-            labels=meta.text_map(metadata, "labels", "metadata"),
+            name=read_required_text(metadata, "name", "metadata"),
+            uid=read_text(metadata, "uid", "metadata"),
+            resource_version=read_text(metadata, "resourceVersion", "metadata"),
+            generation=read_integer(metadata, "generation", "metadata"),
+            labels=read_text_map(metadata, "labels", "metadata"),
             deleting=metadata.get("deletionTimestamp") is not None,
-            provider=meta.text(spec, "provider", "spec"),
-            region=meta.text(spec, "region", "spec"),
-            zones=meta.texts(spec, "zones", "spec"),
-            sync_mode=meta.text(spec, "syncMode", "spec"),
+            provider=read_text(spec, "provider", "spec"),
+            region=read_text(spec, "region", "spec"),
+            zones=read_texts(spec, "zones", "spec"),
+            sync_mode=read_text(spec, "syncMode", "spec"),
             taints=_taints(spec),
             resource_models=_resource_models(spec.get("resourceModels")),
             api_kinds=_api_kinds(status.get("apiEnablements")),
@@ -158,18 +169,18 @@ class Cluster:
 def _taints(spec: Manifest) -> tuple[Taint, ...]:
     return tuple(
         Taint(
-            key=meta.text(taint, "key", f"spec.taints[{index}]"),
-            value=meta.text(taint, "value", f"spec.taints[{index}]"),
-            effect=meta.text(taint, "effect", f"spec.taints[{index}]"),
+            key=read_text(taint, "key", f"spec.taints[{index}]"),
+            value=read_text(taint, "value", f"spec.taints[{index}]"),
+            effect=read_text(taint, "effect", f"spec.taints[{index}]"),
         )
-        for index, taint in enumerate(meta.mappings(spec, "taints", "spec"))
+        for index, taint in enumerate(read_mappings(spec, "taints", "spec"))
     )
 
 
 def _once_per_content(read: Callable[[object], Read]) -> Callable[[object], Read]:
     """Have a reader read once what many clusters have alike, and what no report of theirs changes."""
 
-    @remembered(entries=_REMEMBERED, short=4096, long_bytes=8 * MEBI)
+    @cached_by_content(entries=_REMEMBERED, short=4096, long_bytes=8 * MEBI)
     def read_json(content: bytes) -> Read:
         return read(orjson.loads(content))
 
@@ -186,25 +197,25 @@ def _once_per_content(read: Callable[[object], Read]) -> Callable[[object], Read
 @_once_per_content
 def _resource_models(found: object) -> tuple[ResourceModel, ...]:
     models = []
-    for index, model in enumerate(meta.mappings({"resourceModels": found}, "resourceModels", "spec")):
+    for index, model in enumerate(read_mappings({"resourceModels": found}, "resourceModels", "spec")):
         path = f"spec.resourceModels[{index}]"
         minimums = {}
-        for number, limits in enumerate(meta.mappings(model, "ranges", path)):
+        for number, limits in enumerate(read_mappings(model, "ranges", path)):
             place = f"{path}.ranges[{number}]"
-            minimums[meta.text(limits, "name", place)] = quantity.read(limits.get("min"), f"{place}.min")
-        models.append(ResourceModel(meta.integer(model, "grade", path), minimums))
+            minimums[read_text(limits, "name", place)] = quantity.read(limits.get("min"), f"{place}.min")
+        models.append(ResourceModel(read_integer(model, "grade", path), minimums))
     return tuple(models)
 
 
 @_once_per_content
 def _api_kinds(found: object) -> ApiKinds:
     pairs = []
-    for index, group in enumerate(meta.mappings({"apiEnablements": found}, "apiEnablements", "status")):
+    for index, group in enumerate(read_mappings({"apiEnablements": found}, "apiEnablements", "status")):
         path = f"status.apiEnablements[{index}]"
-        version = meta.text(group, "groupVersion", path)
+        version = read_text(group, "groupVersion", path)
         pairs += [
-            (version, meta.text(each, "kind", f"{path}.resources"))
-            for each in meta.mappings(group, "resources", path)
+            (version, read_text(each, "kind", f"{path}.resources"))
+            for each in read_mappings(group, "resources", path)
         ]
     return frozenset(pairs)
 
@@ -212,12 +223,12 @@ def _api_kinds(found: object) -> ApiKinds:
 def _conditions(status: Manifest) -> tuple[Condition, ...]:
     return tuple(
         Condition(
-            type=meta.text(condition, "type", f"status.conditions[{index}]"),
-            status=meta.text(condition, "status", f"status.conditions[{index}]"),
-            reason=meta.text(condition, "reason", f"status.conditions[{index}]"),
-            message=meta.text(condition, "message", f"status.conditions[{index}]"),
+            type=read_text(condition, "type", f"status.conditions[{index}]"),
+            status=read_text(condition, "status", f"status.conditions[{index}]"),
+            reason=read_text(condition, "reason", f"status.conditions[{index}]"),
+            message=read_text(condition, "message", f"status.conditions[{index}]"),
         )
-        for index, condition in enumerate(meta.mappings(status, "conditions", "status"))
+        for index, condition in enumerate(read_mappings(status, "conditions", "status"))
     )
 
 
@@ -227,11 +238,11 @@ def _resource_summary(status: Manifest) -> tuple[ResourceSummary | None, tuple[s
     An allocatable amount that is too large for us, such as ``1e20000``, is as good as none in Go: what is left of it
     is computed modulo 2**64, and comes to 0 or less.
     """
-    summary = meta.optional_mapping(status, "resourceSummary", "status")
+    summary = read_optional_mapping(status, "resourceSummary", "status")
     if summary is None:
         return None, ()
     path = "status.resourceSummary"
-    found = {name: meta.mapping(summary, name, path) for name in ("allocatable", "allocated", "allocating")}
+    found = {name: read_mapping(summary, name, path) for name in ("allocatable", "allocated", "allocating")}
     problems: dict[str, str] = {}
     try:
         lists = {name: quantity.read_list(amounts, f"{path}.{name}") for name, amounts in found.items()}
@@ -247,10 +258,10 @@ def _resource_summary(status: Manifest) -> tuple[ResourceSummary | None, tuple[s
         }
     modelings = tuple(
         GradeCount(
-            meta.integer(each, "grade", f"{path}.allocatableModelings[{index}]"),
-            meta.integer(each, "count", f"{path}.allocatableModelings[{index}]"),
+            read_integer(each, "grade", f"{path}.allocatableModelings[{index}]"),
+            read_integer(each, "count", f"{path}.allocatableModelings[{index}]"),
         )
-        for index, each in enumerate(meta.mappings(summary, "allocatableModelings", path))
+        for index, each in enumerate(read_mappings(summary, "allocatableModelings", path))
     )
     return ResourceSummary(modelings=modelings, **lists), tuple(problems.values())
 

@@ -1,6 +1,6 @@
-"""Results remembered by content: as many as fit into a number of bytes, not only so many.
+"""A cache of function results by content, bounded by bytes and not only by entries.
 
-``functools.lru_cache`` counts entries. What is read here may be some bytes or a megabyte (a placement that names 5,000
+``functools.lru_cache`` counts entries. The contents here have some bytes or a megabyte (a placement that names 5,000
 clusters), and 8,192 of the latter are not a bound.
 """
 
@@ -23,22 +23,22 @@ Given = TypeVar("Given", bound=Content)
 MEBI: Final = 1 << 20
 
 
-def remembered(
+def cached_by_content(
     *, entries: int, short: int, long_bytes: int
 ) -> Callable[[Callable[[Given], Result]], Callable[[Given], Result]]:
-    """Have a function of one text called once per text, as long as its result is remembered.
+    """Cache the results of a function with one argument.
 
-    At most ``entries * short + long_bytes`` bytes of texts are kept, and what was made of them.
+    The cache holds the results for at most ``entries * short + long_bytes`` bytes of contents.
 
     Args:
-        entries: How many short texts.
-        short: Up to which length a text is short; these cost what ``lru_cache`` costs.
-        long_bytes: How many bytes of longer texts; 0 remembers none.
+        entries: Number of cached short contents.
+        short: Longest short content, in bytes; a short content costs as much as with ``lru_cache``.
+        long_bytes: Bytes of cached longer contents; with 0 they are not cached.
     """
 
     def decorate(function: Callable[[Given], Result]) -> Callable[[Given], Result]:
         of_short = lru_cache(maxsize=entries)(function)
-        of_long = _Long(function, long_bytes)
+        of_long = _LongContents(function, long_bytes)
 
         @wraps(function)
         def call(given: Given) -> Result:
@@ -49,12 +49,12 @@ def remembered(
     return decorate
 
 
-class _Long(Generic[Given, Result]):
-    """Results for long texts; the longest unused are forgotten when all of them are too long together."""
+class _LongContents(Generic[Given, Result]):
+    """An LRU cache bounded by the bytes of its contents."""
 
-    def __init__(self, function: Callable[[Given], Result], most: int) -> None:
+    def __init__(self, function: Callable[[Given], Result], max_bytes: int) -> None:
         self._function = function
-        self._most = most
+        self._max_bytes = max_bytes
         self._results: OrderedDict[Given, Result] = OrderedDict()
         self._bytes = 0
 
@@ -64,10 +64,10 @@ class _Long(Generic[Given, Result]):
             results.move_to_end(given)
             return results[given]
         result = self._function(given)
-        if len(given) <= self._most:
+        if len(given) <= self._max_bytes:
             results[given] = result
             self._bytes += len(given)
-            while self._bytes > self._most:
-                forgotten, _ = results.popitem(last=False)
-                self._bytes -= len(forgotten)
+            while self._bytes > self._max_bytes:
+                evicted, _ = results.popitem(last=False)
+                self._bytes -= len(evicted)
         return result

@@ -18,9 +18,7 @@ Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
 
 IN: Final = "In"
-NOT_IN: Final = "NotIn"
 EXISTS: Final = "Exists"
-DOES_NOT_EXIST: Final = "DoesNotExist"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")

@@ -14,11 +14,21 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.content_cache import MEBI, remembered
+from karmada_scheduler.api.content_cache import MEBI, cached_by_content
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    ManifestError,
+    read_integer,
+    read_mapping,
+    read_mappings,
+    read_optional_mapping,
+    read_text,
+    read_text_map,
+    read_texts,
+    wrong_type,
+)
 from karmada_scheduler.api.matching import FieldSelector, LabelSelector, Requirement, Toleration
-from karmada_scheduler.api.meta import Manifest, ManifestError
 
 DUPLICATED: Final = "Duplicated"
 DIVIDED: Final = "Divided"
@@ -252,12 +262,12 @@ class Placement:
         return self._hash
 
 
-@remembered(entries=_REMEMBERED, short=_SHORT, long_bytes=4 * MEBI)
+@cached_by_content(entries=_REMEMBERED, short=_SHORT, long_bytes=4 * MEBI)
 def _remembered(content: bytes) -> Placement:
     return _parse(orjson.loads(content))
 
 
-@remembered(entries=_REMEMBERED, short=_SHORT, long_bytes=4 * MEBI)
+@cached_by_content(entries=_REMEMBERED, short=_SHORT, long_bytes=4 * MEBI)
 def _remembered_text(document: str) -> Placement:
     try:
         decoded: Any = orjson.loads(document)
@@ -266,7 +276,7 @@ def _remembered_text(document: str) -> Placement:
     if decoded is None:
         return Placement.from_manifest({})
     if not isinstance(decoded, dict):
-        raise meta.wrong_type(decoded, "", "an object")
+        raise wrong_type(decoded, "", "an object")
     return Placement.from_manifest(decoded)
 
 
@@ -274,22 +284,22 @@ def _remembered_text(document: str) -> Placement:
 
 
 def _parse(manifest: Manifest) -> Placement:
-    affinity = meta.optional_mapping(manifest, "clusterAffinity", "")
-    strategy = meta.optional_mapping(manifest, "replicaScheduling", "")
-    workload = meta.optional_mapping(manifest, "workloadAffinity", "")
+    affinity = read_optional_mapping(manifest, "clusterAffinity", "")
+    strategy = read_optional_mapping(manifest, "replicaScheduling", "")
+    workload = read_optional_mapping(manifest, "workloadAffinity", "")
     return Placement(
         cluster_affinity=None if affinity is None else read_affinity(affinity, "clusterAffinity"),
         cluster_affinities=tuple(
             _read_term(term, f"clusterAffinities[{index}]")
-            for index, term in enumerate(meta.mappings(manifest, "clusterAffinities", ""))
+            for index, term in enumerate(read_mappings(manifest, "clusterAffinities", ""))
         ),
         cluster_tolerations=tuple(
             _read_toleration(toleration, f"clusterTolerations[{index}]")
-            for index, toleration in enumerate(meta.mappings(manifest, "clusterTolerations", ""))
+            for index, toleration in enumerate(read_mappings(manifest, "clusterTolerations", ""))
         ),
         spread_constraints=tuple(
             _read_spread_constraint(constraint, f"spreadConstraints[{index}]")
-            for index, constraint in enumerate(meta.mappings(manifest, "spreadConstraints", ""))
+            for index, constraint in enumerate(read_mappings(manifest, "spreadConstraints", ""))
         ),
         replica_scheduling=None if strategy is None else _read_strategy(strategy),
         workload_affinity=None if workload is None else _read_workload_affinity(workload),
@@ -298,28 +308,28 @@ def _parse(manifest: Manifest) -> Placement:
 
 def read_affinity(manifest: Manifest, path: str) -> ClusterAffinity:
     """Read a ClusterAffinity, alone or inlined in a term."""
-    labels = meta.optional_mapping(manifest, "labelSelector", path)
-    fields = meta.optional_mapping(manifest, "fieldSelector", path)
+    labels = read_optional_mapping(manifest, "labelSelector", path)
+    fields = read_optional_mapping(manifest, "fieldSelector", path)
     return ClusterAffinity(
         label_selector=None if labels is None else _read_label_selector(labels, f"{path}.labelSelector"),
         field_selector=None
         if fields is None
         else FieldSelector(_read_expressions(fields, f"{path}.fieldSelector")),
-        cluster_names=meta.texts(manifest, "clusterNames", path),
-        exclude=meta.texts(manifest, "exclude", path),
+        cluster_names=read_texts(manifest, "clusterNames", path),
+        exclude=read_texts(manifest, "exclude", path),
     )
 
 
 def _read_term(manifest: Manifest, path: str) -> ClusterAffinityTerm:
     overflow = tuple(
         OverflowAffinity(
-            affinity_name=meta.text(each, "affinityName", f"{path}.overflowAffinities[{index}]"),
+            affinity_name=read_text(each, "affinityName", f"{path}.overflowAffinities[{index}]"),
             affinity=read_affinity(each, f"{path}.overflowAffinities[{index}]"),
         )
-        for index, each in enumerate(meta.mappings(manifest, "overflowAffinities", path))
+        for index, each in enumerate(read_mappings(manifest, "overflowAffinities", path))
     )
     return ClusterAffinityTerm(
-        affinity_name=meta.text(manifest, "affinityName", path),
+        affinity_name=read_text(manifest, "affinityName", path),
         affinity=read_affinity(manifest, path),
         overflow_affinities=overflow,
         divides_by_tiers=manifest.get("overflowAffinities") is not None,
@@ -328,7 +338,7 @@ def _read_term(manifest: Manifest, path: str) -> ClusterAffinityTerm:
 
 def _read_label_selector(manifest: Manifest, path: str) -> LabelSelector:
     return LabelSelector(
-        match_labels=tuple(sorted(meta.text_map(manifest, "matchLabels", path).items())),
+        match_labels=tuple(sorted(read_text_map(manifest, "matchLabels", path).items())),
         match_expressions=_read_expressions(manifest, path),
     )
 
@@ -336,40 +346,40 @@ def _read_label_selector(manifest: Manifest, path: str) -> LabelSelector:
 def _read_expressions(manifest: Manifest, path: str) -> tuple[Requirement, ...]:
     return tuple(
         Requirement(
-            key=meta.text(each, "key", f"{path}.matchExpressions[{index}]"),
-            operator=meta.text(each, "operator", f"{path}.matchExpressions[{index}]"),
-            values=meta.texts(each, "values", f"{path}.matchExpressions[{index}]"),
+            key=read_text(each, "key", f"{path}.matchExpressions[{index}]"),
+            operator=read_text(each, "operator", f"{path}.matchExpressions[{index}]"),
+            values=read_texts(each, "values", f"{path}.matchExpressions[{index}]"),
         )
-        for index, each in enumerate(meta.mappings(manifest, "matchExpressions", path))
+        for index, each in enumerate(read_mappings(manifest, "matchExpressions", path))
     )
 
 
 def _read_toleration(manifest: Manifest, path: str) -> Toleration:
-    seconds = meta.integer(manifest, "tolerationSeconds", path)
+    seconds = read_integer(manifest, "tolerationSeconds", path)
     return Toleration(
-        key=meta.text(manifest, "key", path),
-        operator=meta.text(manifest, "operator", path),
-        value=meta.text(manifest, "value", path),
-        effect=meta.text(manifest, "effect", path),
+        key=read_text(manifest, "key", path),
+        operator=read_text(manifest, "operator", path),
+        value=read_text(manifest, "value", path),
+        effect=read_text(manifest, "effect", path),
         toleration_seconds=None if manifest.get("tolerationSeconds") is None else seconds,
     )
 
 
 def _read_spread_constraint(manifest: Manifest, path: str) -> SpreadConstraint:
     return SpreadConstraint(
-        spread_by_field=meta.text(manifest, "spreadByField", path),
-        spread_by_label=meta.text(manifest, "spreadByLabel", path),
-        max_groups=meta.integer(manifest, "maxGroups", path),
-        min_groups=meta.integer(manifest, "minGroups", path),
+        spread_by_field=read_text(manifest, "spreadByField", path),
+        spread_by_label=read_text(manifest, "spreadByLabel", path),
+        max_groups=read_integer(manifest, "maxGroups", path),
+        min_groups=read_integer(manifest, "minGroups", path),
     )
 
 
 def _read_strategy(manifest: Manifest) -> ReplicaSchedulingStrategy:
     path = "replicaScheduling"
-    preference = meta.optional_mapping(manifest, "weightPreference", path)
+    preference = read_optional_mapping(manifest, "weightPreference", path)
     return ReplicaSchedulingStrategy(
-        replica_scheduling_type=meta.text(manifest, "replicaSchedulingType", path),
-        replica_division_preference=meta.text(manifest, "replicaDivisionPreference", path),
+        replica_scheduling_type=read_text(manifest, "replicaSchedulingType", path),
+        replica_division_preference=read_text(manifest, "replicaDivisionPreference", path),
         weight_preference=None if preference is None else _read_preferences(preference),
     )
 
@@ -380,21 +390,21 @@ def _read_preferences(manifest: Manifest) -> ClusterPreferences:
         static_weight_list=tuple(
             StaticClusterWeight(
                 target_cluster=read_affinity(
-                    meta.mapping(rule, "targetCluster", f"{path}.staticWeightList[{index}]"),
+                    read_mapping(rule, "targetCluster", f"{path}.staticWeightList[{index}]"),
                     f"{path}.staticWeightList[{index}].targetCluster",
                 ),
-                weight=meta.integer(rule, "weight", f"{path}.staticWeightList[{index}]"),
+                weight=read_integer(rule, "weight", f"{path}.staticWeightList[{index}]"),
             )
-            for index, rule in enumerate(meta.mappings(manifest, "staticWeightList", path))
+            for index, rule in enumerate(read_mappings(manifest, "staticWeightList", path))
         ),
-        dynamic_weight=meta.text(manifest, "dynamicWeight", path),
+        dynamic_weight=read_text(manifest, "dynamicWeight", path),
     )
 
 
 def _read_workload_affinity(manifest: Manifest) -> WorkloadAffinity:
     path = "workloadAffinity"
-    rules = [meta.optional_mapping(manifest, key, path) for key in ("affinity", "antiAffinity")]
-    keys = [None if rule is None else meta.text(rule, "groupByLabelKey", path) for rule in rules]
+    rules = [read_optional_mapping(manifest, key, path) for key in ("affinity", "antiAffinity")]
+    keys = [None if rule is None else read_text(rule, "groupByLabelKey", path) for rule in rules]
     return WorkloadAffinity(*keys)
 
 

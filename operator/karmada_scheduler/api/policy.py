@@ -9,8 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from karmada_scheduler.api import meta
-from karmada_scheduler.api.meta import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL, Manifest, ManifestError
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    ManifestError,
+    read_integer,
+    read_mapping,
+    read_required_text,
+    read_text,
+    read_text_map,
+)
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 
 PROPAGATION_POLICY: Final = "PropagationPolicy"
 CLUSTER_PROPAGATION_POLICY: Final = "ClusterPropagationPolicy"
@@ -64,14 +72,14 @@ class Policy:
         kind = manifest.get("kind")
         if kind not in ID_LABELS:
             raise ManifestError("kind", f"expected {' or '.join(ID_LABELS)}, got {kind!r}")
-        metadata = meta.mapping(manifest, "metadata", "")
-        spec = meta.mapping(manifest, "spec", "")
-        namespace = meta.text(metadata, "namespace", "metadata") if kind == PROPAGATION_POLICY else ""
+        metadata = read_mapping(manifest, "metadata", "")
+        spec = read_mapping(manifest, "spec", "")
+        namespace = read_text(metadata, "namespace", "metadata") if kind == PROPAGATION_POLICY else ""
         return cls(
-            key=PolicyKey(kind, namespace, meta.required_text(metadata, "name", "metadata")),
-            uid=meta.text(metadata, "uid", "metadata"),
-            resource_version=meta.text(metadata, "resourceVersion", "metadata"),
-            generation=meta.integer(metadata, "generation", "metadata"),
-            permanent_id=meta.text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),
-            scheduler_name=meta.text(spec, "schedulerName", "spec"),
+            key=PolicyKey(kind, namespace, read_required_text(metadata, "name", "metadata")),
+            uid=read_text(metadata, "uid", "metadata"),
+            resource_version=read_text(metadata, "resourceVersion", "metadata"),
+            generation=read_integer(metadata, "generation", "metadata"),
+            permanent_id=read_text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),
+            scheduler_name=read_text(spec, "schedulerName", "spec"),
         )

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karmada_scheduler.api.content_cache import remembered
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.content_cache import cached_by_content
+from karmada_scheduler.api.manifest import ManifestError
 
 DECIMAL_SI: Final = "DecimalSI"
 BINARY_SI: Final = "BinarySI"
@@ -170,7 +170,7 @@ def _fast_sum(one: Quantity, other: Quantity) -> tuple[int, int] | None:
     return None
 
 
-@remembered(entries=65536, short=_REMEMBERED_LENGTH, long_bytes=0)
+@cached_by_content(entries=65536, short=_REMEMBERED_LENGTH, long_bytes=0)
 def parse(written: str) -> Quantity:
     """Read a quantity; ValueError for what Kubernetes refuses, and for what is absurdly long."""
     if written == "0":

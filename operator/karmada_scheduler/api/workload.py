@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from karmada_scheduler.api import meta
-from karmada_scheduler.api.meta import Manifest
+from karmada_scheduler.api.interning import interned, interned_map
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    read_boolean,
+    read_integer,
+    read_mapping,
+    read_mappings,
+    read_required_text,
+    read_text,
+    read_text_map,
+)
 
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The whole manifest once more, as ``kubectl apply`` leaves it; not kept."""
@@ -74,26 +83,26 @@ class Workload:
             ManifestError: A field of the metadata has another type than it should.
         """
         path = "metadata"
-        found = meta.mapping(manifest, path, "")
-        annotations = meta.text_map(found, "annotations", path)
+        found = read_mapping(manifest, path, "")
+        annotations = read_text_map(found, "annotations", path)
         return cls(
-            api_version=meta.shared(api_version),
-            kind=meta.shared(kind),
-            namespace=meta.text(found, "namespace", path),
-            name=meta.required_text(found, "name", path),
-            uid=meta.text(found, "uid", path),
-            labels=meta.shared_map(meta.text_map(found, "labels", path)),
+            api_version=interned(api_version),
+            kind=interned(kind),
+            namespace=read_text(found, "namespace", path),
+            name=read_required_text(found, "name", path),
+            uid=read_text(found, "uid", path),
+            labels=interned_map(read_text_map(found, "labels", path)),
             annotations={
-                meta.shared(name): value
+                interned(name): value
                 for name, value in annotations.items()
                 if name != LAST_APPLIED_ANNOTATION
             },
             owner_references=tuple(
                 _owner(each, f"{path}.ownerReferences")
-                for each in meta.mappings(found, "ownerReferences", path)
+                for each in read_mappings(found, "ownerReferences", path)
             ),
-            generation=meta.integer(found, "generation", path),
-            resource_version=meta.text(found, "resourceVersion", path),
+            generation=read_integer(found, "generation", path),
+            resource_version=read_text(found, "resourceVersion", path),
             deleting=found.get("deletionTimestamp") is not None,
         )
 
@@ -110,11 +119,11 @@ class Workload:
 
 def _owner(found: Manifest, path: str) -> OwnerReference:
     return OwnerReference(
-        meta.text(found, "apiVersion", path),
-        meta.text(found, "kind", path),
-        meta.text(found, "name", path),
-        meta.text(found, "uid", path),
-        meta.boolean(found, "controller", path),
+        read_text(found, "apiVersion", path),
+        read_text(found, "kind", path),
+        read_text(found, "name", path),
+        read_text(found, "uid", path),
+        read_boolean(found, "controller", path),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
-from karmada_scheduler.api.meta import Manifest
+from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle.conditions import (
     Report,
     ending,

@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from karmada_scheduler import logs
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.binding_cycle.conditions import SCHEDULED, Report, may_be_late, status_fields, success
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.writer import DONE, BindingWriter, NotLeadingError, Outcome
@@ -41,7 +41,7 @@ class StatusWriter:
 
     def time(self) -> str:
         """Return the time of day as the API has it."""
-        return meta.format_time(self._now())
+        return format_time(self._now())
 
     async def tell(self, stored: Binding, report: Report) -> Outcome:
         """Write a report on a binding as it is stored. Never raises."""

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.meta import Manifest
+from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import ApiError
@@ -129,7 +129,7 @@ class BindingWriter:
         known = self._bindings.get(binding.key)
         if known is None or known.uid != binding.uid:
             return binding
-        newer = meta.compare_resource_versions(known.resource_version, binding.resource_version) > 0
+        newer = compare_resource_versions(known.resource_version, binding.resource_version) > 0
         return known if newer else binding
 
     async def _written(self, write: Callable[[], Awaitable[Binding]], *, patient: bool) -> Binding:

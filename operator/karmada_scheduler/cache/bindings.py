@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.meta import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.cache.store import Store
 
 _POLICY: Final = "policy"

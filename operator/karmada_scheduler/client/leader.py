@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from karmada_scheduler.api import meta
+from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.client.connection import ApiError, Connection
 from karmada_scheduler.config.options import LeaderElection
 
@@ -189,7 +189,7 @@ class Elector:
         state = f"held by {holder}" if holder else "changing hands"
         lasting = ""
         if holder and acquired is not None:
-            state += f" since {meta.format_time(acquired)}"
+            state += f" since {format_time(acquired)}"
             # By this machine's clock, which may be behind the holder's.
             lasting = f" ({timedelta(seconds=max(0, int((self._now() - acquired).total_seconds())))})"
         if state != logged:
@@ -200,7 +200,7 @@ class Elector:
         """Return when the holder took the Lease, as it says; None if it does not say so in a way that can be read."""
         text = None if self._observed is None else _spec(self._observed).get("acquireTime")
         try:
-            return meta.parse_time(text) if isinstance(text, str) else None
+            return parse_time(text) if isinstance(text, str) else None
         except ValueError:
             return None
 

@@ -19,7 +19,7 @@ from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED, Place
 from karmada_scheduler.api.quantity import wrap32, wrap64
 from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.algorithms.go_sort import sort_descending
-from karmada_scheduler.core.ordering.candidates import CandidateList
+from karmada_scheduler.core.ordering.candidates import CandidateList, candidate_list
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
 
@@ -112,7 +112,7 @@ def _assign(
     elif strategy == STATIC_WEIGHT:
         targets = _by_static_weight(spec, placement, candidates)
     else:
-        targets = _by_room(spec, candidates, fresh=fresh, aggregated=strategy == AGGREGATED)
+        targets = _by_available_replicas(spec, candidates, fresh=fresh, aggregated=strategy == AGGREGATED)
     return [target for target in targets if target.replicas > 0]
 
 
@@ -152,11 +152,13 @@ def _apportion(replicas: int, weights: Sequence[tuple[str, int]], uid: str) -> T
     return [TargetCluster(name, count) for name, count in seats.items()]
 
 
-def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool, aggregated: bool) -> Targets:
+def _by_available_replicas(
+    spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool, aggregated: bool
+) -> Targets:
     """Divide by the room of the clusters: add, remove, keep, or divide anew."""
     scheduled: Sequence[TargetCluster] = ()
     if spec.clusters:
-        scheduled = CandidateList.of(candidates).among(spec.clusters)
+        scheduled = candidate_list(candidates).only_candidates(spec.clusters)
     if fresh:
         return _fresh(spec, candidates, scheduled, aggregated=aggregated)
     assigned = wrap32(sum(target.replicas for target in scheduled))
@@ -169,7 +171,7 @@ def _by_room(spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool,
     if missing > 0 and not aggregated and isinstance(candidates, CandidateList):
         return _merged(scheduled, _divided_over_all(missing, candidates, scheduled, uid))
     if missing > 0:
-        room = CandidateList.of(candidates).by_room
+        room = candidate_list(candidates).by_available
         return _divide(missing, room, scheduled, uid, aggregated=aggregated, step="failed to scale up")
     return list(scheduled)
 
@@ -181,15 +183,15 @@ def _divided_over_all(
 
     Of those that get nothing, only the scheduled are named.
     """
-    ballot = candidates.ballot()
-    total = wrap32(ballot.total)
+    votes = candidates.votes()
+    total = wrap32(votes.total)
     if total < replicas:
         text = f"Clusters available replicas {total} are not enough to schedule."
         raise UnschedulableError(text).within("failed to scale up")
-    if not wrap64(ballot.total):
+    if not wrap64(votes.total):
         return []
     descending = webster.prefers_descending_names(uid)
-    seats = ballot.allocate(replicas, descending_names=descending)
+    seats = votes.allocate(replicas, descending_names=descending)
     for target in scheduled:
         seats.setdefault(target.name, 0)
     return [TargetCluster(name, seats[name]) for name in sorted(seats)]

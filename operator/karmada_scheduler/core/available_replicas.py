@@ -1,10 +1,10 @@
-"""How many replicas each cluster could still take: the least that any estimator says."""
+"""How many replicas each cluster can still take: the smallest estimate of all estimators."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from karmada_scheduler.api.binding import (
     RESOURCE_BINDING,
@@ -25,24 +25,24 @@ from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 
 NO_OPINION: Final = -1
 _SETS_AT_ONCE: Final = 16
-"""Clusters whose sets are counted before others may have a turn; one with many different nodes takes a second."""
+"""Clusters whose sets are counted before the decision may yield; one with many different nodes takes a second."""
 
 Assumed = Mapping[str, Sequence[AssumedWorkload]]
 """Cluster name to what was placed there lately and is not yet in its status."""
 
 
-async def _no_turn() -> None:
-    """Let nobody have a turn."""
+async def _never_yield() -> None:
+    """Do not yield to the event loop."""
 
 
 class EstimationError(Exception):
-    """An estimator cannot answer; all that it said about this binding is void."""
+    """An estimator failed; none of its results for this binding count."""
 
 
 class ReplicaEstimator(Protocol):
-    """Says how much a cluster can take, at once or after asking elsewhere.
+    """Estimates how many replicas clusters can take.
 
-    Every answer has one number per cluster, in the given order; NO_OPINION where it has none.
+    A result has one number per cluster, in the given order; NO_OPINION means that the estimator has no number.
 
     Attributes:
         name: For logs.
@@ -53,31 +53,31 @@ class ReplicaEstimator(Protocol):
     def max_available_replicas(
         self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
     ) -> Sequence[int] | Awaitable[Sequence[int]]:
-        """Count the replicas that each cluster can take; EstimationError voids the answer."""
+        """Return how many replicas each cluster can take; EstimationError makes all results invalid."""
         ...
 
     def max_available_component_sets(
         self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
     ) -> Sequence[int] | Awaitable[Sequence[int]]:
-        """Count the sets of all components that each cluster can take; EstimationError voids the answer."""
+        """Return how many sets of all components each cluster can take; EstimationError as above."""
         ...
 
 
 class LocalEstimator(ReplicaEstimator, Protocol):
-    """One whose answer for a cluster depends on nothing but that cluster and the request.
+    """An estimator in this process, whose result for a cluster depends only on that cluster and the request.
 
-    What it said is remembered until the cluster changes.
+    Its results are cached until the cluster changes.
     """
 
     def replicas_by_row(
-        self, verdicts: FilterResults, rows: Column, requirements: ReplicaRequirements | None
+        self, results: FilterResults, rows: Column, requirements: ReplicaRequirements | None
     ) -> Column:
-        """Count the replicas that clusters can take, at once.
+        """Return how many replicas some clusters can take, without waiting.
 
         Args:
-            verdicts: The clusters that pass a set of filters, each of which has a row.
-            rows: Those that are asked about.
-            requirements: What a replica asks for.
+            results: The clusters that pass a set of filters, one per row.
+            rows: The rows to estimate.
+            requirements: The resource request of a replica.
 
         Returns:
             One number of at most 32 bits for each of these rows; NO_OPINION where there is none.
@@ -85,10 +85,26 @@ class LocalEstimator(ReplicaEstimator, Protocol):
         ...
 
 
-def with_footprint(assumed: Assumed, binding: Binding, targets: Sequence[TargetCluster]) -> Assumed:
-    """Return what is assumed once a binding is written to these targets instead of those it has.
+class Estimators(NamedTuple):
+    """The estimators of one decision.
 
-    Only workloads in a namespace take room; what is known of other clusters than the old and new targets stays.
+    Attributes:
+        local: Those in this process.
+        session: The estimators in the member clusters, None if they are not enabled.
+    """
+
+    local: Sequence[LocalEstimator] = ()
+    session: ReplicaEstimator | None = None
+
+    def all(self) -> Sequence[ReplicaEstimator]:
+        """Return all of them in the order in which they are called."""
+        return self.local if self.session is None else (*self.local, self.session)
+
+
+def with_footprint(assumed: Assumed, binding: Binding, targets: Sequence[TargetCluster]) -> Assumed:
+    """Return the assumed workloads with a binding on these targets instead of its current ones.
+
+    Only workloads in a namespace need capacity. Clusters other than the old and new targets stay as they are.
     """
     if binding.key.kind != RESOURCE_BINDING or not binding.spec.is_workload:
         return assumed
@@ -103,7 +119,7 @@ def with_footprint(assumed: Assumed, binding: Binding, targets: Sequence[TargetC
 
 
 def counts_component_sets(spec: BindingSpec, gates: FeatureGates) -> bool:
-    """Tell whether capacity is counted in sets of all components: they have to go to one cluster together."""
+    """Return whether capacity is counted in sets of all components, which must go to one cluster together."""
     if not spec.components or spec.placement is None or not gates.enabled("MultiplePodTemplatesScheduling"):
         return False
     return any(
@@ -116,19 +132,19 @@ async def available_replicas(
     spec: BindingSpec,
     clusters: Sequence[Cluster],
     *,
-    estimators: Sequence[ReplicaEstimator],
+    estimators: Estimators,
     gates: FeatureGates,
     assumed: Assumed,
-    turn: Callable[[], Awaitable[None]] = _no_turn,
+    yield_if_due: Callable[[], Awaitable[None]] = _never_yield,
 ) -> list[int]:
     """Return how many replicas can be added to each cluster, in the given order.
 
-    Between some clusters and the next others have a ``turn``, where that may take long.
+    Counting sets of components may take long, so ``yield_if_due`` is awaited after every few clusters.
 
     Source: karmada v1.18.2 pkg/scheduler/core/util.go calAvailableReplicas.
     """
-    least = await _least_answers(
-        spec, clusters, estimators=estimators, gates=gates, assumed=assumed, turn=turn
+    least = await _least_estimates(
+        spec, clusters, estimators=estimators, gates=gates, assumed=assumed, yield_if_due=yield_if_due
     )
     if not counts(spec):
         return least
@@ -136,37 +152,41 @@ async def available_replicas(
 
 
 def counts(spec: BindingSpec) -> bool:
-    """Tell whether there is anything to find room for."""
+    """Return whether the binding needs capacity."""
     return spec.replicas != 0 or bool(spec.components)
 
 
-async def _least_answers(
+async def _least_estimates(
     spec: BindingSpec,
     clusters: Sequence[Cluster],
     *,
-    estimators: Sequence[ReplicaEstimator],
+    estimators: Estimators,
     gates: FeatureGates,
     assumed: Assumed,
-    turn: Callable[[], Awaitable[None]],
+    yield_if_due: Callable[[], Awaitable[None]],
 ) -> list[int]:
-    """Return the least that any estimator says of each cluster, in the given order; MAX_INT32: nobody says less."""
+    """Return the smallest estimate for each cluster, in the given order; MAX_INT32 if there is none."""
     least = [MAX_INT32] * len(clusters)
     if not counts(spec):
         return least
     if not gates.enabled("SchedulingOvercommitProtection"):
         assumed = {}
-    for estimator in estimators:
+    for estimator in estimators.all():
         try:
             if counts_component_sets(spec, gates):
-                answers = await _component_sets(estimator, spec, clusters, assumed, turn)
+                # A session sends its requests for all clusters at the same time.
+                at_once = max(1, len(clusters)) if estimator is estimators.session else _SETS_AT_ONCE
+                estimates = await _component_sets(
+                    estimator, spec, clusters, assumed=assumed, at_once=at_once, yield_if_due=yield_if_due
+                )
             else:
-                asked = estimator.max_available_replicas(clusters, spec.replica_requirements, assumed)
-                answers = await asked if inspect.isawaitable(asked) else asked
+                result = estimator.max_available_replicas(clusters, spec.replica_requirements, assumed)
+                estimates = await result if inspect.isawaitable(result) else result
         except EstimationError:
             continue
         least = [
-            answer if answer != NO_OPINION and answer < known else known
-            for known, answer in zip(least, answers, strict=True)
+            estimate if estimate != NO_OPINION and estimate < known else known
+            for known, estimate in zip(least, estimates, strict=True)
         ]
     return least
 
@@ -175,32 +195,33 @@ async def _component_sets(
     estimator: ReplicaEstimator,
     spec: BindingSpec,
     clusters: Sequence[Cluster],
+    *,
     assumed: Assumed,
-    turn: Callable[[], Awaitable[None]],
+    at_once: int,
+    yield_if_due: Callable[[], Awaitable[None]],
 ) -> Sequence[int]:
-    """Ask for all clusters at once, or for some after the other where nobody else has to be asked."""
-    at_once = _SETS_AT_ONCE if hasattr(estimator, "replicas_by_row") else max(1, len(clusters))
-    answers: list[int] = []
+    """Return the estimates of one estimator, ``at_once`` clusters per call."""
+    estimates: list[int] = []
     for begin in range(0, len(clusters), at_once):
-        await turn()
+        await yield_if_due()
         some = clusters[begin : begin + at_once]
-        asked = estimator.max_available_component_sets(
+        result = estimator.max_available_component_sets(
             some, spec.components, spec.resource.namespace, assumed
         )
-        answers += await asked if inspect.isawaitable(asked) else asked
-    return answers
+        estimates += await result if inspect.isawaitable(result) else result
+    return estimates
 
 
 def least_by_row(
-    spec: BindingSpec, verdicts: FilterResults, rows: Column, estimators: Sequence[LocalEstimator]
+    spec: BindingSpec, results: FilterResults, rows: Column, estimators: Sequence[LocalEstimator]
 ) -> Column:
-    """Return the least that any estimator says of the clusters in these rows; MAX_INT32: nobody says less.
+    """Return the smallest estimate for the clusters in some rows; MAX_INT32 if there is none.
 
-    It depends on nothing of the binding but what a replica asks for.
+    Of the binding, it depends only on the resource request of a replica.
     """
     if not estimators or not counts(spec):
         return columns.filled(len(rows), MAX_INT32)
-    answers = [
-        estimator.replicas_by_row(verdicts, rows, spec.replica_requirements) for estimator in estimators
+    estimates = [
+        estimator.replicas_by_row(results, rows, spec.replica_requirements) for estimator in estimators
     ]
-    return columns.least(answers, but=NO_OPINION, otherwise=MAX_INT32)
+    return columns.least(estimates, but=NO_OPINION, otherwise=MAX_INT32)

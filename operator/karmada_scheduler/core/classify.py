@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.framework.diagnosis import SchedulingError

@@ -13,7 +13,12 @@ from typing import Final
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
 from karmada_scheduler.api.quantity import wrap64
-from karmada_scheduler.core.ordering.candidates import CandidateList, place_of
+from karmada_scheduler.core.ordering.candidates import (
+    CandidateList,
+    EagerCandidateList,
+    candidate_list,
+    sort_key,
+)
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 
 _WEIGHT_UNIT: Final = 1000
@@ -30,8 +35,8 @@ class Region:
 
 
 def preferred_first(candidates: Iterable[Candidate]) -> CandidateList:
-    """Order candidates: preferred affinities, then scores, then room, then names."""
-    return CandidateList(sorted(candidates, key=place_of))
+    """Return candidates in the order of preference: by tier, score, available replicas, and name."""
+    return EagerCandidateList(sorted(candidates, key=sort_key))
 
 
 def tier_of(cycle: Cycle, cluster: Cluster) -> int:
@@ -76,7 +81,7 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
             min_clusters=cluster.min_groups if cluster is not None else 0,
         )
 
-    by_region = CandidateList.of(ordered).by_region()
+    by_region = candidate_list(ordered).by_region()
     return [Region(name, score_of(by_region[name]), by_region[name]) for name in sorted(by_region)]
 
 

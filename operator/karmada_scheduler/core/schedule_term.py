@@ -1,4 +1,4 @@
-"""One run through the recipe, with one affinity term: filter, score, select, assign.
+"""One run of the algorithm with one affinity term: filter, score, select, assign.
 
 Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go Schedule.
 """
@@ -13,47 +13,49 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.assign_replicas import attach_empty
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.decision import Attempt
-from karmada_scheduler.core.find_clusters import DecisionInputs, Scores, candidates_of, find, scores_of
+from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.core.find_clusters import find_clusters_that_fit
+from karmada_scheduler.core.prioritize_clusters import candidates_of, prioritize_clusters, scores_of
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext
 
 
-async def run(cycle: Cycle, recipe: DecisionInputs) -> Attempt:
-    """Filter, score, select, assign."""
-    framework, name, diagnosis = recipe.framework, cycle.affinity_name, Diagnosis()
+async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> Attempt:
+    """Run all steps for one affinity term; what a step raises becomes the attempt's error."""
+    framework, name, diagnosis = inputs.framework, cycle.affinity_name, Diagnosis()
     scores: Mapping[str, Sequence[int]] = {}
     candidates: Sequence[Candidate] = ()
     selected: Sequence[Candidate] = ()
     try:
         with _Step("Filter", framework):
-            found = await find(cycle, recipe)
+            found = await find_clusters_that_fit(cycle, inputs)
             diagnosis = found.diagnosis
-            if not found.any:
+            if not found.any_fits:
                 may_work_next_time = await framework.run_post_filter(
-                    cycle, diagnosis, skipped=found.skipped, left_out=found.left_out
+                    cycle, diagnosis, skipped=found.skipped, left_out=found.rejected_by_pre_filter
                 )
-                nowhere = FitError(len(cycle.snapshot), diagnosis)
-                return Attempt(name, cycle, None, nowhere, diagnosis, may_work_next_time=may_work_next_time)
+                error = FitError(len(cycle.snapshot), diagnosis)
+                return Attempt(name, cycle, None, error, diagnosis, may_work_next_time=may_work_next_time)
         with _Step("Score", framework, on_error="failed to prioritize clusters"):
-            given, ranking = await scores_of(cycle, found, recipe)
+            scored = await prioritize_clusters(cycle, found, inputs)
         with _Step("Select", framework, on_error="failed to select clusters"):
-            candidates = await candidates_of(cycle, found, given, ranking, recipe)
-            scores = given if ranking is None else Scores(framework, cycle, candidates)
-            needed = _needed(cycle.binding.spec, recipe.gates)
+            candidates = await candidates_of(cycle, scored, inputs)
+            scores = scores_of(cycle, scored, candidates, framework)
+            needed = _needed(cycle.binding.spec, inputs.gates)
             selected = await framework.run_select(SelectContext(cycle, candidates, needed))
         with _Step("AssignReplicas", framework, on_error="failed to assign replicas"):
             targets = await framework.run_assign(AssignContext(cycle, selected))
     except SchedulingError as error:
         return Attempt(name, cycle, None, error, diagnosis, scores, candidates, selected)
-    if recipe.empty_workload_propagation:
+    if inputs.empty_workload_propagation:
         targets = attach_empty(targets, selected)
     return Attempt(name, cycle, tuple(targets), None, diagnosis, scores, candidates, selected)
 
 
 class _Step:
-    """Times a step and says of what goes wrong in it where that was."""
+    """Context manager that measures a step and prefixes its errors."""
 
     __slots__ = ("_framework", "_name", "_on_error", "_start")
 

@@ -19,11 +19,14 @@ from karmada_scheduler.api.placement import (
 )
 from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
 from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
-from karmada_scheduler.core.ordering.candidates import CandidateList, place_of
+from karmada_scheduler.core.ordering.candidates import sort_key
+from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import SchedulingError
 
 _ANY: Final = SpreadConstraint()
+_MAX_SELECTIONS: Final = 512
+"""Candidates in all cached selections from one order; a selection mostly has a handful."""
 
 
 def ignores_spread(placement: Placement) -> bool:
@@ -57,11 +60,7 @@ def select_clusters(
     region = last_constraint(placement, SPREAD_BY_REGION)
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER)
     if region is not None:
-        ranked, constraint = CandidateList.of(ordered), cluster or _ANY
-        return ranked.choice(
-            (region, cluster, placement.is_duplicated, replicas),
-            lambda: select_by_region(group_by_region(placement, replicas, ranked), region, constraint),
-        )
+        return _select_by_region(placement, ordered, replicas, region, cluster)
     if cluster is not None:
         return select_by_cluster(ordered, cluster, None if placement.is_duplicated else needed)
     raise SchedulingError("just support cluster and region spread constraint")
@@ -106,6 +105,24 @@ def _with_room(ordered: Sequence[Candidate], count: int, needed: int) -> list[Ca
     return chosen if room >= needed else []
 
 
+def _select_by_region(
+    placement: Placement,
+    ordered: Sequence[Candidate],
+    replicas: int,
+    region: SpreadConstraint,
+    cluster: SpreadConstraint | None,
+) -> Sequence[Candidate]:
+    """Select by region. Many bindings with a shared order make the same selection, so it is cached."""
+
+    def select() -> Sequence[Candidate]:
+        return tuple(select_by_region(group_by_region(placement, replicas, ordered), region, cluster or _ANY))
+
+    if not isinstance(ordered, SharedOrder):
+        return select()
+    key = (region, cluster, placement.is_duplicated, replicas)
+    return ordered.selections.get(key, select, most=_MAX_SELECTIONS)
+
+
 def select_by_region(
     regions: Sequence[Region], region: SpreadConstraint, cluster: SpreadConstraint
 ) -> list[Candidate]:
@@ -123,4 +140,4 @@ def select_by_region(
     selected = [by_name[group.name][0] for group in chosen]
     extra = max(0, cluster.max_groups - len(selected))
     others = [candidate for group in chosen for candidate in by_name[group.name][1 : 1 + extra]]
-    return selected + heapq.nsmallest(extra, others, key=place_of)
+    return selected + heapq.nsmallest(extra, others, key=sort_key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from karmada_scheduler.api.content_cache import remembered
+from karmada_scheduler.api.content_cache import cached_by_content
 from karmada_scheduler.api.matching import is_label_key
 from karmada_scheduler.api.quantity import MAX_INT64, Quantity
 
@@ -21,7 +21,7 @@ PLAIN: Final = frozenset({CPU, "memory", "ephemeral-storage"})
 """What every node has, if only 0 of it."""
 
 
-@remembered(entries=4096, short=320, long_bytes=0)
+@cached_by_content(entries=4096, short=320, long_bytes=0)
 def is_counted(name: str) -> bool:
     """Tell whether nodes are tested for a resource; requests for any other name are ignored there."""
     return (

@@ -29,10 +29,19 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import API_VERSION as CLUSTER_API_VERSION
-from karmada_scheduler.api.meta import Manifest, ManifestError
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    ManifestError,
+    read_integer,
+    read_mapping,
+    read_mappings,
+    read_required_text,
+    read_text,
+    read_text_map,
+    read_texts,
+)
 
 MAX_EXTENDER_SCORE: Final = 10
 _KEYS_SHOWN: Final = 10
@@ -126,11 +135,11 @@ def read_filter(body: bytes) -> FilterAnswer:
                      "FailedAndUnresolvableClusters", "Error")  # fmt: skip
     try:
         return FilterAnswer(
-            names=None if answer.get("ClusterNames") is None else meta.texts(answer, "ClusterNames", ""),
+            names=None if answer.get("ClusterNames") is None else read_texts(answer, "ClusterNames", ""),
             objects=None if answer.get("Clusters") is None else _names_of_objects(answer),
-            failed=meta.text_map(answer, "FailedClusters", ""),
-            unresolvable=meta.text_map(answer, "FailedAndUnresolvableClusters", ""),
-            error=meta.text(answer, "Error", ""),
+            failed=read_text_map(answer, "FailedClusters", ""),
+            unresolvable=read_text_map(answer, "FailedAndUnresolvableClusters", ""),
+            error=read_text(answer, "Error", ""),
             keys=[excerpt(key.encode(), limit=40) for key in list(found)[:_KEYS_SHOWN]],
         )
     except ManifestError as problem:
@@ -138,12 +147,12 @@ def read_filter(body: bytes) -> FilterAnswer:
 
 
 def _names_of_objects(answer: Manifest) -> list[str]:
-    listed = _fields(meta.mapping(answer, "Clusters", ""), "items")
+    listed = _fields(read_mapping(answer, "Clusters", ""), "items")
     names = []
-    for index, each in enumerate(meta.mappings(listed, "items", "Clusters")):
+    for index, each in enumerate(read_mappings(listed, "items", "Clusters")):
         path = f"Clusters.items[{index}]"
-        metadata = _fields(meta.mapping(_fields(each, "metadata"), "metadata", path), "name")
-        names.append(meta.required_text(metadata, "name", f"{path}.metadata"))
+        metadata = _fields(read_mapping(_fields(each, "metadata"), "metadata", path), "name")
+        names.append(read_required_text(metadata, "name", f"{path}.metadata"))
     return names
 
 
@@ -161,11 +170,11 @@ def read_prioritize(body: bytes) -> dict[str, int]:
         raise AnswerError(f"expected a list, got {_shown(answer)}")
     scores: dict[str, int] = {}
     try:
-        for index, each in enumerate(meta.mappings({"": answer}, "", "")):
+        for index, each in enumerate(read_mappings({"": answer}, "", "")):
             path = f"[{index}]"
             entry = _fields(each, "Host", "Cluster", "Score")
-            name = meta.text(entry, "Host", path) or meta.required_text(entry, "Cluster", path)
-            score = meta.integer(entry, "Score", path)
+            name = read_text(entry, "Host", path) or read_required_text(entry, "Cluster", path)
+            score = read_integer(entry, "Score", path)
             if not 0 <= score <= MAX_EXTENDER_SCORE:
                 raise AnswerError(f"{path}.Score: {score} for {name} is not within 0 to {MAX_EXTENDER_SCORE}")
             if name in scores:
@@ -185,7 +194,7 @@ def read_bind(body: bytes) -> str:
         AnswerError: It is not JSON, or a field has the wrong type.
     """
     try:
-        return meta.text(_fields(_object(body, null_is_empty=True), "Error"), "Error", "")
+        return read_text(_fields(_object(body, null_is_empty=True), "Error"), "Error", "")
     except ManifestError as problem:
         raise AnswerError(str(problem)) from None
 

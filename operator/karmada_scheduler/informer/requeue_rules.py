@@ -17,14 +17,14 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import ApiKinds, Cluster
-from karmada_scheduler.api.meta import (
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
+from karmada_scheduler.api.policy import Policy
+from karmada_scheduler.api.well_known import (
     CLUSTER_POLICY_ID_LABEL,
     MANAGED_BY_LABEL,
     POLICY_ID_LABEL,
     SCHEDULED_CONDITION,
 )
-from karmada_scheduler.api.placement import ClusterAffinity, Placement
-from karmada_scheduler.api.policy import Policy
 
 BINDING_ADD: Final = "BindingAdd"
 BINDING_UPDATE: Final = "BindingUpdate"

@@ -25,12 +25,12 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.core.available_replicas import ReplicaEstimator
+from karmada_scheduler.core.available_replicas import LocalEstimator, ReplicaEstimator
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import Classification, ScheduleType, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import Paced, WaitsError, begin
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.framework.diagnosis import (
     FitError,
@@ -115,7 +115,7 @@ class Scheduler:
         clusters: ClusterCache,
         profiles: Profiles,
         waiting: WaitingBindings,
-        estimators: Sequence[ReplicaEstimator],
+        estimators: Sequence[LocalEstimator],
         metrics: Metrics,
         clock: Callable[[], float],
         accurate: AccurateEstimator | None = None,
@@ -136,7 +136,14 @@ class Scheduler:
         self._clusters = clusters
         self._profiles = profiles
         self._waiting = waiting
-        self._estimators = tuple(estimators)
+        self._peers_count = options.feature_gates.enabled("WorkloadAffinity")
+        self._algorithm = SchedulingAlgorithm(
+            options.feature_gates,
+            estimators,
+            empty_workload_propagation=options.enable_empty_workload_propagation,
+            peers=bindings if self._peers_count else None,
+            stored=bindings.get,
+        )
         self._accurate = accurate
         self._assumed = assumed
         self._new_budget = new_budget
@@ -155,7 +162,6 @@ class Scheduler:
         self.gated: Final[set[BindingKey]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._peers_count = options.feature_gates.enabled("WorkloadAffinity")
         self._complained: dict[BindingKey, str] = {}
         self._conflicts: dict[BindingKey, int] = {}
 
@@ -303,7 +309,7 @@ class Scheduler:
         if not framework.talks and not self._asks_estimators(attempt.binding) and not self._turn.locked():
             budget = self._new_budget()
             try:
-                decided = begin(self._decide(attempt, self._estimators, budget), budget)
+                decided = begin(self._decide(attempt, budget), budget)
             except WaitsError:
                 framework.turns_out_to_talk()
             else:
@@ -339,20 +345,16 @@ class Scheduler:
         return result.retry_after or PARKED_SECONDS
 
     def _decide(
-        self, attempt: _Attempt, estimators: Sequence[ReplicaEstimator], budget: Budget
+        self, attempt: _Attempt, budget: Budget, session: ReplicaEstimator | None = None
     ) -> Coroutine[Any, Any, Decision]:
-        return decide(
+        return self._algorithm.decide(
             attempt.binding,
             self._clusters.snapshot(),
-            framework=attempt.framework,
-            estimators=estimators,
-            gates=self._options.feature_gates,
+            attempt.framework,
+            session=session,
             assumed={} if self._assumed is None else self._assumed.by_cluster(),
-            empty_workload_propagation=self._options.enable_empty_workload_propagation,
-            peers=self._bindings if self._peers_count else None,
             in_flight=tuple(self._in_flight.values()),
-            stored=self._bindings.get,
-            settles=requeue_rules.is_responsible(attempt.binding, self._profiles.names),
+            until_stable=requeue_rules.is_responsible(attempt.binding, self._profiles.names),
             budget=budget,
             workload=attempt.workload,
         )
@@ -370,10 +372,9 @@ class Scheduler:
         """Decide, asking estimators, and return what follows."""
         budget = self._new_budget()
         if self._accurate is None:
-            decide_ = self._decide(attempt, self._estimators, budget)
-            return self._follow(attempt, await Paced(decide_, budget))
+            return self._follow(attempt, await Paced(self._decide(attempt, budget), budget))
         inquiry = self._accurate.inquiry(attempt.binding)
-        decision = await Paced(self._decide(attempt, (*self._estimators, inquiry), budget), budget)
+        decision = await Paced(self._decide(attempt, budget, inquiry), budget)
         if inquiry.fallbacks:
             extent = "all" if inquiry.fallbacks.keys() >= inquiry.concerned else "some"
             self._metrics.estimate_fallbacks.labels(extent).inc()

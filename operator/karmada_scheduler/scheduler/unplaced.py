@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.meta import SCHEDULED_CONDITION, parse_time
+from karmada_scheduler.api.manifest import parse_time
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.informer import requeue_rules

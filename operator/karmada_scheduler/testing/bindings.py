@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from karmada_scheduler.api.binding import API_VERSION, CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, Binding
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.well_known import (
+    APPLIED_PLACEMENT_ANNOTATION,
+    CLUSTER_POLICY_ID_LABEL,
+    POLICY_ID_LABEL,
+)
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.testing.amounts import quantities
 

@@ -9,9 +9,9 @@ from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core import schedule
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Cycle, FilterContext, Peers, Plugin, ScoreContext, Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -83,7 +83,7 @@ def decide(
     assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
     peers: Peers | None = None,
     in_flight: Sequence[BindingBuilder] = (),
-    settles: bool = True,
+    until_stable: bool = True,
 ) -> Decision:
     """Decide where a binding goes, with the in-tree plugins, some more, and the built-in estimator.
 
@@ -92,17 +92,19 @@ def decide(
     """
     gates = gates or FeatureGates()
     deciders = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates)
-    decision = schedule.decide(
+    algorithm = SchedulingAlgorithm(
+        gates,
+        [GeneralEstimator(gates)],
+        empty_workload_propagation=empty_workload_propagation,
+        peers=peers,
+    )
+    decision = algorithm.decide(
         binding.build(),
         snapshot(*clusters),
-        framework=deciders,
-        estimators=[GeneralEstimator(gates)],
-        gates=gates,
-        empty_workload_propagation=empty_workload_propagation,
+        deciders,
         assumed=assumed or {},
-        peers=peers,
         in_flight=[each.build() for each in in_flight],
-        settles=settles,
+        until_stable=until_stable,
         workload=binding.workload_answer,
     )
     return asyncio.run(decision) if deciders.talks else run_sync(decision)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import condition
 from karmada_scheduler.core.condition import ConditionSpec
 from karmada_scheduler.core.decision import Attempt, Decision
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import FitError, Plugin, PluginError, Point, Result, WaitingBinding
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -167,14 +167,12 @@ async def _run(
     recorded = Framework(given.lineup, extenders=given.extenders, guard=recorder)
     handle.clusters = snapshot(*clusters)
     handle.put(binding)
-    decision = await decide(
+    algorithm = SchedulingAlgorithm(gates, [GeneralEstimator(gates)], stored=handle.binding)
+    decision = await algorithm.decide(
         binding,
         handle.clusters,
-        framework=recorded,
-        estimators=[GeneralEstimator(gates)],
-        gates=gates,
+        recorded,
         in_flight=[each.build() for each in circumstances.get("in_flight", ())],
-        stored=handle.binding,
         workload=builder.workload_answer,
     )
     stored = _as_stored(binding, decision)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import ReplicaRequirements
-from karmada_scheduler.api.content_cache import remembered
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.content_cache import cached_by_content
+from karmada_scheduler.api.interning import interned_map
+from karmada_scheduler.api.manifest import ManifestError, read_text
 from karmada_scheduler.api.quantity import parse
 
 
@@ -30,7 +30,7 @@ def reader() -> Reader:
 
 
 def _remembering(reader: Reader, *, long_bytes: int = 100) -> Callable[[str], list[str]]:
-    @remembered(entries=2, short=5, long_bytes=long_bytes)
+    @cached_by_content(entries=2, short=5, long_bytes=long_bytes)
     def read(text: str) -> list[str]:
         return reader(text)
 
@@ -62,7 +62,7 @@ def test_a_text_that_is_too_long_by_itself_costs_the_others_nothing(reader: Read
 
 
 def test_what_cannot_be_read_is_not_remembered(reader: Reader) -> None:
-    @remembered(entries=2, short=5, long_bytes=100)
+    @cached_by_content(entries=2, short=5, long_bytes=100)
     def read(text: str) -> str:
         reader(text)
         raise ValueError(text)
@@ -76,10 +76,10 @@ def test_what_cannot_be_read_is_not_remembered(reader: Reader) -> None:
 def test_annotations_with_a_long_value_share_the_value_and_not_the_map() -> None:
     long = "x" * 5000
     one, other = ({"a": str(long.encode(), "ascii"), "b": "c"} for _ in range(2))
-    assert meta.shared_map(one) == one
-    assert meta.shared_map(one) is not meta.shared_map(other)
-    assert meta.shared_map(one)["a"] is meta.shared_map(other)["a"]
-    assert meta.shared_map({"b": "c"}) is meta.shared_map({"b": "c"})
+    assert interned_map(one) == one
+    assert interned_map(one) is not interned_map(other)
+    assert interned_map(one)["a"] is interned_map(other)["a"]
+    assert interned_map({"b": "c"}) is interned_map({"b": "c"})
 
 
 def test_the_key_of_a_request_is_short_and_tells_what_differs() -> None:
@@ -101,4 +101,4 @@ def test_a_value_of_the_wrong_type_is_told_however_deep_or_long() -> None:
         deep = [deep]
     for value in (deep, 10**5000):
         with pytest.raises(ManifestError, match=r"^a\.b: expected a string, got (list|int) of absurd size"):
-            meta.text({"b": value}, "b", "a")
+            read_text({"b": value}, "b", "a")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import (
     CLUSTER_RESOURCE_BINDING,
     RESOURCE_BINDING,
@@ -17,8 +16,9 @@ from karmada_scheduler.api.binding import (
     template_binding_name,
 )
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.manifest import ManifestError, format_time, parse_time
 from karmada_scheduler.api.policy import Policy, PolicyKey
+from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.testing import binding, cluster
 
 Change = Callable[[dict[str, Any]], object]
@@ -293,18 +293,16 @@ def test_a_policy_knows_how_its_bindings_name_it(kind: str, namespace: str, labe
     [("10", "9", 1), ("9", "10", -1), ("10", "10", 0), ("9" * 30, "1" + "0" * 30, -1)],
 )
 def test_resource_versions_are_compared_as_numbers_of_any_length(one: str, other: str, expected: int) -> None:
-    assert meta.compare_resource_versions(one, other) == expected
+    assert compare_resource_versions(one, other) == expected
 
 
 @pytest.mark.parametrize("version", ["", "0", "01", "a", "-1"])
 def test_a_malformed_resource_version_cannot_be_compared(version: str) -> None:
     with pytest.raises(ValueError, match=f"^resource version is not well formed: {version}$"):
-        meta.compare_resource_versions("1", version)
+        compare_resource_versions("1", version)
 
 
 def test_times_are_written_as_kubernetes_does() -> None:
     moment = datetime(2026, 1, 31, 13, 0, 0, 999_999, tzinfo=UTC)
-    assert meta.format_time(moment) == "2026-01-31T13:00:00Z"
-    assert meta.parse_time("2026-01-31T14:00:00.5+01:00") == datetime(
-        2026, 1, 31, 13, 0, 0, 500_000, tzinfo=UTC
-    )
+    assert format_time(moment) == "2026-01-31T13:00:00Z"
+    assert parse_time("2026-01-31T14:00:00.5+01:00") == datetime(2026, 1, 31, 13, 0, 0, 500_000, tzinfo=UTC)

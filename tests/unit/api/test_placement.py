@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
 
 FULL: dict[str, Any] = {

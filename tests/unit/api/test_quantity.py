@@ -5,7 +5,7 @@ import time
 import pytest
 
 from karmada_scheduler.api import quantity
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import BINARY_SI, DECIMAL_EXPONENT, DECIMAL_SI, MAX_INT64, Quantity, parse
 
 

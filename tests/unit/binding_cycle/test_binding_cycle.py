@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
@@ -305,7 +305,7 @@ async def test_a_status_is_built_on_what_others_wrote_while_it_waited(world: Wor
 async def test_a_reschedule_that_is_asked_for_while_a_status_waits_is_still_to_come(world: World) -> None:
     def trigger() -> None:
         world.now += timedelta(seconds=3)
-        world.server.change(rescheduleTriggeredAt=meta.format_time(world.now - timedelta(seconds=1)))
+        world.server.change(rescheduleTriggeredAt=format_time(world.now - timedelta(seconds=1)))
         world.cache.put(Binding.from_manifest(world.server.stored))
 
     def later() -> None:

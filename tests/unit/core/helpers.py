@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karmada_scheduler.api.binding import TargetCluster
-from karmada_scheduler.framework import Cycle
+from karmada_scheduler.core.algorithms import columns
+from karmada_scheduler.core.ordering.cache import OrderCache, ScoreCache
+from karmada_scheduler.core.ordering.columnar import SharedOrder
+from karmada_scheduler.framework import Cycle, Snapshot
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.testing import BindingBuilder, cluster
 
 
@@ -37,3 +41,12 @@ def cycle(builder: BindingBuilder) -> Cycle:
 
 def shown(targets: Sequence[TargetCluster]) -> list[tuple[str, int]]:
     return [(target.name, target.replicas) for target in targets]
+
+
+def shared_order(candidates: Sequence[Candidate]) -> SharedOrder:
+    """Make the shared order of some candidates, in the order of their names."""
+    results, scores, order = FilterResults("key"), ScoreCache(), OrderCache()
+    results.refresh(Snapshot.of(each.cluster for each in candidates), lambda _: {})
+    scores.refresh(results, lambda _: [(each.tier, each.score) for each in candidates])
+    order.refresh(results, lambda _: columns.column([each.allocatable for each in candidates]))
+    return order.shared(scores.feasible, 0)

@@ -9,13 +9,16 @@ import pytest
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.available_replicas import (
     Assumed,
     EstimationError,
+    Estimators,
     available_replicas,
     counts_component_sets,
 )
 from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, gates
 
 CLUSTERS = [cluster(name).build() for name in ("c1", "c2", "c3")]
@@ -43,6 +46,11 @@ class Says:
     ) -> Sequence[int]:
         return self._answer(self.sets)
 
+    def replicas_by_row(
+        self, results: FilterResults, rows: Column, requirements: ReplicaRequirements | None
+    ) -> Column:
+        raise NotImplementedError
+
     def _answer(self, answer: Sequence[int] | None) -> Sequence[int]:
         if answer is None:
             raise EstimationError("no connection")
@@ -59,7 +67,7 @@ def available(
         available_replicas(
             builder.build().spec,
             CLUSTERS,
-            estimators=estimators,
+            estimators=Estimators(estimators),
             gates=on or FeatureGates(),
             assumed=assumed or {},
         )

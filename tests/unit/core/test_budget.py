@@ -11,11 +11,11 @@ import pytest
 from karmada_scheduler.api.binding import Binding, Component
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.core import limits
-from karmada_scheduler.core.available_replicas import available_replicas
+from karmada_scheduler.core.available_replicas import Estimators, available_replicas
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import Paced, WaitsError, begin, run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import FilterContext, Result, Snapshot
 from karmada_scheduler.framework.diagnosis import FitError, OverBudgetError
@@ -151,14 +151,8 @@ def _many_terms(count: int) -> Binding:
 
 async def _decide(bound: Binding, clock: Clock, slow: Slow) -> Decision:
     budget = _budget(clock)
-    decision = decide(
-        bound,
-        Snapshot.of([cluster("m1").build()]),
-        framework=framework(slow),
-        estimators=[],
-        gates=gates(),
-        budget=budget,
-    )
+    snapshot = Snapshot.of([cluster("m1").build()])
+    decision = SchedulingAlgorithm(gates(), []).decide(bound, snapshot, framework(slow), budget=budget)
     return await Paced(decision, budget)
 
 
@@ -194,10 +188,10 @@ async def test_sets_of_components_are_counted_for_some_clusters_after_the_other(
     async def room(estimator: GeneralEstimator, **kwargs: Callable[[], Awaitable[None]]) -> Sequence[int]:
         spec = builder.build().spec
         return await available_replicas(
-            spec, clusters, estimators=[estimator], gates=on, assumed={}, **kwargs
+            spec, clusters, estimators=Estimators([estimator]), gates=on, assumed={}, **kwargs
         )
 
-    assert await room(GeneralEstimator(on), turn=turn) == await room(GeneralEstimator(on))
+    assert await room(GeneralEstimator(on), yield_if_due=turn) == await room(GeneralEstimator(on))
     assert len(turns) == 4
 
 
@@ -263,7 +257,7 @@ def test_up_to_the_limits_everything_is_decided(made: BindingBuilder) -> None:
 
 def _decided(bound: Binding) -> Decision:
     snapshot = Snapshot.of([cluster("m1").room(cpu=9).build()])
-    return run_sync(decide(bound, snapshot, framework=framework(), estimators=[], gates=gates()))
+    return run_sync(SchedulingAlgorithm(gates(), []).decide(bound, snapshot, framework()))
 
 
 def test_components_without_requirements_name_no_resources() -> None:

@@ -14,8 +14,8 @@ from karmada_scheduler.core.algorithms import columns, webster
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.cache import OrderCache, ScoreCache
-from karmada_scheduler.core.ordering.candidates import CandidateList, place_of
-from karmada_scheduler.core.ordering.columnar import Merit, SharedOrder
+from karmada_scheduler.core.ordering.candidates import CandidateList, EagerCandidateList, sort_key
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.framework import Candidate, Result, Snapshot
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.snapshot import ChangeLog
@@ -27,14 +27,14 @@ REFUSED = Result.unschedulable("no")
 class World:
     """Clusters with room, merit and region, some refused, that change at random."""
 
-    def __init__(self, seed: int, *, merits: Sequence[Merit], size: int = 60) -> None:
+    def __init__(self, seed: int, *, merits: Sequence[TierScore], size: int = 60) -> None:
         self.dice = random.Random(seed)
         self.possible = merits
         self.names = [f"m{number:04}" for number in range(size)]
         self.log = ChangeLog()
         self.clusters: dict[str, Cluster] = {}
         self.rooms: dict[str, int] = {}
-        self.merits: dict[str, Merit] = {}
+        self.merits: dict[str, TierScore] = {}
         self.refused: set[str] = set()
         self.memory = FilterResults("key"), ScoreCache(), OrderCache()
         self.asked: list[str] = []
@@ -69,12 +69,12 @@ class World:
 
         standings.refresh(verdicts, lambda asked: [self.merits[each.name] for each in asked])
         ranking.refresh(verdicts, room_of)
-        return ranking.ranked(standings.field, unknown)
+        return ranking.shared(standings.feasible, unknown)
 
     def anew(self, *, unknown: int = 7) -> list[Candidate]:
         """Return the candidates in order, with nothing to go by but what is true now."""
         passing = [each for name, each in self.clusters.items() if name not in self.refused]
-        return sorted((self.candidate(each, unknown) for each in passing), key=place_of)
+        return sorted((self.candidate(each, unknown) for each in passing), key=sort_key)
 
     def candidate(self, cluster: Cluster, unknown: int) -> Candidate:
         (tier, score), room = self.merits[cluster.name], self.rooms[cluster.name]
@@ -99,14 +99,14 @@ class World:
 def shown(ranked: CandidateList) -> tuple[object, ...]:
     regions = {region: list(members) for region, members in ranked.by_region().items()}
     targets = [TargetCluster(f"m{number:04}") for number in range(70)]
-    ballot = ranked.ballot()
+    ballot = ranked.votes()
     given = [
         ballot.allocate(seats, descending_names=descending)
         for seats in (1, 3, 9, 40, 3000)
         for descending in (False, True)
         if ballot.total > 0
     ]
-    return list(ranked), regions, ranked.among(targets), ballot.total, given, ranked.by_room
+    return list(ranked), regions, ranked.only_candidates(targets), ballot.total, given, ranked.by_available
 
 
 MERITS = {"one merit": [(0, 0)], "several": [(0, 0), (0, 100), (1, 50)]}
@@ -115,7 +115,7 @@ MERITS = {"one merit": [(0, 0)], "several": [(0, 0), (0, 100), (1, 50)]}
 @pytest.mark.parametrize("merits", MERITS.values(), ids=MERITS)
 @pytest.mark.parametrize(("size", "most", "steps"), [(60, 3, 150), (60, 60, 150), (2000, 400, 10)])
 def test_an_order_that_has_followed_changes_is_the_order_made_anew(
-    merits: Sequence[Merit], size: int, most: int, steps: int
+    merits: Sequence[TierScore], size: int, most: int, steps: int
 ) -> None:
     world = World(most, merits=merits, size=size)
     for _ in range(steps):
@@ -123,9 +123,9 @@ def test_an_order_that_has_followed_changes_is_the_order_made_anew(
             world.change(name)
         names, own = world.own()
         others = [each for each in world.anew() if each.name not in names]
-        assert shown(world.remembered()) == shown(CandidateList(world.anew()))
-        moved = CandidateList(sorted((*others, *own), key=place_of))
-        assert shown(world.remembered().with_moved(names, own)) == shown(moved)
+        assert shown(world.remembered()) == shown(EagerCandidateList(world.anew()))
+        moved = EagerCandidateList(sorted((*others, *own), key=sort_key))
+        assert shown(world.remembered().with_overrides(names, own)) == shown(moved)
 
 
 def test_only_clusters_that_have_changed_are_asked_about() -> None:
@@ -154,8 +154,8 @@ def test_candidates_outlive_the_changes_after_them() -> None:
     before = world.anew()
     for name in world.names[:20]:
         world.change(name)
-    world.remembered().with_moved(names, own)
-    assert shown(ranked) == shown(CandidateList(before))
+    world.remembered().with_overrides(names, own)
+    assert shown(ranked) == shown(EagerCandidateList(before))
 
 
 def test_candidates_are_a_sequence_wherever_one_looks_first() -> None:

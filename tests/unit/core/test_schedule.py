@@ -8,10 +8,10 @@ from itertools import product
 import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
-from karmada_scheduler.core import schedule
 from karmada_scheduler.core.available_replicas import with_footprint
 from karmada_scheduler.core.decision import Attempt, Decision
 from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
     SUCCESS,
@@ -127,13 +127,7 @@ def test_an_unknown_cluster_concerns_no_binding_that_is_not_on_it() -> None:
 
 def decide_on(builder: BindingBuilder, found: Snapshot) -> Decision:
     return run_sync(
-        schedule.decide(
-            builder.build(),
-            found,
-            framework=framework(),
-            estimators=[GeneralEstimator(gates())],
-            gates=gates(),
-        )
+        SchedulingAlgorithm(gates(), [GeneralEstimator(gates())]).decide(builder.build(), found, framework())
     )
 
 
@@ -342,7 +336,7 @@ def test_of_a_binding_that_its_own_write_does_not_wake_there_is_one_pass() -> No
     fleet = cluster("m1").room(pods=9), cluster("m2").room(pods=8), cluster("m3").room(pods=1)
     builder = binding("w").replicas(5).duplicated().on(m2=5, m3=5)
     assert order(decide(builder, *fleet)) == ["m1", "m2", "m3"]
-    assert order(decide(builder, *fleet, settles=False)) == ["m2", "m3", "m1"]
+    assert order(decide(builder, *fleet, until_stable=False)) == ["m2", "m3", "m1"]
 
 
 def test_a_divided_decision_is_made_once() -> None:

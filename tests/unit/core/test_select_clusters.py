@@ -9,7 +9,6 @@ import pytest
 
 from karmada_scheduler.api.placement import Placement, SpreadConstraint
 from karmada_scheduler.core.cluster_groups import Region
-from karmada_scheduler.core.ordering.candidates import CandidateList
 from karmada_scheduler.core.select_clusters import (
     ignores_spread,
     select_by_cluster,
@@ -19,7 +18,7 @@ from karmada_scheduler.core.select_clusters import (
 from karmada_scheduler.framework import SchedulingError
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
-from tests.unit.core.helpers import candidate, names
+from tests.unit.core.helpers import candidate, names, shared_order
 
 ORDERED = [
     candidate("m4", score=60, room=50),
@@ -292,8 +291,8 @@ def test_both_regions_or_one_by_the_range_of_regions() -> None:
     assert selected == [{"b1", "b2"}, {"b1", "c1"}]
 
 
-def test_regions_are_chosen_once_for_an_order_and_anew_for_what_asks_for_something_else() -> None:
-    ordered = CandidateList(
+def test_bindings_with_a_shared_order_and_equal_constraints_share_the_selection() -> None:
+    ordered = shared_order(
         [
             candidate("a1", region="RA", score=100, room=9),
             candidate("b1", region="RB", room=8),

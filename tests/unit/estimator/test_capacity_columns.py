@@ -16,7 +16,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
-from karmada_scheduler.core.available_replicas import available_replicas, least_by_row
+from karmada_scheduler.core.available_replicas import Estimators, available_replicas, least_by_row
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
@@ -179,7 +179,9 @@ def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
     verdicts.refresh(Snapshot.of([built]), lambda _: {})
     estimator = GeneralEstimator(FeatureGates())
     known = run_sync(
-        available_replicas(spec, [built], estimators=[estimator], gates=FeatureGates(), assumed={})
+        available_replicas(
+            spec, [built], estimators=Estimators([estimator]), gates=FeatureGates(), assumed={}
+        )
     )
     assert known == [3]
     assert least_by_row(spec, verdicts, columns.rows_of(1), [estimator]).tolist() == [MAX_INT32]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle

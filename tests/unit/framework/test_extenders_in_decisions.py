@@ -12,7 +12,7 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.condition import condition_for
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework import Cycle, Result
 from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
@@ -71,13 +71,8 @@ def with_extenders(*extenders: Fake) -> Framework:
 
 async def decided(*extenders: Fake, builder: Any = None) -> Any:
     web = builder or binding("web").replicas(2).on(m1=2)
-    return await decide(
-        web.build(),
-        snapshot(*CLUSTERS),
-        framework=with_extenders(*extenders),
-        estimators=[],
-        gates=FeatureGates(),
-    )
+    algorithm = SchedulingAlgorithm(FeatureGates(), [])
+    return await algorithm.decide(web.build(), snapshot(*CLUSTERS), with_extenders(*extenders))
 
 
 DOWN = ExtenderError("failed filter with extender at URL http://x/filter, code 500")

@@ -14,11 +14,12 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
+from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.ordering import columnar
 from karmada_scheduler.core.ordering.cache import OrderCache, ScoreCache
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
     SUCCESS,
@@ -82,17 +83,13 @@ class World:
         in_tree = {each.name: each for each in framework().lineup.plugins}
         self.framework = Framework(ProfilePlugins.of({**in_tree, "Asked": self.plugin}))
         self.clusters = {name: cluster(name).room(cpu=8).build() for name in NAMES}
-        self.estimators = [GeneralEstimator(FeatureGates())]
+        self.algorithm = SchedulingAlgorithm(gates(), [GeneralEstimator(FeatureGates())])
+        self.session: ReplicaEstimator | None = None
 
     def decide(self, builder: BindingBuilder, snapshot: Snapshot | None = None) -> Decision:
+        snapshot = snapshot or Snapshot.of(self.clusters.values())
         return run_sync(
-            decide(
-                builder.build(),
-                snapshot or Snapshot.of(self.clusters.values()),
-                framework=self.framework,
-                estimators=self.estimators,
-                gates=gates(),
-            )
+            self.algorithm.decide(builder.build(), snapshot, self.framework, session=self.session)
         )
 
     def replace(self, name: str, new: Cluster | None) -> None:
@@ -237,7 +234,7 @@ class MovingWorld(World):
     def __init__(self) -> None:
         super().__init__()
         self.counted = Counted()
-        self.estimators = [self.counted]
+        self.algorithm = SchedulingAlgorithm(gates(), [self.counted])
         self.cache = ClusterCache()
         self.version = 0
         self.names = [f"m{number:03}" for number in range(200)]
@@ -324,7 +321,7 @@ def test_of_a_request_that_no_binding_has_had_few_candidates_are_made_and_none_c
 def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_every_time() -> None:
     world = World()
     estimator = AllOrNothing()
-    world.estimators.append(estimator)  # type: ignore[arg-type]
+    world.session = estimator
     for builder in (spread(), spread().on(m2=3).evicted_from("m3")):
         world.decide(builder)
     without_m3 = [name for name in NAMES if name != "m3"]
@@ -351,7 +348,7 @@ def test_an_order_that_outlives_its_verdicts_is_made_anew() -> None:
         verdicts.refresh(snapshot, lambda _: {})
         standings.refresh(verdicts, lambda clusters: [(0, 0)] * len(clusters))
         ranking.refresh(verdicts, partial(_room, room))
-        assert ranking.ranked(standings.field, 0)[0].allocatable == room
+        assert ranking.shared(standings.feasible, 0)[0].allocatable == room
 
 
 def _room(room: int, rows: Column) -> Column:
@@ -360,7 +357,7 @@ def _room(room: int, rows: Column) -> Column:
 
 def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only() -> None:
     world = World()
-    world.estimators.clear()
+    world.algorithm = SchedulingAlgorithm(gates(), [])
     for replicas in (3, 5, 3):
         decision = world.decide(binding("w").replicas(replicas, cpu=1).dynamic_weight())
         assert {each.allocatable for each in decision.attempts[0].candidates} == {replicas}
@@ -447,7 +444,8 @@ def test_what_refers_to_clusters_that_have_all_been_replaced_is_forgotten() -> N
             world.report(name, 50 + round_)
     world.decide(spread(), world.cache.snapshot())
     assert len(world.framework._verdicts) == 1
-    assert len(world.framework.rankings) == 2
+    caches = world.algorithm._caches[world.framework]
+    assert (len(caches._scores), len(caches._orders)) == (1, 1)
 
 
 def test_a_value_that_is_larger_than_the_memo_is_not_kept() -> None:

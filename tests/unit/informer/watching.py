@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from karmada_scheduler.api.meta import Manifest
+from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.karmada import WATCHED

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.binding_cycle.writer import DONE, Outcome

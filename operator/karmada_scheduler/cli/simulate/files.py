@@ -15,15 +15,10 @@ import orjson
 import yaml
 
 from karmada_scheduler.api import binding as binding_api
-from karmada_scheduler.api import meta
 from karmada_scheduler.api.binding import KINDS, Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import (
-    CLUSTER_POLICY_ID_LABEL,
-    MANAGED_BY_LABEL,
-    POLICY_ID_LABEL,
-    ManifestError,
-)
+from karmada_scheduler.api.manifest import ManifestError, read_required_text
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.workload import Workload
 
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
@@ -232,14 +227,14 @@ def as_binding(manifest: Mapping[str, Any]) -> Binding:
 
 def as_workload(manifest: Mapping[str, Any]) -> Workload:
     """Read the metadata of an object of any kind."""
-    kind = meta.required_text(manifest, "kind", "")
+    kind = read_required_text(manifest, "kind", "")
     return Workload.from_manifest(
-        manifest, api_version=meta.required_text(manifest, "apiVersion", ""), kind=kind
+        manifest, api_version=read_required_text(manifest, "apiVersion", ""), kind=kind
     )
 
 
 def _check_type(manifest: Mapping[str, Any], kinds: Iterable[str], api_version: str) -> None:
-    if meta.required_text(manifest, "kind", "") not in kinds:
+    if read_required_text(manifest, "kind", "") not in kinds:
         raise ManifestError("kind", f"expected {' or '.join(sorted(kinds))}, got {manifest['kind']!r}")
-    if meta.required_text(manifest, "apiVersion", "") != api_version:
+    if read_required_text(manifest, "apiVersion", "") != api_version:
         raise ManifestError("apiVersion", f"expected {api_version!r}, got {manifest['apiVersion']!r}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.meta import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION, Condition
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION, Condition
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
 from karmada_scheduler.config.features import FeatureGates
@@ -19,7 +19,7 @@ from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.core.schedule import decide
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -104,9 +104,14 @@ def simulate(
     """
     snapshot = Snapshot.of(clusters)
     terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
-    estimators = [GeneralEstimator(gates)]
     waiting = list(bindings)
     peers = _Peers(waiting)
+    algorithm = SchedulingAlgorithm(
+        gates,
+        [GeneralEstimator(gates)],
+        empty_workload_propagation=empty_workload_propagation,
+        peers=peers if gates.enabled("WorkloadAffinity") else None,
+    )
     assumed: Assumed = {}
     for binding in waiting:
         verdict = ScheduleType.AVOID
@@ -120,15 +125,11 @@ def simulate(
         if verdict is ScheduleType.AVOID or framework is None:
             yield replace(_left_alone(binding), has_profile=framework is not None)
             continue
-        deciding = decide(
+        deciding = algorithm.decide(
             binding,
             snapshot,
-            framework=framework,
-            estimators=estimators,
-            gates=gates,
-            empty_workload_propagation=empty_workload_propagation,
+            framework,
             assumed=assumed,
-            peers=peers if gates.enabled("WorkloadAffinity") else None,
             workload=workload_of(binding) if framework.needs_workload else None,
         )
         decision = asyncio.run(deciding) if framework.talks else run_sync(deciding)

@@ -1,113 +1,173 @@
-"""The order of preference, remembered for bindings that differ in nothing that it depends on.
+"""Cached scores and orders of clusters, for bindings that agree in everything these depend on.
 
-It is that of a binding that is on no cluster yet, in columns of one row per cluster that passes the filters. What is
-remembered is what has to be asked for: plugins and estimators are asked about clusters that have changed. To sort all
-rows anew costs less than to move some.
+An order is that of a binding that is on no cluster yet, in columns with one row per cluster that passes the filters.
+After a change, plugins and estimators are called for the changed clusters only; then all rows are sorted again, which
+costs less than moving some of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
-from karmada_scheduler.core.ordering.columnar import FeasibleClusters, Merit, SharedOrder
-from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults
+from karmada_scheduler.core.ordering.columnar import FeasibleClusters, SharedOrder, TierScore
+from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults, LRUCache
+from karmada_scheduler.framework.snapshot import Snapshot
 
 
 class ScoreCache:
-    """The merit of every cluster that passes a set of filters; it does not depend on what a replica asks for.
+    """Tier and score of every cluster that passes a set of filters; they do not depend on the resource request.
 
     Attributes:
-        field: The clusters with their merits; never changed, but replaced.
+        feasible: The clusters with tier and score; replaced, never mutated.
     """
 
     def __init__(self) -> None:
-        """Start empty, as of no version."""
-        self._followed = Cursor()
-        self.field = _field((), {}, ())
+        """Start empty."""
+        self._cursor = Cursor()
+        self.feasible = _feasible((), {}, ())
 
-    def refresh(self, verdicts: FilterResults, rate: Callable[[Sequence[Cluster]], Iterable[Merit]]) -> None:
-        """Rate the clusters that have changed since the last time."""
-        names = self._followed.news(verdicts)
+    def refresh(
+        self, results: FilterResults, score: Callable[[Sequence[Cluster]], Iterable[TierScore]]
+    ) -> None:
+        """Score the clusters that have changed since the last call."""
+        names = self._cursor.news(results)
         if names is not None and not names:
             return
-        field, clusters = self.field, verdicts.feasible
-        rows = range(len(clusters)) if names is None else verdicts.rows_of(names)
-        rated = dict(zip(rows, rate([clusters[row] for row in rows]), strict=True)) if rows else {}
-        stays = names is not None and field.rows is verdicts.rows
-        if stays and all(_stands_as_before(field, row, clusters[row], merit) for row, merit in rated.items()):
-            self.field = replace(field, clusters=clusters)
+        feasible, clusters = self.feasible, results.feasible
+        rows = range(len(clusters)) if names is None else results.rows_of(names)
+        scored = dict(zip(rows, score([clusters[row] for row in rows]), strict=True)) if rows else {}
+        same_rows = names is not None and feasible.rows is results.rows
+        if same_rows and all(_is_same(feasible, row, clusters[row], each) for row, each in scored.items()):
+            self.feasible = replace(feasible, clusters=clusters)
         else:
-            merits = [
-                rated[row] if row in rated else field.merits[field.rows[cluster.name]]
+            tier_scores = [
+                scored[row] if row in scored else feasible.tier_scores[feasible.rows[cluster.name]]
                 for row, cluster in enumerate(clusters)
             ]
-            self.field = _field(clusters, verdicts.rows, merits)
-        self._followed.caught_up(verdicts)
+            self.feasible = _feasible(clusters, results.rows, tier_scores)
+        self._cursor.caught_up(results)
 
 
-def _stands_as_before(field: FeasibleClusters, row: int, cluster: Cluster, merit: Merit) -> bool:
-    return field.merits[row] == merit and field.clusters[row].region == cluster.region
+def _is_same(feasible: FeasibleClusters, row: int, cluster: Cluster, tier_score: TierScore) -> bool:
+    return feasible.tier_scores[row] == tier_score and feasible.clusters[row].region == cluster.region
 
 
-def _field(clusters: Sequence[Cluster], rows: Mapping[str, int], merits: Sequence[Merit]) -> FeasibleClusters:
+def _feasible(
+    clusters: Sequence[Cluster], rows: Mapping[str, int], tier_scores: Sequence[TierScore]
+) -> FeasibleClusters:
     numbers: dict[str, int] = {}
     regions = [numbers.setdefault(cluster.region, len(numbers)) for cluster in clusters]
-    different = sorted(set(merits), key=lambda merit: (merit[0], -merit[1]))
-    places = {merit: place for place, merit in enumerate(different)}
-    ranks = columns.column([places[merit] for merit in merits]) if len(different) > 1 else None
-    return FeasibleClusters(clusters, rows, merits, ranks, list(numbers), columns.column(regions))
+    different = sorted(set(tier_scores), key=lambda each: (each[0], -each[1]))
+    rank_of = {tier_score: rank for rank, tier_score in enumerate(different)}
+    ranks = columns.column([rank_of[each] for each in tier_scores]) if len(different) > 1 else None
+    return FeasibleClusters(clusters, rows, tier_scores, ranks, list(numbers), columns.column(regions))
+
+
+def _selection_size(selected: Sequence[Candidate]) -> int:
+    return 8 + len(selected)
 
 
 class OrderCache:
-    """The order of preference of the clusters that pass a set of filters, for one request."""
+    """The order of preference of the clusters that pass a set of filters, for one resource request."""
 
     def __init__(self) -> None:
-        """Start empty, as of no version."""
-        self._followed = Cursor()
+        """Start empty."""
+        self._cursor = Cursor()
         self._rows: Mapping[str, int] = {}
-        self._room = columns.column(())
+        self._available = columns.column(())
         self._has_unknown = False
-        self._ranked: SharedOrder | None = None
-        self._stand_in = MAX_INT32
+        self._shared: SharedOrder | None = None
+        self._for_unknown = MAX_INT32
 
-    def refresh(self, verdicts: FilterResults, room_of: Callable[[Column], Column]) -> None:
-        """Ask about the clusters that have changed since the last time.
+    def refresh(self, results: FilterResults, estimate: Callable[[Column], Column]) -> None:
+        """Estimate the available replicas of the clusters that have changed since the last call.
 
         Args:
-            verdicts: Which clusters pass.
-            room_of: Counts the replicas that the clusters in some rows could take, MAX_INT32 where nobody knows.
+            results: The clusters that pass the filters.
+            estimate: Returns the available replicas of the clusters in some rows, MAX_INT32 where unknown.
         """
-        names = self._followed.news(verdicts)
+        names = self._cursor.news(results)
         if names is not None and not names:
             return
         if names is None:
-            self._room = room_of(columns.rows_of(len(verdicts.rows)))
+            self._available = estimate(columns.rows_of(len(results.rows)))
         else:
-            room = self._room
-            if self._rows is not verdicts.rows:
-                room = columns.carried_over(room, [self._rows.get(name, -1) for name in verdicts.rows])
-            rows = columns.column(verdicts.rows_of(names))
-            self._room = columns.with_values(room, rows, room_of(rows)) if len(rows) else room
-        self._has_unknown = columns.greatest(self._room) == MAX_INT32
-        self._ranked = None
-        self._rows = verdicts.rows
-        self._followed.caught_up(verdicts)
+            available = self._available
+            if self._rows is not results.rows:
+                before = [self._rows.get(name, -1) for name in results.rows]
+                available = columns.carried_over(available, before)
+            rows = columns.column(results.rows_of(names))
+            self._available = columns.with_values(available, rows, estimate(rows)) if len(rows) else available
+        self._has_unknown = columns.greatest(self._available) == MAX_INT32
+        self._shared = None
+        self._rows = results.rows
+        self._cursor.caught_up(results)
 
-    def ranked(self, field: FeasibleClusters, unknown: int) -> SharedOrder:
-        """Return all candidates, the most preferred first.
+    def shared(self, feasible: FeasibleClusters, for_unknown: int) -> SharedOrder:
+        """Return all candidates in the order of preference.
 
         Args:
-            field: The clusters as of the same version.
-            unknown: What stands for room that nobody knows.
+            feasible: The clusters as of the same version.
+            for_unknown: The available replicas of clusters for which they are unknown.
         """
-        ranked, stand_in = self._ranked, unknown if self._has_unknown else MAX_INT32
-        if ranked is None or ranked.field is not field or self._stand_in != stand_in:
-            room = columns.with_stand_in(self._room, MAX_INT32, stand_in) if self._has_unknown else self._room
-            ranked = SharedOrder(field, room, columns.preferred_first(field.ranks, room))
-            self._ranked, self._stand_in = ranked, stand_in
-        return ranked
+        shared, value = self._shared, for_unknown if self._has_unknown else MAX_INT32
+        if shared is None or shared.feasible is not feasible or self._for_unknown != value:
+            available = self._available
+            if self._has_unknown:
+                available = columns.with_stand_in(available, MAX_INT32, value)
+            order = columns.preferred_first(feasible.ranks, available)
+            shared = SharedOrder(feasible, available, order, LRUCache(size_of=_selection_size))
+            self._shared, self._for_unknown = shared, value
+        return shared
+
+
+class ScoreKey(NamedTuple):
+    """What cached scores depend on.
+
+    Attributes:
+        filter_key: What the filter results depend on.
+        score_key: What the plugins' scores depend on.
+        tiers: Placement and name of the affinity term, None without affinity terms.
+    """
+
+    filter_key: Hashable
+    score_key: Hashable
+    tiers: Hashable
+
+
+class OrderKey(NamedTuple):
+    """What a cached order depends on.
+
+    Attributes:
+        scores: What the scores depend on.
+        has_replicas: Whether the binding needs capacity.
+        request: The resource request of a replica, None without one.
+    """
+
+    scores: ScoreKey
+    has_replicas: bool
+    request: Hashable
+
+
+class OrderingCaches:
+    """The cached scores and orders of one profile."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._scores: LRUCache[ScoreCache] = LRUCache()
+        self._orders: LRUCache[OrderCache] = LRUCache()
+
+    def scores(self, key: ScoreKey, snapshot: Snapshot) -> ScoreCache:
+        """Return the scores for a key, empty if there are none yet."""
+        return self._scores.get_for(key, ScoreCache, snapshot)
+
+    def order(self, key: OrderKey, snapshot: Snapshot) -> OrderCache:
+        """Return the order for a key, empty if there is none yet."""
+        return self._orders.get_for(key, OrderCache, snapshot)

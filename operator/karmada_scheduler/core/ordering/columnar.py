@@ -1,6 +1,8 @@
-"""Candidates in the order of preference that are made when somebody looks at them.
+"""Orders of candidates over columns, one row per cluster; candidate objects are created when they are read.
 
-Most decisions look at few of a thousand clusters: the first in order, the roomiest, the first of each region.
+Most decisions read few of a thousand clusters: the first in order, those with the most available replicas, the first
+of each region. ``SharedOrder`` is the order for many bindings. ``OrderWithOverrides`` is that order for one binding,
+in which the clusters that it is on, or is evicted from, are replaced.
 """
 
 from __future__ import annotations
@@ -16,64 +18,69 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
-from karmada_scheduler.core.ordering.candidates import CandidateList, Place, place_of
+from karmada_scheduler.core.ordering.candidates import CandidateList, SortKey, sort_key
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
-Merit = tuple[int, int]
-"""Tier and score of a cluster: what its place depends on beside its room."""
+TierScore = tuple[int, int]
+"""Tier and score of a cluster: its place depends on them and on its available replicas."""
 
-_FIRST_LOOK: Final = 8
+_FIRST_BATCH: Final = 8
+"""Candidates that an iteration creates one by one; later ones are created in batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeasibleClusters:
-    """The clusters that pass a set of filters, in the order of names, with what their places depend on beside room.
+    """The clusters that pass a set of filters, in the order of names, with tier and score.
 
     Attributes:
-        rows: Where each of them is, by name.
-        merits: One per cluster.
-        ranks: The place of each one's merit among all merits, from 0, the best; None if all are the same.
-        region_names: The names of the regions; the empty one is none.
-        regions: One per cluster: where the name of its region is.
+        rows: Cluster name to row.
+        tier_scores: One per row.
+        ranks: The rank of each row's tier and score, from 0, the best; None if all are the same.
+        region_names: The names of the regions; the empty name means no region.
+        regions: Per row the index of its region in ``region_names``.
     """
 
     clusters: Sequence[Cluster]
     rows: Mapping[str, int]
-    merits: Sequence[Merit]
+    tier_scores: Sequence[TierScore]
     ranks: Column | None
     region_names: Sequence[str]
     regions: Column
 
 
 class LazyCandidateList(CandidateList):
-    """Some clusters of a field in the order of preference; nothing that it is made of ever changes.
+    """Some rows in the order of preference. Everything that it consists of is immutable.
 
-    A row beyond those of the field is one of ``own``: a candidate that is not what the field says of it.
+    Row numbers past the end of the shared columns index ``overrides``, the candidates evaluated for one binding only.
+
+    Attributes:
+        feasible: The clusters with tier and score.
+        available: The available replicas of each of them.
+        order: Rows in the order of preference.
+        overrides: Candidates evaluated for one binding.
     """
 
     def __init__(
-        self, field: FeasibleClusters, room: Column, order: Column, own: Sequence[Candidate] = ()
+        self,
+        feasible: FeasibleClusters,
+        available: Column,
+        order: Column,
+        overrides: Sequence[Candidate] = (),
     ) -> None:
-        """Take rows in order.
-
-        Args:
-            field: What is known of the clusters.
-            room: The replicas that each cluster of the field could take.
-            order: Rows.
-            own: Candidates that are not of the field.
-        """
-        self._made = None
-        self.field = field
-        self.room = room
+        """Take rows in the order of preference."""
+        self.feasible = feasible
+        self.available = available
         self.order = order
-        self.own = own
+        self.overrides = overrides
+        self._created: tuple[Candidate, ...] | None = None
 
     @property
     def all(self) -> tuple[Candidate, ...]:
-        """All of them."""
-        if self._made is None:
-            self._made = tuple(self._candidates(self.order))
-        return self._made
+        """All candidates."""
+        if self._created is None:
+            self._created = tuple(self._create(self.order))
+        return self._created
 
     def __len__(self) -> int:
         return len(self.order)
@@ -85,154 +92,183 @@ class LazyCandidateList(CandidateList):
     def __getitem__(self, index: slice) -> Sequence[Candidate]: ...
 
     def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
-        if self._made is not None:
-            return self._made[index]
+        if self._created is not None:
+            return self._created[index]
         if isinstance(index, slice):
-            return tuple(self._candidates(self.order[index]))
-        row, count = self.order.item(index), len(self.room)
+            return tuple(self._create(self.order[index]))
+        row, count = self.order.item(index), len(self.available)
         if row >= count:
-            return self.own[row - count]
-        (tier, score), free = self.field.merits[row], self.room.item(row)
-        return Candidate(self.field.clusters[row], score, tier, free, free)
+            return self.overrides[row - count]
+        (tier, score), free = self.feasible.tier_scores[row], self.available.item(row)
+        return Candidate(self.feasible.clusters[row], score, tier, free, free)
 
     def __iter__(self) -> Iterator[Candidate]:
-        made: list[Candidate] = []
-        for index in range(min(_FIRST_LOOK, len(self.order))):
-            made.append(self[index])
-            yield made[-1]
-        if self._made is None:
-            while len(made) < len(self.order):
-                more = self._candidates(self.order[len(made) : 4 * len(made)])
-                made += more
-                yield from more
-            self._made = tuple(made)
+        created: list[Candidate] = []
+        for index in range(min(_FIRST_BATCH, len(self.order))):
+            created.append(self[index])
+            yield created[-1]
+        if self._created is None:
+            while len(created) < len(self.order):
+                batch = self._create(self.order[len(created) : 4 * len(created)])
+                created += batch
+                yield from batch
+            self._created = tuple(created)
         else:
-            yield from self._made[len(made) :]
+            yield from self._created[len(created) :]
 
-    def _candidates(self, order: Column) -> list[Candidate]:
-        clusters, merits, own, count = self.field.clusters, self.field.merits, self.own, len(self.room)
-        if not own:
-            room = self.room[order].tolist()
+    def _create(self, order: Column) -> list[Candidate]:
+        clusters, tier_scores = self.feasible.clusters, self.feasible.tier_scores
+        overrides, count = self.overrides, len(self.available)
+        if not overrides:
+            available = self.available[order].tolist()
             return [
-                Candidate(clusters[row], merits[row][1], merits[row][0], free, free)
-                for row, free in zip(order.tolist(), room, strict=True)
+                Candidate(clusters[row], tier_scores[row][1], tier_scores[row][0], free, free)
+                for row, free in zip(order.tolist(), available, strict=True)
             ]
         return [
-            own[row - count]
+            overrides[row - count]
             if row >= count
-            else Candidate(clusters[row], merits[row][1], merits[row][0], free := self.room.item(row), free)
+            else Candidate(
+                clusters[row],
+                tier_scores[row][1],
+                tier_scores[row][0],
+                free := self.available.item(row),
+                free,
+            )
             for row in order.tolist()
         ]
 
     def by_region(self) -> Mapping[str, Sequence[Candidate]]:
-        """The candidates of each region, in the order of preference; those without region are left out."""
+        """Return the candidates of each region, in the order of preference; those without region are left out."""
         return self._regions
 
     @cached_property
     def _regions(self) -> Mapping[str, Sequence[Candidate]]:
-        names, regions = self.field.region_names, self.field.regions
-        if self.own:
+        names, regions = self.feasible.region_names, self.feasible.regions
+        if self.overrides:
             numbers = {name: number for number, name in enumerate(names)}
-            own = [numbers.setdefault(each.cluster.region, len(numbers)) for each in self.own]
-            names, regions = list(numbers), columns.joined(regions, own)
+            more = [numbers.setdefault(each.cluster.region, len(numbers)) for each in self.overrides]
+            names, regions = list(numbers), columns.joined(regions, more)
         return {
-            names[number]: LazyCandidateList(self.field, self.room, order, self.own)
+            names[number]: LazyCandidateList(self.feasible, self.available, order, self.overrides)
             for number, order in columns.groups(regions, self.order)
             if names[number]
         }
 
 
 class SharedOrder(LazyCandidateList):
-    """All clusters of a field in the order of preference."""
+    """All feasible clusters in the order of preference, for many bindings.
 
-    def ballot(self) -> SortedVotes:
-        """The candidates' room as votes."""
-        return SortedVotes(self.votes, self.total)
+    Attributes:
+        selections: Selections from exactly these candidates, by the constraints that they depend on.
+    """
 
-    def among(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
-        """Return those targets that are candidates."""
-        return [target for target in targets if target.name in self.field.rows]
+    def __init__(
+        self,
+        feasible: FeasibleClusters,
+        available: Column,
+        order: Column,
+        selections: LRUCache[Sequence[Candidate]],
+    ) -> None:
+        """Take all rows in the order of preference, and a cache for selections from them."""
+        super().__init__(feasible, available, order)
+        self.selections: Final = selections
 
-    def with_moved(self, names: Iterable[str], own: Sequence[Candidate]) -> CandidateList:
-        """Return the order in which some clusters stand elsewhere, or are not candidates at all.
+    def votes(self) -> SortedVotes:
+        """Return the candidates' available replicas as votes."""
+        return SortedVotes(self.sorted_votes, self.total_available)
+
+    def only_candidates(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
+        """Return those of some targets that are candidates."""
+        return [target for target in targets if target.name in self.feasible.rows]
+
+    def with_overrides(self, names: Iterable[str], overrides: Sequence[Candidate]) -> OrderWithOverrides:
+        """Return this order with some clusters replaced.
 
         Args:
-            names: The clusters whose place here does not hold.
-            own: Those of them that are candidates, as they are elsewhere.
+            names: The clusters that are evaluated for one binding.
+            overrides: Those of them that are feasible.
         """
-        return _OrderWithOverrides(
-            self, [row for name in names if (row := self.field.rows.get(name)) is not None], own
+        rows = self.feasible.rows
+        return OrderWithOverrides(
+            self, [row for name in names if (row := rows.get(name)) is not None], overrides
         )
 
     @cached_property
-    def votes(self) -> Votes:
-        """The room of each cluster, the most first."""
-        order = self.order if self.field.ranks is None else columns.preferred_first(None, self.room)
-        return Votes(self.field.clusters, self.room, order)
+    def sorted_votes(self) -> Votes:
+        """The available replicas of each cluster, the most first."""
+        by_available = (
+            self.order if self.feasible.ranks is None else columns.preferred_first(None, self.available)
+        )
+        return Votes(self.feasible.clusters, self.available, by_available)
 
     @cached_property
-    def total(self) -> int:
-        """The room of all clusters."""
-        return columns.total(self.room)
+    def total_available(self) -> int:
+        """The available replicas of all clusters."""
+        return columns.total(self.available)
 
 
-class _OrderWithOverrides(LazyCandidateList):
-    """All clusters of a field in the order of preference, but for some that stand elsewhere."""
+class OrderWithOverrides(LazyCandidateList):
+    """A shared order in which some rows are replaced, for one binding."""
 
-    def __init__(self, ranked: SharedOrder, away: Sequence[int], own: Sequence[Candidate]) -> None:
-        field, room = ranked.field, ranked.room
-        count = len(room)
-        order = columns.without(ranked.order, away, count) if away else ranked.order
-        own = sorted(own, key=place_of)
-        if own:
-            places = _places(ranked, order, own)
-            order = columns.with_inserted(order, places, range(count, count + len(own)))
-        super().__init__(field, room, order, own)
-        self._ranked = ranked
-        self._away = {field.clusters[row].name: room.item(row) for row in away}
+    def __init__(self, shared: SharedOrder, replaced: Sequence[int], overrides: Sequence[Candidate]) -> None:
+        """Replace some rows of a shared order by candidates that were evaluated for one binding."""
+        feasible, available = shared.feasible, shared.available
+        count = len(available)
+        order = columns.without(shared.order, replaced, count) if replaced else shared.order
+        overrides = sorted(overrides, key=sort_key)
+        if overrides:
+            positions = _positions(shared, order, overrides)
+            order = columns.with_inserted(order, positions, range(count, count + len(overrides)))
+        super().__init__(feasible, available, order, overrides)
+        self._shared = shared
+        self._replaced = {feasible.clusters[row].name: available.item(row) for row in replaced}
 
-    def ballot(self) -> SortedVotes:
-        """The candidates' room as votes."""
-        own = {candidate.name: candidate.allocatable for candidate in self.own}
-        return SortedVotes(self._ranked.votes, self._ranked.total, without=self._away, besides=own)
+    def votes(self) -> SortedVotes:
+        """Return the candidates' available replicas as votes."""
+        overrides = {candidate.name: candidate.allocatable for candidate in self.overrides}
+        shared = self._shared
+        return SortedVotes(
+            shared.sorted_votes, shared.total_available, without=self._replaced, besides=overrides
+        )
 
-    def among(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
-        """Return those targets that are candidates."""
-        own = {candidate.name for candidate in self.own}
+    def only_candidates(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:
+        """Return those of some targets that are candidates."""
+        names, rows = {candidate.name for candidate in self.overrides}, self.feasible.rows
         return [
             target
             for target in targets
-            if target.name in own or (target.name in self.field.rows and target.name not in self._away)
+            if target.name in names or (target.name in rows and target.name not in self._replaced)
         ]
 
 
-def _places(ranked: SharedOrder, order: Column, own: Sequence[Candidate]) -> list[int]:
-    """Return before what place in an order each of some candidates, which are in order, belongs."""
-    merits, clusters, room = ranked.field.merits, ranked.field.clusters, ranked.room
+def _positions(shared: SharedOrder, order: Column, overrides: Sequence[Candidate]) -> list[int]:
+    """Return the index in an order before which each of some sorted candidates belongs."""
+    tier_scores, clusters, available = shared.feasible.tier_scores, shared.feasible.clusters, shared.available
 
-    def place_at(index: int) -> Place:
+    def key_at(index: int) -> SortKey:
         row = order.item(index)
-        tier, score = merits[row]
-        return tier, -score, -room.item(row), clusters[row].name
+        tier, score = tier_scores[row]
+        return tier, -score, -available.item(row), clusters[row].name
 
-    places, first = [], 0
-    for candidate in own:
-        # Mostly they come before all others, as a binding is best kept where it is.
-        place = place_of(candidate)
-        if first < len(order) and place_at(first) < place:
-            first = bisect_left(range(len(order)), place, lo=first + 1, key=place_at)
-        places.append(first)
-    return places
+    positions, first = [], 0
+    for candidate in overrides:
+        # Mostly they come before all others, because the cluster that a binding is on has a better score.
+        key = sort_key(candidate)
+        if first < len(order) and key_at(first) < key:
+            first = bisect_left(range(len(order)), key, lo=first + 1, key=key_at)
+        positions.append(first)
+    return positions
 
 
 class Votes(Sequence[tuple[int, str]]):
-    """Minus the room and the name of each cluster, sorted."""
+    """Minus the available replicas and the name of each cluster, sorted."""
 
-    def __init__(self, clusters: Sequence[Cluster], room: Column, order: Column) -> None:
-        self._clusters, self.room, self.order = clusters, room, order
+    def __init__(self, clusters: Sequence[Cluster], available: Column, order: Column) -> None:
+        self._clusters, self._available, self._order = clusters, available, order
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self._order)
 
     @overload
     def __getitem__(self, index: int) -> tuple[int, str]: ...
@@ -242,12 +278,12 @@ class Votes(Sequence[tuple[int, str]]):
 
     def __getitem__(self, index: int | slice) -> tuple[int, str] | Sequence[tuple[int, str]]:
         if not isinstance(index, slice):
-            row = self.order.item(index)
-            return -self.room.item(row), self._clusters[row].name
-        order = self.order[index]
+            row = self._order.item(index)
+            return -self._available.item(row), self._clusters[row].name
+        order = self._order[index]
         return [
-            (-room, self._clusters[row].name)
-            for row, room in zip(order.tolist(), self.room[order].tolist(), strict=True)
+            (-available, self._clusters[row].name)
+            for row, available in zip(order.tolist(), self._available[order].tolist(), strict=True)
         ]
 
     def __iter__(self) -> Iterator[tuple[int, str]]:

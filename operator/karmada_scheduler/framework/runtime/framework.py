@@ -85,7 +85,6 @@ class Framework:
         self._counts_peers_in = any(isinstance(plugin, PreFilterExtensions) for plugin in self._pre_filters)
         self._talks = _has_coroutines(lineup) or any(each.filters or each.prioritizes for each in extenders)
         self._verdicts: LRUCache[FilterResults] = LRUCache()
-        self.rankings: Final[LRUCache[object]] = LRUCache()  # what ``core`` makes of verdicts
         scorers = cast("Sequence[ScorePlugin]", lineup.at(Point.SCORE))
         looks_at_all = any(isinstance(plugin, NormalizeScorePlugin) for plugin in scorers) or self._pre_scores
         self._filter_keys = None if self._pre_filters or extenders else _keyed(self._filters, "filter_key")

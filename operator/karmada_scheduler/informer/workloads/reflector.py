@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from karmada_scheduler.api.meta import ManifestError
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.connection import ApiError

@@ -1,0 +1,23 @@
+"""Labels, annotations and conditions that Karmada's components agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+APPLIED_PLACEMENT_ANNOTATION: Final = "policy.karmada.io/applied-placement"
+POLICY_ID_LABEL: Final = "propagationpolicy.karmada.io/permanent-id"
+CLUSTER_POLICY_ID_LABEL: Final = "clusterpropagationpolicy.karmada.io/permanent-id"
+MANAGED_BY_LABEL: Final = "binding.karmada.io/managed-by"
+
+SCHEDULED_CONDITION: Final = "Scheduled"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One entry of ``status.conditions`` as far as it is decided by the scheduler."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""

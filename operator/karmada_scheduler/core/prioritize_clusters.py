@@ -1,0 +1,168 @@
+"""Scores and order of the clusters that can take a binding.
+
+Where filter results, scores and available replicas are cached, the order of the clusters is cached as well
+(``core.ordering.cache``). Then only the clusters that a binding is on, or is evicted from, are scored for that
+binding, and they override their entries in the cached order.
+
+Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go prioritizeClusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.core.available_replicas import available_replicas, counts, least_by_row
+from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
+from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.core.find_clusters import CachedFilteredClusters, FilteredClusters
+from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
+from karmada_scheduler.core.ordering.candidates import CandidateList
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
+from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
+from karmada_scheduler.framework.runtime.framework import Framework
+
+Scores = Mapping[str, Sequence[int]]
+"""Plugin name to scores times weight, one per cluster in the order of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredClusters:
+    """Clusters with their scores."""
+
+    clusters: Sequence[Cluster]
+    scores: Scores
+
+
+@dataclass(frozen=True, slots=True)
+class CachedScoredClusters:
+    """The cached order of all clusters, and scores of those for which it does not hold.
+
+    Attributes:
+        order: All clusters, as for a binding that is on none of them.
+        filtered: The names of the clusters for which ``order`` does not hold.
+        clusters: Those of ``filtered`` that are feasible.
+        scores: The scores of ``clusters``.
+    """
+
+    order: SharedOrder
+    filtered: frozenset[str]
+    clusters: Sequence[Cluster]
+    scores: Scores
+
+
+async def prioritize_clusters(
+    cycle: Cycle, found: FilteredClusters | CachedFilteredClusters, inputs: DecisionInputs
+) -> ScoredClusters | CachedScoredClusters:
+    """Score the clusters that were filtered for this binding.
+
+    Raises:
+        SchedulingError: A plugin or an extender failed.
+    """
+    framework = inputs.framework
+    scores = await framework.run_score(cycle, found.feasible)
+    if framework.extenders:
+        scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
+    if isinstance(found, FilteredClusters):
+        return ScoredClusters(found.feasible, scores)
+    return CachedScoredClusters(_shared_order(cycle, found, inputs), found.filtered, found.feasible, scores)
+
+
+async def candidates_of(
+    cycle: Cycle, scored: ScoredClusters | CachedScoredClusters, inputs: DecisionInputs
+) -> CandidateList:
+    """Return the candidates in the order of preference, with score, tier and available replicas.
+
+    Raises:
+        SchedulingError: The available replicas cannot be counted, or the decision is over its budget.
+    """
+    if isinstance(scored, ScoredClusters):
+        return preferred_first(await _candidates(cycle, scored.clusters, scored.scores, inputs))
+    if not scored.filtered:
+        return scored.order
+    overrides = await _candidates(cycle, scored.clusters, scored.scores, inputs)
+    return scored.order.with_overrides(scored.filtered, overrides)
+
+
+def scores_of(
+    cycle: Cycle,
+    scored: ScoredClusters | CachedScoredClusters,
+    candidates: Sequence[Candidate],
+    framework: Framework,
+) -> Scores:
+    """Return the scores of all candidates by plugin; with a cached order they are computed on first use."""
+    return scored.scores if isinstance(scored, ScoredClusters) else LazyScores(framework, cycle, candidates)
+
+
+def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionInputs) -> SharedOrder:
+    """Return the cached order for bindings like this one."""
+    spec, results, snapshot = cycle.binding.spec, found.results, cycle.snapshot
+    has_replicas = counts(spec)
+    requirements = spec.replica_requirements if has_replicas else None
+    request = requirements.key if requirements is not None else None
+    tiers = (cycle.placement, cycle.affinity_name) if cycle.placement.cluster_affinities else None
+    score_key = ScoreKey(results.key, found.score_key, tiers)
+    scores = inputs.caches.scores(score_key, snapshot)
+    scores.refresh(results, partial(_tier_scores, cycle, inputs.framework))
+    order = inputs.caches.order(OrderKey(score_key, has_replicas, request), snapshot)
+    order.refresh(results, lambda rows: least_by_row(spec, results, rows, inputs.estimators.local))
+    # The binding's replicas stand for available replicas that no estimator gives.
+    return order.shared(scores.feasible, spec.replicas if has_replicas else MAX_INT32)
+
+
+def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:
+    """Return tier and score of clusters, for bindings that are not on them."""
+    unplaced = cycle.unplaced
+    totals = _totals(framework.scores_of(unplaced, clusters), len(clusters))
+    return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
+
+
+def _totals(scores: Scores, count: int) -> list[int]:
+    return [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * count
+
+
+async def _candidates(
+    cycle: Cycle, clusters: Sequence[Cluster], scores: Scores, inputs: DecisionInputs
+) -> list[Candidate]:
+    """Return clusters with their score, tier and available replicas, in the given order."""
+    available = await available_replicas(
+        cycle.binding.spec,
+        clusters,
+        estimators=inputs.estimators,
+        gates=inputs.gates,
+        assumed=inputs.assumed,
+        yield_if_due=inputs.yield_if_due,
+    )
+    totals = _totals(scores, len(clusters))
+    assigned: dict[str, int] = {}
+    for target in cycle.binding.spec.clusters:
+        assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts
+    return [
+        Candidate(cluster, score, tier_of(cycle, cluster), free + assigned.get(cluster.name, 0), free)
+        for cluster, score, free in zip(clusters, totals, available, strict=True)
+    ]
+
+
+class LazyScores(Mapping[str, Sequence[int]]):
+    """The scores of candidates with a cached order, computed on first use: most decisions do not need them."""
+
+    def __init__(self, framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> None:
+        self._framework, self._cycle, self._candidates = framework, cycle, candidates
+
+    @cached_property
+    def _scores(self) -> Scores:
+        clusters = sorted((each.cluster for each in self._candidates), key=lambda cluster: cluster.name)
+        return self._framework.scores_of(self._cycle, clusters)
+
+    def __getitem__(self, plugin: str) -> Sequence[int]:
+        return self._scores[plugin]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
