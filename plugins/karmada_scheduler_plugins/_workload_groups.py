@@ -31,7 +31,7 @@ def judge_by_peers(
         refuses: What one peer says of a cluster's name; None if nothing.
     """
     cycle, name = context.cycle, context.cluster.name
-    if name in cycle.targets or not group:
+    if name in cycle.current_clusters or not group:
         return SUCCESS
     if cycle.peers is None:
         return _NO_INDEX

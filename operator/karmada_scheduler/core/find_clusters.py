@@ -122,7 +122,7 @@ async def find(cycle: Cycle, recipe: DecisionInputs) -> Found:
 
 def _recall(cycle: Cycle, verdicts: FilterResults, recipe: DecisionInputs) -> Found:
     """Ask about the clusters that the binding is on or being moved off, and remember the others."""
-    asked = cycle.targets | cycle.evicted
+    asked = cycle.current_clusters | cycle.evicted
     own: list[Cluster] = []
     refused = verdicts.refused
     if asked:

@@ -69,8 +69,10 @@ class Cycle:
         return problem_in(self.workload_answer)
 
     @cached_property
-    def targets(self) -> frozenset[str]:
-        """The clusters that the binding is on now, whatever the replicas."""
+    def current_clusters(self) -> frozenset[str]:
+        """The names of the clusters that the binding has now, whatever the replicas; ``BindContext.targets`` are those
+        that it will have.
+        """
         return self.binding.spec.target_names
 
     @cached_property
