@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.meta import compare_resource_versions
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, EstimationError, ReplicaEstimator
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
@@ -54,10 +55,10 @@ class World:
             and self.gates.enabled("CustomizedClusterResourceModeling")
             and any(cluster.resource_models and self.assumed.get(cluster.name) for cluster in self.clusters)
         )
-        written = (*document.get("peers", ()), *document.get("assigning", ()))
-        self.has_bad_versions = any(each["metadata"]["resourceVersion"] in {"", "0"} for each in written)
-        self._peers = [Binding.from_manifest(each) for each in document.get("peers", ())]
-        self._assigning = [Binding.from_manifest(each) for each in document.get("assigning", ())]
+        # BindingCache has the answers to its own writes at once; upstream keeps them in a cache of assigning bindings.
+        written = {each.key: each for each in map(Binding.from_manifest, document.get("assigning", ()))}
+        listed = map(Binding.from_manifest, document.get("peers", ()))
+        self._peers = [_newest(each, written.get(each.key)) for each in listed]
 
     def judge(self, manifest: Mapping[str, Any]) -> Judgement:
         """Classify and decide one binding."""
@@ -84,7 +85,7 @@ class World:
             return None
         others = [peer for peer in self._peers if peer.key != binding.key]
         itself = [binding] if binding.key.namespace else []
-        return _Peers([*others, *itself], {each.key: each for each in self._assigning})
+        return _Peers([*others, *itself])
 
     def _rules(self, binding: Binding) -> list[str]:
         placement, spec = binding.spec.placement, binding.spec
@@ -106,10 +107,15 @@ def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
     return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
 
 
+def _newest(listed: Binding, written: Binding | None) -> Binding:
+    if written is None or compare_resource_versions(written.resource_version, listed.resource_version) <= 0:
+        return listed
+    return written
+
+
 @dataclass(frozen=True)
 class _Peers:
     listed: Sequence[Binding]
-    written: Mapping[BindingKey, Binding] = field(default_factory=dict)
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
         return [
@@ -124,9 +130,6 @@ class _Peers:
             for each in self.listed
             if (g := each.spec.workload_affinity_groups) and g.anti_affinity_group == group
         ]
-
-    def assigning(self, key: BindingKey) -> Binding | None:
-        return self.written.get(key)
 
 
 class _Accurate:
