@@ -12,7 +12,8 @@ from typing import Any, Literal
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.framework import SUCCESS, DetachedHandle, Handle, Result
+from karmada_scheduler.framework import SUCCESS, Handle, Result
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile import factory as making
 from karmada_scheduler.framework.profile.factory import Registration, make, wrong_with
 

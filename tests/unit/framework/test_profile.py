@@ -10,7 +10,9 @@ import pytest
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import read
-from karmada_scheduler.framework import SUCCESS, DetachedHandle, Handle, Point, Result
+from karmada_scheduler.framework import SUCCESS, Handle, Result
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
 from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry
