@@ -30,7 +30,7 @@ class APIEnablement:
         resource = cycle.binding.spec.resource
         if (_group_version(resource.api_version), resource.kind) in cluster.api_kinds:
             return SUCCESS
-        return SUCCESS if cluster.name in cycle.targets else _NOT_SERVED
+        return SUCCESS if cluster.name in cycle.current_clusters else _NOT_SERVED
 
 
 def _group_version(api_version: str) -> str:

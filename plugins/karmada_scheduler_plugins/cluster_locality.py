@@ -18,4 +18,6 @@ class ClusterLocality:
 
     def score(self, context: ScoreContext, /) -> int:
         """Rate one cluster: 100 if the binding is on it, 0 if not."""
-        return MAX_CLUSTER_SCORE if context.cluster.name in context.cycle.targets else MIN_CLUSTER_SCORE
+        return (
+            MAX_CLUSTER_SCORE if context.cluster.name in context.cycle.current_clusters else MIN_CLUSTER_SCORE
+        )

@@ -23,7 +23,7 @@ class TaintToleration:
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster for its first taint that is not tolerated."""
         cycle, cluster = context.cycle, context.cluster
-        if not cluster.taints or cluster.name in cycle.targets:
+        if not cluster.taints or cluster.name in cycle.current_clusters:
             return SUCCESS
         tolerations = cycle.placement.cluster_tolerations
         for taint in cluster.taints:

@@ -33,7 +33,6 @@ class WorkloadAffinity:
             context,
             group,
             members=lambda peers: peers.in_affinity_group(group),
-            group_of=_group,
             refuses=_refuses,
         )
 

@@ -31,7 +31,6 @@ class WorkloadAntiAffinity:
             context,
             group,
             members=lambda peers: peers.in_anti_affinity_group(group),
-            group_of=_group,
             refuses=_refuses,
         )
 

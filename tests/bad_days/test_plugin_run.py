@@ -20,7 +20,7 @@ class Runs:
 
     name = "Runs"
 
-    def __init__(self, handle):
+    def __init__(self, args, handle):
         self.handle, self.failed = handle, False
 
     def filter(self, context):

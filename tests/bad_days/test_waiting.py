@@ -13,7 +13,7 @@ class Gate:
 
     name = "Gate"
 
-    def __init__(self, handle):
+    def __init__(self, args, handle):
         self.handle = handle
 
     async def permit(self, context):

@@ -87,7 +87,7 @@ PARTS: Final = (
     ),
     Part(
         "The handle",
-        "What a plugin may ask of the scheduler. It is the second argument of the plugin's `__init__`, or the only one if it is named `handle`.",
+        "What a plugin may ask of the scheduler. It is the second argument of the plugin's `__init__`.",
         {"framework/handle.py": ("Handle", "WaitingBinding")},
     ),
     Part(

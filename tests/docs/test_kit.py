@@ -70,7 +70,7 @@ class Gang:
 
     name = "Gang"
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, args: object, handle: Handle) -> None:
         self.handle = handle
 
     async def permit(self, context: BindContext, /) -> Result:

@@ -9,8 +9,8 @@ from karmada_scheduler import framework
 from tests.docs import plugin_reference
 
 NOT_FOR_AUTHORS = {  # what the scheduler itself is made of
-    "DetachedHandle", "FitError", "InFlight", "MAX_CLUSTER_SCORE", "MAX_PERMIT_SECONDS", "MIN_CLUSTER_SCORE",
-    "PluginError", "Point", "SchedulingError", "UndeclaredWorkloadError", "UnschedulableError",
+    "FitError", "MAX_CLUSTER_SCORE", "MAX_PERMIT_SECONDS", "MIN_CLUSTER_SCORE",
+    "PluginError", "SchedulingError", "UndeclaredWorkloadError", "UnschedulableError",
 }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Gate:
 class Opener:
     name = "Opener"
 
-    def __init__(self, handle):
+    def __init__(self, args, handle):
         self.handle = handle
 
     async def post_bind(self, context):

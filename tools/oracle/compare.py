@@ -8,7 +8,6 @@ that the binding comes to. There are freedoms, which upstream takes at random fr
 - the reason under which a cluster is reported as unfit: each cluster counts under the first plugin that
   refuses it, in an order that changes with every start. The oracle therefore asks each plugin alone, and
   ours has to report what its own documented order makes of the answers;
-- which of several peers of a workload group is looked at first, which shows in a reason only;
 - the order of several assumed workloads on one cluster with resource models, where first fit decides.
 
 And there are upstream's defects that ours does not follow (docs/differences-from-upstream.md). Each is
@@ -32,17 +31,8 @@ from tools.oracle.ours import Judgement, World
 from tools.oracle.program import Verdict
 
 AGGREGATED_TAIL = "order of the previous clusters that an Aggregated scale-up appends"
-PEER_ORDER = "which of several peers of a group refuses a cluster, where a resourceVersion is no number"
 CREEPING = "how many passes are looked at of a Duplicated binding with overflow affinities"
 ASSUMED_ORDER = "order of a cluster's assumed workloads, which decides how they fill its model nodes"
-
-_PEER_REASONS = frozenset(
-    {
-        "failed to compare resource versions for ResourceBinding",
-        "ResourceBinding with the same affinity group does not target this cluster",
-        "cluster already has workload with the same anti-affinity group",
-    }
-)
 
 
 @dataclass
@@ -167,14 +157,6 @@ def _compare_run(
         refused = {
             name: ", ".join(result.reasons) for name, result in attempt.diagnosis.result_by_cluster.items()
         }
-        for name, reason in reasons.items():
-            if (
-                reason in _PEER_REASONS
-                and refused.get(name) in _PEER_REASONS - {reason}
-                and world.has_bad_versions
-            ):
-                comparison.freedoms.add(PEER_ORDER)
-                reasons[name] = refused[name]
         comparison.check(f"{label}: refusals", reasons, refused)
         comparison.check(f"{label}: error", _fit_text(len(world.clusters), reasons), str(attempt.error))
         return

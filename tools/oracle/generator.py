@@ -440,9 +440,7 @@ def _peer(dice: Dice, names: Sequence[str], index: int) -> Manifest:
         "metadata": {
             "name": f"{name}-{kind.lower()}",
             "namespace": "default" if dice.chance(0.8) else "other",
-            "resourceVersion": dice.pick(("5", "10", "99", "", "0"))
-            if name[0] == "p" and dice.chance(0.4)
-            else "100",
+            "resourceVersion": dice.pick(("5", "10", "99")) if dice.chance(0.2) else "100",
         },
         "spec": spec,
     }
@@ -450,11 +448,8 @@ def _peer(dice: Dice, names: Sequence[str], index: int) -> Manifest:
 
 def _newer(dice: Dice, names: Sequence[str], peer: Manifest) -> Manifest:
     copy: Manifest = json.loads(json.dumps(peer))
-    versions = ("5", "101", "101", "99", "100", "1000", *([""] if peer["metadata"]["name"][0] == "p" else []))
-    copy["metadata"]["resourceVersion"] = dice.pick(versions)
+    copy["metadata"]["resourceVersion"] = dice.pick(("5", "101", "101", "99", "100", "1000"))
     copy["spec"]["clusters"] = [{"name": n} for n in dice.some(names, len(names))]
-    if dice.chance(0.2):
-        copy["spec"]["workloadAffinityGroups"] = {"affinityGroup": dice.pick(GROUPS)}
     return copy
 
 

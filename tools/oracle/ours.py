@@ -9,6 +9,7 @@ from typing import Any
 
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, EstimationError
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
@@ -53,12 +54,10 @@ class World:
             and self.gates.enabled("CustomizedClusterResourceModeling")
             and any(cluster.resource_models and self.assumed.get(cluster.name) for cluster in self.clusters)
         )
-        written = (*document.get("peers", ()), *document.get("assigning", ()))
-        self.has_bad_versions = any(each["metadata"]["resourceVersion"] in {"", "0"} for each in written)
-        self._peers = _Peers(
-            [Binding.from_manifest(each) for each in document.get("peers", ())],
-            {each.key: each for each in map(Binding.from_manifest, document.get("assigning", ()))},
-        )
+        # BindingCache has the answers to its own writes at once; upstream keeps them in a cache of assigning bindings.
+        written = {each.key: each for each in map(Binding.from_manifest, document.get("assigning", ()))}
+        listed = map(Binding.from_manifest, document.get("peers", ()))
+        self._peers = _Peers([_newest(each, written.get(each.key)) for each in listed])
         self._algorithm = SchedulingAlgorithm(
             self.gates,
             [GeneralEstimator(self.gates)],
@@ -100,12 +99,17 @@ def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
     return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
 
 
+def _newest(listed: Binding, written: Binding | None) -> Binding:
+    if written is None or compare_resource_versions(written.resource_version, listed.resource_version) <= 0:
+        return listed
+    return written
+
+
 @dataclass
 class _Peers:
     """The bindings of a world by workload group, the one that is being decided as it is now."""
 
     stored: Sequence[Binding]
-    written: Mapping[BindingKey, Binding]
     deciding: Binding | None = None
 
     @property
@@ -129,9 +133,6 @@ class _Peers:
             for each in self.listed
             if (g := each.spec.workload_affinity_groups) and g.anti_affinity_group == group
         ]
-
-    def assigning(self, key: BindingKey) -> Binding | None:
-        return self.written.get(key)
 
 
 class _Accurate:

@@ -26,7 +26,7 @@ class BusinessHours:
     def __init__(self, args: Args, handle: Handle) -> None:
         self.args, self.handle, self.zone = args, handle, ZoneInfo(args.timezone)
 
-    async def permit(self, context: BindContext, /) -> Result:  # noqa: ARG002
+    async def permit(self, context: BindContext, /) -> Result:
         now = datetime.fromtimestamp(self.handle.now(), self.zone)
         if now.weekday() in self.args.days and self.args.opens <= now.hour < self.args.closes:
             return SUCCESS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
-from karmada_scheduler.framework import SKIP, SUCCESS, PreScoreContext, Result, ScoreContext
+from karmada_scheduler.framework import SKIP, SUCCESS, Handle, PreScoreContext, Result, ScoreContext
 
 
 class Cost:
@@ -20,7 +20,7 @@ class Cost:
         prices: str  # a JSON file, {"m1": 0.5}, or the URL of a Prometheus query; by label "cluster"
         seconds: float = 30.0
 
-    def __init__(self, args: Args) -> None:
+    def __init__(self, args: Args, handle: Handle) -> None:
         self.source, self.seconds, self.prices = args.prices, args.seconds, dict[str, float]()
 
     async def run(self) -> None:
@@ -37,7 +37,7 @@ class Cost:
             else:
                 self.prices = json.loads(Path(self.source).read_text())
 
-    async def pre_score(self, context: PreScoreContext, /) -> Result:  # noqa: ARG002
+    async def pre_score(self, context: PreScoreContext, /) -> Result:
         if not self.prices:  # before the first answer, and in simulate, which does not call run
             await self._read()
         return SUCCESS if self.prices else SKIP

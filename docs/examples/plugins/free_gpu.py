@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from karmada_scheduler.framework import NormalizeScoreContext, ScoreContext
+from karmada_scheduler.framework import Handle, NormalizeScoreContext, ScoreContext
 
 
 class FreeGPU:
@@ -15,7 +15,7 @@ class FreeGPU:
     class Args:
         resource: str = "nvidia.com/gpu"
 
-    def __init__(self, args: Args) -> None:
+    def __init__(self, args: Args, handle: Handle) -> None:
         self.resource = args.resource
 
     def score(self, context: ScoreContext, /) -> int:

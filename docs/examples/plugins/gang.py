@@ -35,7 +35,7 @@ class Gang:
             each.allow(self.name)
         return SUCCESS
 
-    def reserve(self, context: BindContext, /) -> Result:  # noqa: ARG002
+    def reserve(self, context: BindContext, /) -> Result:
         return SUCCESS  # unreserve needs it
 
     def unreserve(self, context: BindContext, /) -> None:

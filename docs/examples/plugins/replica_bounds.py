@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from karmada_scheduler.core.algorithms.webster import allocate
-from karmada_scheduler.framework import SKIP, AssignContext, Result
+from karmada_scheduler.framework import SKIP, AssignContext, Handle, Result
 
 
 class ReplicaBounds:
@@ -16,7 +16,7 @@ class ReplicaBounds:
         minimum: int = 1
         maximum: int = 1000
 
-    def __init__(self, args: Args) -> None:
+    def __init__(self, args: Args, handle: Handle) -> None:
         self.low, self.high = max(1, args.minimum), args.maximum
 
     def assign(self, context: AssignContext, /) -> dict[str, int] | Result:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from karmada_scheduler.framework import SUCCESS, FilterContext, Handle, Result
 
 GROUNDED = Result.unschedulable("cluster(s) were not in space")
 TAKEN = Result.unschedulable("cluster(s) were for workloads of type space")
@@ -21,7 +21,7 @@ class SpaceType:
     class Args:
         label: str = "spacecloud.example.com/orbit"
 
-    def __init__(self, args: Args) -> None:
+    def __init__(self, args: Args, handle: Handle) -> None:
         self.label = args.label
 
     def filter(self, context: FilterContext, /) -> Result:

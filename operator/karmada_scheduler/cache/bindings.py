@@ -49,10 +49,6 @@ class BindingCache(Store[BindingKey, Binding]):
         """Return all bindings of a group, in all namespaces, whoever schedules them."""
         return self._members(_ANTI_AFFINITY, group)
 
-    def assigning(self, key: BindingKey) -> Binding | None:  # noqa: ARG002
-        """Return None: the answers to our own writes are in the cache itself."""
-        return None
-
     def _members(self, index: str, group: str) -> list[Binding]:
         return [self._objects[key] for key in sorted(self._index.get((index, group), ()))]
 

@@ -101,7 +101,7 @@ def _with_cached(
     cycle: Cycle, results: FilterResults, inputs: DecisionInputs
 ) -> FilteredClusters | CachedFilteredClusters:
     """Filter the clusters that the binding is on or evicted from; the results for the others are cached."""
-    names = cycle.targets | cycle.evicted
+    names = cycle.current_clusters | cycle.evicted
     feasible: list[Cluster] = []
     refused = results.refused
     if names:

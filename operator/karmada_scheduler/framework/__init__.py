@@ -1,14 +1,15 @@
-"""What plugins are and what they see; everything that an author needs can be imported from here.
+"""The contract between the scheduler and plugins. Plugin authors import from here.
 
-For tests of plugins there is ``karmada_scheduler.testing``, for a main of one's own ``karmada_scheduler.command``.
+``karmada_scheduler.testing`` has tools for tests of plugins, ``karmada_scheduler.command`` starts a scheduler with
+plugins of its own.
 
-- ``scheduling_points``, ``binding_points``: the extension points and their contexts, with the contract of each.
-- ``run_hook``: what a plugin does in the background.
-- ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: what goes in and comes out.
-- ``diagnosis``: why a binding cannot be placed.
-- ``extender``: the same points for HTTP extenders.
+- ``scheduling_points``, ``binding_points``: the extension points, with the contract and the context of each.
+- ``run_hook``: the background task of a plugin.
+- ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: arguments and results of plugins.
+- ``diagnosis``: the errors that end an attempt.
+- ``extender``: Filter, Score and Bind for HTTP extenders.
 
-``framework.runtime`` runs plugins, ``framework.profile`` builds them from configuration; authors need neither.
+``framework.runtime`` runs plugins, ``framework.profile`` builds them from the configuration; authors need neither.
 """
 
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingSpec, TargetCluster
@@ -28,7 +29,7 @@ from karmada_scheduler.framework.binding_points import (
     QueueSortPlugin,
     ReservePlugin,
 )
-from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight, Peers
+from karmada_scheduler.framework.cycle import Candidate, Cycle, Peers
 from karmada_scheduler.framework.cycle_state import CycleState, StateKey
 from karmada_scheduler.framework.diagnosis import (
     Diagnosis,
@@ -37,8 +38,7 @@ from karmada_scheduler.framework.diagnosis import (
     SchedulingError,
     UnschedulableError,
 )
-from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.handle import DetachedHandle, Handle, WaitingBinding
+from karmada_scheduler.framework.handle import Handle, WaitingBinding
 from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.scheduling_points import (
@@ -89,13 +89,11 @@ __all__ = [
     "Code",
     "Cycle",
     "CycleState",
-    "DetachedHandle",
     "Diagnosis",
     "FilterContext",
     "FilterPlugin",
     "FitError",
     "Handle",
-    "InFlight",
     "NormalizeScoreContext",
     "NormalizeScorePlugin",
     "OwnerReference",
@@ -105,7 +103,6 @@ __all__ = [
     "Placement",
     "Plugin",
     "PluginError",
-    "Point",
     "PostBindPlugin",
     "PostFilterContext",
     "PostFilterPlugin",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import ClusterAffinity, ClusterAffinityTerm, Placement
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -25,10 +25,6 @@ class Peers(Protocol):
 
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
         """All bindings of a group, in all namespaces, whoever schedules them."""
-        ...
-
-    def assigning(self, key: BindingKey) -> Binding | None:
-        """What our own last write of a binding answered, as long as the watch may not have shown it."""
         ...
 
 
@@ -69,8 +65,10 @@ class Cycle:
         return problem_in(self.workload_answer)
 
     @cached_property
-    def targets(self) -> frozenset[str]:
-        """The clusters that the binding is on now, whatever the replicas."""
+    def current_clusters(self) -> frozenset[str]:
+        """The names of the clusters that the binding has now, whatever the replicas; ``BindContext.targets`` are those
+        that it will have.
+        """
         return self.binding.spec.target_names
 
     @cached_property

@@ -137,7 +137,7 @@ class FilterPlugin(Plugin, Protocol):
         out: the attempt fails and the placement stays.
 
         A plugin may also have ``filter_key(cycle)``: a hashable value that says what of the cycle its answers
-        depend on, for clusters that the binding is neither on (``cycle.targets``) nor being moved off
+        depend on, for clusters that the binding is neither on (``cycle.current_clusters``) nor being moved off
         (``cycle.evicted``); None if that cannot be said this time. If all Filter plugins of a profile have it, they
         are asked about such clusters once per key and version of the cluster. It must not depend on anything
         that changes by itself, such as the time. What counts of the workload's metadata belongs into the key:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey
+from karmada_scheduler.api.binding import AssumedWorkload, Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
@@ -28,9 +28,8 @@ def snapshot(*clusters: ClusterBuilder | Cluster) -> Snapshot:
 class Group:
     """Bindings that share groups, as WorkloadAffinity sees them."""
 
-    def __init__(self, *listed: BindingBuilder, assigning: Sequence[BindingBuilder] = ()) -> None:
+    def __init__(self, *listed: BindingBuilder) -> None:
         self._listed = [each.build() for each in listed]
-        self._assigning = {each.key: each for each in (builder.build() for builder in assigning)}
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
         """Look an affinity group up."""
@@ -39,10 +38,6 @@ class Group:
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
         """Look an anti-affinity group up."""
         return [each for each in self._listed if _groups(each)[1] == group]
-
-    def assigning(self, key: BindingKey) -> Binding | None:
-        """Return our last write of a binding."""
-        return self._assigning.get(key)
 
 
 def _groups(binding: Binding) -> tuple[str, str]:

@@ -23,7 +23,8 @@ from karmada_scheduler.core.condition import ConditionSpec
 from karmada_scheduler.core.decision import Attempt, Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import FitError, Plugin, PluginError, Point, Result, WaitingBinding
+from karmada_scheduler.framework import FitError, Plugin, PluginError, Result, WaitingBinding
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import Guard
 from karmada_scheduler.framework.runtime.waiting_bindings import time_is_up

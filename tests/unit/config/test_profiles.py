@@ -20,7 +20,7 @@ from karmada_scheduler.config.profiles import (
     load,
     plugin_budget,
 )
-from karmada_scheduler.framework import Point
+from karmada_scheduler.framework.extension_points import Point
 
 OURS = "apiVersion: pyscheduler.karmada.io/v1alpha1\nkind: KarmadaSchedulerConfiguration\n"
 KUBERNETES = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

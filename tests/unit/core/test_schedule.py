@@ -356,7 +356,7 @@ class Alternates:
     name = "Alternates"
 
     def score(self, context: ScoreContext, /) -> int:
-        return 0 if context.cluster.name in context.cycle.targets else 100
+        return 0 if context.cluster.name in context.cycle.current_clusters else 100
 
 
 MOVES_ON = framework(Alternates(), select=["*", "-ClusterLocality"])

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.framework import SUCCESS, PluginError, Point
+from karmada_scheduler.framework import SUCCESS, PluginError
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.extension_points import Point as AnyPoint
 from karmada_scheduler.framework.runtime.circuit_breaker import (
     FIRST_PAUSE,

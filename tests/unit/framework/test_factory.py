@@ -12,7 +12,8 @@ from typing import Any, Literal
 import pytest
 
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.framework import SUCCESS, DetachedHandle, Handle, Result
+from karmada_scheduler.framework import SUCCESS, Handle, Result
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile import factory as making
 from karmada_scheduler.framework.profile.factory import Registration, make, wrong_with
 
@@ -40,22 +41,12 @@ class Cost:
         return 0
 
 
-class WithArgs(Cost):
-    def __init__(self, args: Prices) -> None:
-        self.args = args
-
-
 class WithBoth(Cost):
     def __init__(self, args: Prices, handle: Handle) -> None:
         self.args, self.handle = args, handle
 
 
-class WithHandle(Cost):
-    def __init__(self, handle: Handle) -> None:
-        self.handle = handle
-
-
-class WithPlainArgs(Cost):
+class WithUntypedArgs(Cost):
     def __init__(self, args: Any, handle: Any) -> None:
         self.args, self.handle = args, handle
 
@@ -65,18 +56,13 @@ class WithNestedArgs(Cost):
     class Args:
         weight: int = 1
 
-    def __init__(self, args: Any) -> None:
-        self.args = args
-
-
-class WithDefault(Cost):
-    def __init__(self, clock: Callable[[], float] = float) -> None:
-        self.clock = clock
-
-
-class WithOptionalArgs(Cost):
-    def __init__(self, args: Prices = Prices("/default"), handle: Handle | None = None) -> None:
+    def __init__(self, args: Any, handle: Handle) -> None:
         self.args, self.handle = args, handle
+
+
+class WithDefaults(Cost):
+    def __init__(self, clock: Callable[[], float] = float, path: str = "/default") -> None:
+        self.clock, self.path = clock, path
 
 
 def function(args: Prices, handle: Handle) -> Cost:
@@ -96,43 +82,54 @@ def mistakes(factory: Callable[..., Any], args: dict[str, Any] | None = None) ->
 @pytest.mark.parametrize(
     ("factory", "given", "args", "handle"),
     [
-        pytest.param(Cost, None, "none", "none", id="nothing"),
-        pytest.param(WithArgs, {"file": "/p"}, Prices("/p"), "none", id="args"),
+        pytest.param(Cost, None, "none", "none", id="no-arguments"),
         pytest.param(WithBoth, {"file": "/p"}, Prices("/p"), HANDLE, id="args-and-handle"),
-        pytest.param(WithHandle, None, "none", HANDLE, id="handle"),
-        pytest.param(WithPlainArgs, {"any": [1]}, {"any": [1]}, HANDLE, id="args-of-no-type"),
-        pytest.param(WithPlainArgs, None, {}, HANDLE, id="args-of-no-type-not-given"),
-        pytest.param(WithNestedArgs, {"weight": 2}, WithNestedArgs.Args(2), "none", id="nested-args"),
-        pytest.param(WithOptionalArgs, None, Prices("/default"), None, id="optional-args-not-given"),
-        pytest.param(WithOptionalArgs, {"file": "/p"}, Prices("/p"), HANDLE, id="optional-args"),
+        pytest.param(WithUntypedArgs, {"any": [1]}, {"any": [1]}, HANDLE, id="untyped-args"),
+        pytest.param(WithUntypedArgs, None, {}, HANDLE, id="untyped-args-not-given"),
+        pytest.param(WithNestedArgs, {"weight": 2}, WithNestedArgs.Args(2), HANDLE, id="nested-args"),
+        pytest.param(WithNestedArgs, None, WithNestedArgs.Args(1), HANDLE, id="nested-args-not-given"),
         pytest.param(function, {"file": "/p"}, Prices("/p"), HANDLE, id="function"),
         pytest.param(functools.partial(function), {"file": "/p"}, Prices("/p"), HANDLE, id="partial"),
         pytest.param(
-            lambda args: WithArgs(Prices(**args)), {"file": "/p"}, Prices("/p"), "none", id="lambda"
+            lambda args, handle: WithBoth(Prices(**args), handle),
+            {"file": "/p"},
+            Prices("/p"),
+            HANDLE,
+            id="lambda",
         ),
     ],
 )
-def test_a_factory_gets_what_it_asks_for(
+def test_a_factory_takes_args_and_handle_or_nothing(
     factory: Callable[..., Any], given: dict[str, Any] | None, args: object, handle: object
 ) -> None:
     plugin = made(factory, given)
     assert (plugin.args, plugin.handle) == (args, handle)
 
 
-def test_a_parameter_with_a_default_is_not_taken_for_args() -> None:
-    assert made(WithDefault).clock is float
+def test_a_factory_whose_parameters_are_all_optional_is_called_without_arguments() -> None:
+    plugin = made(WithDefaults)
+    assert (plugin.clock, plugin.path) == (float, "/default")
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [lambda args: Cost(), lambda args, handle, client: Cost(), lambda *, handle: WithUntypedArgs({}, handle)],
+    ids=["one", "three", "keyword-only"],
+)
+def test_a_factory_with_another_signature_is_an_error(factory: Callable[..., Any]) -> None:
+    assert mistakes(factory) == ["its factory must take (args, handle), or no arguments"]
 
 
 def test_args_may_be_written_as_in_python_or_as_in_kubernetes() -> None:
-    assert made(WithArgs, {"file": "", "by_cluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
-    assert made(WithArgs, {"file": "", "byCluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
-    assert mistakes(WithArgs, {"file": "", "byCluster": {}, "by_cluster": {}}) == [
+    assert made(WithBoth, {"file": "", "by_cluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
+    assert made(WithBoth, {"file": "", "byCluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
+    assert mistakes(WithBoth, {"file": "", "byCluster": {}, "by_cluster": {}}) == [
         "args.by_cluster: is the same field as byCluster"
     ]
 
 
 def test_all_mistakes_in_args_are_told_with_their_paths() -> None:
-    assert mistakes(WithArgs, {"unit": "dollar", "refresh": 5, "byCluster": {"m1": "3"}, "fil": "x"}) == [
+    assert mistakes(WithBoth, {"unit": "dollar", "refresh": 5, "byCluster": {"m1": "3"}, "fil": "x"}) == [
         'args.unit: expected one of "cent", "euro", got "dollar"',
         "args.refresh: expected a duration such as 5s or 1m30s, got 5",
         'args.byCluster[m1]: expected an integer, got "3"',
@@ -142,12 +139,12 @@ def test_all_mistakes_in_args_are_told_with_their_paths() -> None:
 
 
 def test_what_the_args_refuse_by_themselves_is_told() -> None:
-    assert mistakes(WithArgs, {"file": "x", "refresh": "5ms"}) == ["args: refresh must be at least 1s"]
+    assert mistakes(WithBoth, {"file": "x", "refresh": "5ms"}) == ["args: refresh must be at least 1s"]
 
 
 def test_args_for_a_plugin_that_takes_none_are_a_mistake() -> None:
     assert mistakes(Cost, {"file": "x"}) == ["args: the plugin takes none"]
-    assert mistakes(WithHandle, {"file": "x"}) == ["args: the plugin takes none"]
+    assert mistakes(WithDefaults, {"file": "x"}) == ["args: the plugin takes none"]
 
 
 def test_a_factory_that_raises_is_told_in_upstreams_words_with_what_it_raised() -> None:
@@ -164,13 +161,6 @@ def test_a_factory_that_raises_is_told_in_upstreams_words_with_what_it_raised() 
     assert isinstance(mistake.cause, RuntimeError)
     assert mistake.cause.__traceback__ is not None
     assert mistake.cause.__traceback__.tb_frame.f_code.co_name == "broken"
-
-
-def test_a_factory_cannot_ask_for_more() -> None:
-    def greedy(args: object, handle: object, client: object) -> Cost:
-        return Cost()
-
-    assert mistakes(greedy) == ["its factory must take at most args and handle, not client"]
 
 
 def test_the_name_has_to_be_the_registered_one() -> None:

@@ -9,14 +9,8 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.framework import (
-    SUCCESS,
-    PluginError,
-    Point,
-    Result,
-    SchedulingError,
-    UnschedulableError,
-)
+from karmada_scheduler.framework import SUCCESS, PluginError, Result, SchedulingError, UnschedulableError
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.failure_log import AGAIN_SECONDS, FailureLog, excuse
 from karmada_scheduler.framework.runtime.plugin_call import Guard
 from karmada_scheduler.testing import binding, cluster, decide, framework, schedule

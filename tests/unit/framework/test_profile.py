@@ -10,7 +10,9 @@ import pytest
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import read
-from karmada_scheduler.framework import SUCCESS, DetachedHandle, Point, Result
+from karmada_scheduler.framework import SUCCESS, Handle, Result
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
 from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry
@@ -25,7 +27,9 @@ UPSTREAM_FILTERS = [
 ]
 
 
-def plugin(name: str, *methods: str, made: Callable[[Any], None] = lambda _: None) -> Callable[[Any], Any]:
+def plugin(
+    name: str, *methods: str, made: Callable[[Any], None] = lambda _: None
+) -> Callable[[Any, Handle], Any]:
     """Make a factory of a plugin with some methods."""
 
     def plain(self: object, context: object) -> Result:
@@ -42,7 +46,7 @@ def plugin(name: str, *methods: str, made: Callable[[Any], None] = lambda _: Non
 
     kind = type(name, (), {"name": name, **{each: method(each) for each in methods}})
 
-    def factory(args: Any) -> Any:
+    def factory(args: Any, handle: Handle) -> Any:
         if args.get("broken"):
             raise RuntimeError("broken")
         product: Any = kind()

@@ -231,7 +231,8 @@ def test_what_is_decided_and_not_written_is_counted_as_it_will_be_and_not_as_it_
     counting = Counting(stored)
     framework = Framework(ProfilePlugins.of({"Counting": counting}))
     builder = web()
-    from karmada_scheduler.framework import Cycle, InFlight, Placement
+    from karmada_scheduler.framework import Cycle, Placement
+    from karmada_scheduler.framework.cycle import InFlight
     from karmada_scheduler.testing import snapshot
 
     cycle = Cycle(builder.build(), Placement(), snapshot=snapshot(*map(cluster, CLUSTERS)))

@@ -22,7 +22,8 @@ import uvloop
 import karmada_scheduler
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.core.run_sync import run_sync
-from karmada_scheduler.framework import SUCCESS, PluginError, Point, Result
+from karmada_scheduler.framework import SUCCESS, PluginError, Result
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.load_timeout import in_thread
 from karmada_scheduler.framework.runtime import timeouts
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers

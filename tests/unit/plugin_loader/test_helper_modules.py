@@ -10,7 +10,7 @@ import pytest
 
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.framework import DetachedHandle
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
 from tests.unit.plugin_loader.conftest import Write, source

@@ -16,7 +16,8 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.framework import PluginError, Point
+from karmada_scheduler.framework import PluginError
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError, SigalrmTimeout
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.metrics.metrics import Metrics

@@ -12,7 +12,8 @@ import pytest
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, read
-from karmada_scheduler.framework import DetachedHandle, Point
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.plugin_loader import PluginSetup

@@ -59,30 +59,6 @@ def reason(plugin: FilterPlugin, builder: BindingBuilder, peers: Group | None) -
         ),
         pytest.param(Group(friend("a").on("m1")), set(NAMES), id="itself"),
         pytest.param(Group(foe("b").on("m1")), set(NAMES), id="another-group"),
-        pytest.param(
-            Group(
-                friend("b").resource_version("10"),
-                assigning=[friend("b").resource_version("11").on("m1")],
-            ),
-            {"m1"},
-            id="our-own-newer-write-counts",
-        ),
-        pytest.param(
-            Group(
-                friend("b").resource_version("10"),
-                assigning=[friend("b").resource_version("10").on("m1")],
-            ),
-            set(NAMES),
-            id="our-own-write-that-has-come-back-does-not",
-        ),
-        pytest.param(
-            Group(
-                friend("b").resource_version("10").on("m1"),
-                assigning=[foe("b").resource_version("11").on("m1")],
-            ),
-            set(NAMES),
-            id="a-newer-write-has-left-the-group",
-        ),
     ],
 )
 def test_affinity_admits_the_clusters_of_the_peers(peers: Group, names: set[str]) -> None:
@@ -96,11 +72,6 @@ def test_affinity_admits_the_clusters_of_the_peers(peers: Group, names: set[str]
         pytest.param(Group(foe("b")), set(NAMES), id="unscheduled-peer"),
         pytest.param(Group(foe("b", namespace="other").on("m1")), set(NAMES), id="peer-of-another-namespace"),
         pytest.param(Group(foe("a").on("m1")), set(NAMES), id="itself"),
-        pytest.param(
-            Group(foe("b").resource_version("10"), assigning=[foe("b").resource_version("11").on("m1")]),
-            {"m2", "m3"},
-            id="our-own-newer-write-counts",
-        ),
     ],
 )
 def test_anti_affinity_refuses_the_clusters_of_the_peers(peers: Group, names: set[str]) -> None:
@@ -129,12 +100,6 @@ class TestBoth:
     ) -> None:
         assert reason(plugin, member("a"), None) == "ResourceBindingIndexer is nil"
         assert reason(plugin, binding("a"), None) == ""
-
-    def test_a_malformed_resource_version_refuses(
-        self, plugin: FilterPlugin, member: Callable[[str], BindingBuilder]
-    ) -> None:
-        peers = Group(member("b").resource_version("10"), assigning=[member("b").resource_version("")])
-        assert reason(plugin, member("a"), peers) == "failed to compare resource versions for ResourceBinding"
 
 
 def test_two_foes_go_to_different_clusters_and_two_friends_to_the_same() -> None:

@@ -68,7 +68,7 @@ class SpaceCloud:
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that is full."""
         cycle, cluster = context
-        if cluster.name in cycle.targets:
+        if cluster.name in cycle.current_clusters:
             return SUCCESS
         spaces = int(cluster.labels.get(self._args.label, self._args.spaces))
         return SUCCESS if len(cycle.state.read(TENANTS)[cluster.name]) < spaces else FULL

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from karmada_scheduler.framework import SUCCESS, FilterContext, Handle, Result
 
 REFUSED = Result.unschedulable("cluster(s) are not admitted by TestFilter")
 
@@ -19,7 +19,7 @@ class TestFilter:
 
         clusters: list[str] = field(default_factory=lambda: ["member1", "member2"])
 
-    def __init__(self, args: Args) -> None:
+    def __init__(self, args: Args, handle: Handle) -> None:
         self._admitted = frozenset(args.clusters)
 
     def filter(self, context: FilterContext, /) -> Result:

@@ -29,7 +29,8 @@ from karmada_scheduler.config import features
 from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
-from karmada_scheduler.framework import DetachedHandle, Snapshot
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import Guard

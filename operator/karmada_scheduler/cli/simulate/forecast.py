@@ -172,10 +172,6 @@ class _Peers:
         """Look an anti-affinity group up."""
         return [self._bindings[key] for key in self._keys.get((1, group), ())]
 
-    def assigning(self, key: BindingKey) -> Binding | None:  # noqa: ARG002
-        """Return None: what was decided is remembered at once."""
-        return None
-
 
 def _left_alone(binding: Binding) -> Placed:
     found = binding.status.condition(SCHEDULED_CONDITION)

@@ -1,9 +1,11 @@
-"""How a plugin comes into being: what a factory may look like, and what its product must look like.
+"""Makes plugins, and validates them before they run.
 
-A factory is a class or any other callable. It may take nothing; its args, as the profile gives them; or its
-args and a ``Handle``. Args have the type that says what may be in them: the annotation of that parameter,
-or a class ``Args`` inside the plugin's class; usually a dataclass, then the keys are its fields' names, as
-they are or in camelCase. Without such a type a plugin gets the mapping as it stands in the file.
+The factory of a plugin is a class or another callable. It is called with ``(args, handle)``, or without arguments if
+that is possible. ``args`` are the plugin's ``args`` of the profile, ``handle`` is a ``Handle``.
+
+The type of the args is the annotation of the first parameter, or a class ``Args`` in the plugin's class. If it is a
+dataclass, the keys of the args are its fields, in snake case or in camel case, and their values are validated. Without
+such a type a plugin gets the mapping as it is in the file.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from karmada_scheduler.framework.scheduling_points import Plugin
 from karmada_scheduler.framework.workload import NEEDS_WORKLOAD
 
 Factory = Callable[..., Plugin]
-"""Makes a plugin."""
+"""Makes a plugin: takes ``(args, handle)``, or no arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,60 +218,37 @@ def _takes(function: Callable[..., object], count: int) -> bool:
     return True
 
 
-def _arguments(factory: Factory, args: Mapping[str, Any] | None, handle: Handle) -> list[object]:
-    parameters = _positional(factory)
-    required = [each for each in parameters if each.default is inspect.Parameter.empty]
-    if len(required) > 2:
-        raise ConfigError(
-            [ConfigProblem("", f"its factory must take at most args and handle, not {required[2].name}")]
-        )
-    types = _types(factory)
-    if parameters and _is_handle(parameters[0], types):
-        filled: list[object] = [handle]
-        parameters = []
-    elif required or (parameters and args is not None and _args_type(factory, parameters[0], types)):
-        filled = [_read(args, _args_type(factory, parameters[0], types))]
-        if len(required) == 2 or (len(parameters) > 1 and _is_handle(parameters[1], types)):
-            filled.append(handle)
-        return filled
-    else:
-        filled = []
-    if args:
-        raise ConfigError([ConfigProblem("args", "the plugin takes none")])
-    return filled
+def _arguments(factory: Factory, args: Mapping[str, Any] | None, handle: Handle) -> tuple[object, ...]:
+    """Return the arguments for a factory: none, or args and handle."""
+    if _takes(factory, 0):
+        if args:
+            raise ConfigError([ConfigProblem("args", "the plugin takes none")])
+        return ()
+    if not _takes(factory, 2):
+        raise ConfigError([ConfigProblem("", "its factory must take (args, handle), or no arguments")])
+    return _read_args(args, _args_type(factory)), handle
 
 
-def _positional(factory: Factory) -> list[inspect.Parameter]:
+def _args_type(factory: Any) -> Any:
+    """Return the annotation of the first parameter or the class ``Args`` in the plugin's class, None without either."""
+    function = factory.func if isinstance(factory, functools.partial) else factory
     try:
-        parameters = inspect.signature(factory).parameters.values()
-    except ValueError:  # a class of C, say
-        return []
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [each for each in parameters if each.kind in kinds]
-
-
-def _types(factory: Any) -> dict[str, Any]:
-    """Return the annotations of a factory, as far as they can be understood."""
-    factory = factory.func if isinstance(factory, functools.partial) else factory
-    try:
-        return typing.get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
-    except (NameError, TypeError, AttributeError):
-        return {}
-
-
-def _is_handle(parameter: inspect.Parameter, types: Mapping[str, Any]) -> bool:
-    return parameter.name == "handle" or types.get(parameter.name) is Handle
-
-
-def _args_type(factory: Factory, parameter: inspect.Parameter, types: Mapping[str, Any]) -> Any:
-    """Return the type of the args; None if nothing is said about what may be in them."""
-    for hint in (types.get(parameter.name), getattr(factory, "Args", None)):
+        hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
+        first = next(iter(inspect.signature(factory).parameters))
+    except (
+        NameError,
+        TypeError,
+        AttributeError,
+        ValueError,
+    ):  # an annotation that cannot be resolved, code in C
+        hints, first = {}, ""
+    for hint in (hints.get(first), getattr(factory, "Args", None)):
         if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "__attrs_attrs__")):
             return hint
     return None
 
 
-def _read(args: Mapping[str, Any] | None, type_: Any) -> object:
+def _read_args(args: Mapping[str, Any] | None, type_: Any) -> object:
     if type_ is None:
         return dict(args or {})
     try:
