@@ -119,6 +119,10 @@ bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them 
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
 
+.PHONY: bench-http
+bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.http_client $(ARGS)
+
 .PHONY: bench-start
 bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)
