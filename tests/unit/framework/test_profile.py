@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -277,13 +278,16 @@ def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:
             ],
         },
     ]
-    assert mistakes(profiles, available("Cost", "Gpu")) == [
+    texts = [
+        re.sub(r"\(line \d+ of", "(line N of", each) for each in mistakes(profiles, available("Cost", "Gpu"))
+    ]
+    assert texts == [
         f'profiles[0].plugins.score.enabled[1].name: no plugin named "Foo"; known: {registered}',
         f'profiles[0].plugins.multiPoint.enabled[0].name: no plugin named "Bar"; known: {registered}',
         f'profiles[0].pluginConfig[0].name: no plugin named "Baz"; known: {registered}',
         'profiles[0].plugins.filter.enabled[0].name: plugin "Gpu" does not extend Filter plugin; it extends: Score',
         "profiles[1].pluginConfig[1].args: the plugin takes none",
-        f'profiles[1].pluginConfig[0]: failed to initialize plugin "Gpu": RuntimeError: broken (line 47 of {__file__})',
+        f'profiles[1].pluginConfig[0]: failed to initialize plugin "Gpu": RuntimeError: broken (line N of {__file__})',
     ]
 
 
