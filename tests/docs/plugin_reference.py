@@ -94,13 +94,15 @@ PARTS: Final = (
         "Bindings",
         "What a policy has made of a workload. All of it is read only.",
         {
-            "api/binding.py": (
-                "Binding", "BindingKey", "BindingSpec", "BindingStatus", "TargetCluster", "ObjectReference", "ReplicaRequirements",
+            "api/binding.py": ("Binding",),
+            "api/binding_spec.py": (
+                "BindingKey", "BindingSpec", "BindingStatus", "TargetCluster", "ObjectReference", "ReplicaRequirements",
                 "Component", "GracefulEvictionTask", "WorkloadAffinityGroups", "ClusterHealth",
             ),
             "api/workload.py": ("Workload", "OwnerReference", "WorkloadAnswer"),
-            "api/placement.py": (
-                "Placement", "ClusterAffinity", "ClusterAffinityTerm", "OverflowAffinity", "SpreadConstraint",
+            "api/placement.py": ("Placement",),
+            "api/placement_rules.py": (
+                "ClusterAffinity", "ClusterAffinityTerm", "OverflowAffinity", "SpreadConstraint",
                 "ReplicaSchedulingStrategy", "ClusterPreferences", "StaticClusterWeight", "WorkloadAffinity",
             ),
             "api/matching.py": ("LabelSelector", "FieldSelector", "Requirement", "Toleration"),

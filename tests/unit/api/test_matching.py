@@ -12,7 +12,8 @@ from karmada_scheduler.api.matching import (
     is_label_value,
     matches_zones,
 )
-from karmada_scheduler.api.placement import ClusterAffinity, read_affinity
+from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.api.placement_json import read_affinity
 from karmada_scheduler.testing import cluster
 
 FOO_BAR = {"matchLabels": {"foo": "bar"}}
