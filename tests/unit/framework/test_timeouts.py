@@ -25,7 +25,7 @@ from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.framework import SUCCESS, PluginError, Result
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.load_timeout import in_thread
+from karmada_scheduler.framework.load_timeout import call_in_thread
 from karmada_scheduler.framework.runtime import timeouts
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.failure_log import FailureLog
@@ -574,9 +574,9 @@ def test_logging_is_not_interrupted(alarm: SigalrmTimeout, caplog: pytest.LogCap
         log.warning("from elsewhere")
         return True
 
-    assert in_thread(write, seconds=60)  # nobody holds a lock
+    assert call_in_thread(write, seconds=60)  # nobody holds a lock
 
 
 def test_only_the_main_thread_can_be_watched() -> None:
     with pytest.raises(ValueError, match="only the main thread"):
-        in_thread(lambda: SigalrmTimeout(1), seconds=5)
+        call_in_thread(lambda: SigalrmTimeout(1), seconds=5)
