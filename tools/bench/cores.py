@@ -23,7 +23,7 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import Guard
-from karmada_scheduler.framework.runtime.timeouts import DEFAULT_BUDGET, SigalrmTimeout
+from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS, SigalrmTimeout
 from karmada_scheduler.metrics import metrics
 from karmada_scheduler.process import gc_tuning
 from karmada_scheduler.testing import framework
@@ -109,7 +109,7 @@ class Ours:
         self._gates = FeatureGates({})
         self._lineup = framework(gates=self._gates).lineup
         self._observer = metrics.AlgorithmObserver(metrics.Metrics())
-        self._alarm = SigalrmTimeout(DEFAULT_BUDGET)
+        self._alarm = SigalrmTimeout(DEFAULT_SECONDS)
         self._clusters = ClusterCache()
         for manifest in clusters:
             self._clusters.put(Cluster.from_manifest(manifest))

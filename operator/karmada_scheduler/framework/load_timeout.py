@@ -1,4 +1,4 @@
-"""Loads plugin code with a timeout: a file, a package or a factory that hangs must not hang the scheduler."""
+"""Limits the time that loading of plugin code takes: of a file, a package or a factory."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 LOAD_SECONDS: Final = 30.0
-"""Seconds that a file of plugins, a package, or the factory of a plugin may take."""
+"""The timeout of a plugin file, a package, or the factory of a plugin."""
 
 
-class HangsError(Exception):
-    """Code did not end in time; the text says where it is."""
+class LoadTimeoutError(Exception):
+    """Code did not return in time; the text has the line at which it is."""
 
 
-def in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T:
-    """Call a function in a daemon thread, and wait for it for a limited time.
+def call_in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T:
+    """Return what a function returns in a daemon thread.
 
-    At the timeout the thread gets SystemExit at its next line of Python. Code that waits outside of Python goes on,
-    and the process can end nevertheless.
+    At the timeout SystemExit is raised in the thread, because a thread that goes on computing would slow down the main
+    thread. Code that waits outside of Python goes on; a daemon thread does not keep the process alive.
 
     Args:
         function: What to call.
         seconds: The timeout.
-        file: The error names the innermost line of this file; without it, the innermost line of all.
+        file: The error has the innermost line in this file; without it, the innermost line of all.
 
     Raises:
-        HangsError: It took longer than ``seconds``.
-        BaseException: What it raised.
+        LoadTimeoutError: The function took longer than ``seconds``.
+        BaseException: What the function raised.
     """
     results: list[T] = []
     problems: list[BaseException] = []
@@ -49,7 +49,7 @@ def in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T
     if thread.is_alive():
         place = _place_of(thread, file)
         _stop(thread)
-        raise HangsError(f"did not end within {seconds:g}s{place}")
+        raise LoadTimeoutError(f"did not end within {seconds:g}s{place}")
     if problems:
         raise problems[0]
     return results[0]

@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.profile.factory import Registration, first_line, wrong_with_registration
 
 GROUP: Final = "karmada_scheduler.plugins"
@@ -26,8 +26,8 @@ def installed() -> list[Registration]:
         place = f"{entry.name} = {entry.value} ({_origin(entry)})"
         try:
             logs.follow(entry.module)
-            factory = in_thread(entry.load, seconds=LOAD_SECONDS)
-        except HangsError as problem:
+            factory = call_in_thread(entry.load, seconds=LOAD_SECONDS)
+        except LoadTimeoutError as problem:
             mistakes.append(ConfigProblem(place, str(problem)))
             continue
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (somebody else's code)

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.framework.extension_points import is_plugin, points_of
-from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, HangsError, in_thread
+from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.profile.factory import (
     Registration,
     first_line,
@@ -59,7 +59,7 @@ def load(
     loader, module = specification.loader, importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # dataclasses look their own module up while it is being executed
     try:
-        in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
+        call_in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
         mistakes = [
             ConfigProblem(str(path), text) for each in plugins for text in wrong_with_registration(each)
@@ -69,7 +69,7 @@ def load(
     except ConfigError:
         forget(name)
         raise
-    except HangsError as problem:
+    except LoadTimeoutError as problem:
         forget(name)
         raise ConfigError([ConfigProblem(str(path), str(problem))]) from problem
     except (Exception, SystemExit) as problem:

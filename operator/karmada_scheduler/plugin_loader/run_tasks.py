@@ -35,7 +35,11 @@ class PluginTasks:
     """The tasks of all plugins that have ``run``; used in one event loop."""
 
     def __init__(
-        self, watch: timeouts.CallTimeout, *, pauses: Pauses | None = None, grace: float = timeouts.GRACE
+        self,
+        watch: timeouts.CallTimeout,
+        *,
+        pauses: Pauses | None = None,
+        grace: float = timeouts.CLEANUP_SECONDS,
     ) -> None:
         """Start with none.
 

@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from karmada_scheduler.framework.load_timeout import HangsError, in_thread
+from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_thread
 
 
 def raising(error: BaseException) -> Callable[[], NoReturn]:
@@ -20,13 +20,15 @@ def loops() -> NoReturn:
 
 
 def test_what_ends_in_a_thread_is_returned_or_raised() -> None:
-    assert in_thread(lambda: 7, seconds=60) == 7
+    assert call_in_thread(lambda: 7, seconds=60) == 7
     for error in (ValueError("x"), SystemExit(1)):
         with pytest.raises(type(error)):
-            in_thread(raising(error), seconds=60)
+            call_in_thread(raising(error), seconds=60)
 
 
 @pytest.mark.parametrize("hangs", [loops, lambda: time.sleep(3)], ids=["in Python", "outside"])
 def test_what_does_not_end_is_told_with_the_line_at_which_it_is(hangs: Callable[[], Any]) -> None:
-    with pytest.raises(HangsError, match=rf"did not end within 0.1s; it is at line \d+ of {__file__}, in "):
-        in_thread(hangs, seconds=0.1)
+    with pytest.raises(
+        LoadTimeoutError, match=rf"did not end within 0.1s; it is at line \d+ of {__file__}, in "
+    ):
+        call_in_thread(hangs, seconds=0.1)

@@ -46,7 +46,7 @@ class Guard:
         *,
         observer: Observer | None = None,
         watch: timeouts.CallTimeout | None = None,
-        budget: float = timeouts.DEFAULT_BUDGET,
+        budget: float = timeouts.DEFAULT_SECONDS,
         breakers: CircuitBreakers | None = None,
         clock: Callable[[], float] = time.monotonic,
         interrupts: tuple[type[BaseException], ...] | None = None,
@@ -110,10 +110,10 @@ class Guard:
                 answer = function(context)
             if inspect.isawaitable(answer):
                 waits, seconds = True, getattr(plugin, "timeout", self.budget)
-                answer = await timeouts.in_time(answer, watch=self.watch, seconds=seconds)
+                answer = await timeouts.wait_for_plugin(answer, timeout=self.watch, seconds=seconds)
             code = _code_of(answer)
         except BaseException as problem:
-            if waits and isinstance(problem, timeouts.FROM_OUTSIDE):
+            if waits and isinstance(problem, timeouts.CANCELLATIONS):
                 raise
             self.blame(plugin, point, problem, since=since)
         finally:

@@ -1,20 +1,18 @@
-"""What keeps a broken plugin from costing more than its own binding.
+"""Limits the time that calls of plugins may take.
 
-Whatever a plugin raises becomes a PluginError that names it and the point. A plugin that does not return is
-stopped: a coroutine by its deadline, plain Python code by an alarm signal that raises inside it. Code that
-catches everything and goes on is stopped in its handler. Code of a C extension that never returns to the
-interpreter, and code that catches everything at two levels, cannot be stopped by anything but the liveness
-probe. A plugin that was stopped is not called for a while (``breaker``).
+A plain function is interrupted by SIGALRM: the signal handler raises PluginTimeoutError inside the function. A coroutine
+has a deadline, and each of its steps between two waits is interrupted like a plain function.
+
+Code of a C extension that never returns to the interpreter is not interrupted. Neither is a loop that catches every
+BaseException and goes on at once. The supervisor ends the process then (docs/decisions/0007-plugins.md).
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import math
 import signal
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
@@ -23,29 +21,36 @@ from typing import Any, Final, Generic, NoReturn, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 
-DEFAULT_BUDGET: Final = 2.0
-"""Seconds that the plain functions of a point may take for one binding, and one coroutine of a plugin."""
+DEFAULT_SECONDS: Final = 2.0
+"""Timeout of the plain functions of an extension point for one binding, and of one coroutine of a plugin."""
 
-GRACE: Final = 1.0
-"""Seconds that a coroutine gets to clean up after its time is up."""
+CLEANUP_SECONDS: Final = 1.0
+"""Time that a coroutine has for its cleanup after it was cancelled."""
 
-_AGAIN: Final = 0.05
-"""Seconds between alarms, once one has rung."""
+_REPEAT_SECONDS: Final = 0.05
+"""Interval of the alarms after the first one, so that a slow exception handler is interrupted as well."""
+
+_SHIELDED_REPEAT_SECONDS: Final = 0.001
+"""Delay of the next alarm after one that came in shielded code."""
 
 _SHIELD: Final = "__timeout_shield__"
-"""Set in modules that plugins call, and that must not be left half-way."""
+"""Marks a module that plugins call and that must not be interrupted half-way."""
 
 _RUNNER: Final = "__plugin_runner__"
-"""Set in modules that call plugins; what has called them is none of the plugin's code."""
+"""Marks a module that calls plugins. The callers of its frames are not the plugin's code."""
 
 __plugin_runner__ = True
 
 
+_unclosed: Final[list[object]] = []
+"""Coroutines that could not be closed. Their finalizer would resume them without a timeout, so they are kept."""
+
+
 class PluginTimeoutError(BaseException):
-    """Raised inside a plugin that took too long; no Exception, so that ``except Exception`` there lets it through.
+    """Raised inside a plugin at its timeout. It is no Exception, so ``except Exception`` in the plugin does not catch it.
 
     Attributes:
-        seconds: What it may take.
+        seconds: The timeout.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -53,12 +58,12 @@ class PluginTimeoutError(BaseException):
         self.seconds: Final = seconds
 
 
-FROM_OUTSIDE: Final = (asyncio.CancelledError, GeneratorExit)
-"""What ends a coroutine from outside. ``in_time`` raises it only if it does come from there."""
+CANCELLATIONS: Final = (asyncio.CancelledError, GeneratorExit)
+"""How a coroutine is ended by its caller. ``wait_for_plugin`` raises them only if the caller does end it."""
 
 
 class CallTimeout(Protocol):
-    """Raises PluginTimeoutError in the code that runs under it for too long."""
+    """A context manager that raises PluginTimeoutError in its block at the timeout."""
 
     def __enter__(self) -> object: ...
 
@@ -68,7 +73,7 @@ class CallTimeout(Protocol):
 
 
 class NoTimeout:
-    """Lets plugins take as long as they like: for tests, and for threads other than the main one."""
+    """Lets plugins run without a limit: for tests, and for threads other than the main one."""
 
     def __enter__(self) -> Self:
         return self
@@ -80,127 +85,93 @@ class NoTimeout:
 
 
 class SigalrmTimeout:
-    """Watches by the process's interval timer; one per process, used in the main thread.
+    """A timeout by the interval timer of the process: one per process, used in the main thread.
 
-    Inside a watch another one begins nothing new: the time of the outer one counts. Code that has caught the
-    alarm and returned is late all the same.
+    A nested block has no timeout of its own; that of the outermost block holds. A block whose code has caught the
+    PluginTimeoutError and returned raises it at its end.
     """
 
     def __init__(self, seconds: float) -> None:
-        """Take over SIGALRM. ``seconds`` is what the code under watch may take.
+        """Install the handler of SIGALRM; ``seconds`` is the timeout of each outermost block.
 
         Raises:
-            ValueError: This is not the main thread, which alone gets signals.
+            ValueError: This is not the main thread, the only one that handles signals.
         """
         if threading.current_thread() is not threading.main_thread():
-            raise ValueError("only the main thread can be watched")
+            raise ValueError("only the main thread can have this timeout")
         self._seconds: Final = seconds
         self._depth = 0
-        self._rings = 0
-        self._number = 0
-        self._before = signal.signal(signal.SIGALRM, self._ring)
+        self._expired = False
+        self._previous_handler = signal.signal(signal.SIGALRM, self._on_alarm)
 
     def close(self) -> None:
-        """Give SIGALRM back."""
+        """Stop the timer and restore the previous handler of SIGALRM."""
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self._before)
+        signal.signal(signal.SIGALRM, self._previous_handler)
 
     def __enter__(self) -> Self:
         self._depth += 1
         if self._depth == 1:
-            self._rings = 0
-            self._number += 1
-            signal.setitimer(signal.ITIMER_REAL, self._seconds, _AGAIN)
+            self._expired = False
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, _REPEAT_SECONDS)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # As long as this runs the alarm does not raise (see _place), so what is begun here is ended.
-        if self._depth == 1:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            if sys.gettrace() is _trace_no_more:
-                sys.settrace(None)
+        # Alarms do not raise in this function (see _is_interruptible), so it always runs to its end.
         self._depth -= 1
-        if self._rings and (kind is None or kind is StopIteration):
+        if not self._depth:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._expired and (kind is None or kind is StopIteration):
             raise PluginTimeoutError(self._seconds)
 
-    def _ring(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        # A signal may be handled just after the timer was stopped; nobody is to blame then.
-        if not self._depth:
+    def _on_alarm(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if not self._depth:  # the signal was pending when the timer was stopped
             return
-        place, is_protected = _place(frame)
-        if is_protected:
-            self._raise_at_next_line(place)
+        if not _is_interruptible(frame):
+            signal.setitimer(signal.ITIMER_REAL, _SHIELDED_REPEAT_SECONDS, _REPEAT_SECONDS)
             return
-        self._rings += 1
-        if self._rings > 1:
-            self._raise_at_next_line(place)
+        self._expired = True
         raise PluginTimeoutError(self._seconds)
 
-    def _raise_at_next_line(self, frame: FrameType | None) -> None:
-        """Let the next line raise that runs in any of the plugin's functions.
 
-        That is after the call that must not be left half-way, or in the handler that catches everything.
-        """
-        if frame is None or sys.gettrace() is not None:  # a debugger
-            return
-        number = self._number
-
-        def raise_again(_frame: FrameType, event: str, _argument: object) -> object:
-            if event == "line" and self._depth and self._number == number:
-                self._rings += 1
-                raise PluginTimeoutError(self._seconds)
-            return raise_again
-
-        while frame is not None and not _is_runner(frame):
-            frame.f_trace = raise_again
-            frame = frame.f_back
-        sys.settrace(_trace_no_more)
-
-
-_OWN: Final = frozenset({SigalrmTimeout.__enter__.__code__, SigalrmTimeout.__exit__.__code__})
-
-
-def _place(frame: FrameType | None) -> tuple[FrameType | None, bool]:
-    """Return where a plugin is, and whether it has called what must not be left half-way."""
-    place, is_protected = frame, False
+def _is_interruptible(frame: FrameType | None) -> bool:
+    """Return whether the plugin runs its own code, rather than shielded code that it has called."""
     while frame is not None:
-        if frame.f_code in _OWN:
-            return None, True
-        if _is_shielded(frame):
-            place, is_protected = frame.f_back, True
-        elif _is_runner(frame):
-            break
+        module = frame.f_globals
+        if frame.f_code in _OWN_CODE or _SHIELD in module or module is logging.__dict__:
+            return False
+        if _RUNNER in module:
+            return True
         frame = frame.f_back
-    return place, is_protected
+    return True
 
 
-def _is_shielded(frame: FrameType) -> bool:
-    return _SHIELD in frame.f_globals or frame.f_globals is logging.__dict__
-
-
-def _is_runner(frame: FrameType) -> bool:
-    return _RUNNER in frame.f_globals
-
-
-def _trace_no_more(_frame: FrameType, _event: str, _argument: object) -> None:
-    """Trace no function that is called from now on."""
+_OWN_CODE: Final = frozenset(
+    each.__code__
+    for each in (
+        SigalrmTimeout.__enter__,
+        SigalrmTimeout.__exit__,
+        SigalrmTimeout._on_alarm,  # noqa: SLF001
+        _is_interruptible,
+    )
+)
+"""An alarm in these functions must not raise: it would interrupt the accounting, or shielded code below them."""
 
 
 class TimedCoroutine(Generic[T]):
-    """An awaitable whose every step between two waits runs under a watch.
+    """An awaitable that runs each step of a coroutine between two waits with a timeout.
 
-    What a step does to the task that runs it, and raises as if it came from outside, stays inside: a coroutine can end
-    itself only.
+    If a step cancels the task that runs it, or raises GeneratorExit, only the coroutine ends, and not its caller.
     """
 
     def __init__(
-        self, awaitable: Awaitable[T], watch: CallTimeout, *, is_over: Callable[[], bool] = lambda: False
+        self, awaitable: Awaitable[T], timeout: CallTimeout, *, is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Wait for ``awaitable``; if it waits for more when it ``is_over``, it is not waited for any longer."""
+        """Wrap ``awaitable``; when it waits for something while ``is_over`` returns True, it is abandoned."""
         self._awaitable = awaitable
-        self._watch = watch
+        self._timeout = timeout
         self._is_over = is_over
 
     def __await__(self) -> Generator[Any, Any, T]:
@@ -208,56 +179,55 @@ class TimedCoroutine(Generic[T]):
         step: Callable[[], Any] = partial(next, steps)
         is_closed = False
         while True:
-            task = _task()
+            task = _current_task()
             cancelled = task.cancelling() if task is not None else 0
             try:
-                with self._watch:
-                    waits_for = step()
+                with self._timeout:
+                    awaited = step()
             except StopIteration as end:
                 result: T = end.value
-                yield from _revoke(task, cancelled)
+                yield from _revoke_cancellation(task, cancelled)
                 return result
             except GeneratorExit as raised:
                 if is_closed:
                     raise
-                yield from _revoke(task, cancelled)
+                yield from _revoke_cancellation(task, cancelled)
                 raise RuntimeError("it raised GeneratorExit") from raised
             except BaseException:
-                yield from _revoke(task, cancelled)
+                yield from _revoke_cancellation(task, cancelled)
                 raise
             if task is not None:
-                _uncancel(task, cancelled)  # what it waits for is cancelled, and nothing else
+                _uncancel(task, cancelled)  # the awaited future is cancelled, the task is not
             if self._is_over():
-                self._drop(steps)
+                self._abandon(steps)
             try:
-                answer = yield waits_for
-            except BaseException as error:  # noqa: BLE001 (handed on to where it belongs)
+                value = yield awaited
+            except BaseException as error:  # noqa: BLE001 (raised in the coroutine)
                 is_closed = isinstance(error, GeneratorExit)
                 step = partial(steps.throw, error)
             else:
-                step = partial(steps.send, answer)
+                step = partial(steps.send, value)
 
-    def _drop(self, steps: Any) -> NoReturn:
-        """Wait no longer for what goes on although it was cancelled."""
+    def _abandon(self, steps: Any) -> NoReturn:
+        """Close a coroutine that ignored its cancellation, and raise PluginTimeoutError."""
         try:
-            with self._watch:
+            with self._timeout:
                 steps.close()
-        except BaseException:  # noqa: BLE001 (it will not even be closed)
-            # Its end as garbage would run it again, at any time and unwatched, so it never becomes garbage.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(steps))
+        except BaseException:  # noqa: BLE001 (it ignored that as well)
+            _unclosed.append(steps)
         raise PluginTimeoutError(math.nan)
 
 
 def _uncancel(task: asyncio.Task[Any], before: int) -> bool:
-    """Take back the requests to cancel a task that were made since; tell whether there were any."""
+    """Take back the cancellations of a task beyond ``before``, and return whether there were any."""
     made = task.cancelling() > before
     while task.cancelling() > before:
         task.uncancel()
     return made
 
 
-def _revoke(task: asyncio.Task[Any] | None, before: int) -> Generator[Any, Any, None]:
-    """Take back requests to cancel the task that a step has made, and the CancelledError that they lead to."""
+def _revoke_cancellation(task: asyncio.Task[Any] | None, before: int) -> Generator[Any, Any, None]:
+    """Take back the cancellations of the task that a step has requested, and the CancelledError that they cause."""
     if task is not None and _uncancel(task, before):
         try:
             yield
@@ -266,42 +236,48 @@ def _revoke(task: asyncio.Task[Any] | None, before: int) -> Generator[Any, Any, 
                 raise
 
 
-async def in_time(awaitable: Awaitable[T], *, watch: CallTimeout, seconds: float | None) -> T:
-    """Wait for a plugin's coroutine.
+async def wait_for_plugin(awaitable: Awaitable[T], *, timeout: CallTimeout, seconds: float | None) -> T:
+    """Return the result of a plugin's coroutine.
+
+    Args:
+        awaitable: The coroutine.
+        timeout: Limits each step between two waits.
+        seconds: Limits the whole; None for no limit.
 
     Raises:
-        PluginTimeoutError: It took longer than ``seconds``, or one step of it longer than the watch allows.
-        RuntimeError: It was cancelled, and not by whoever waits for it.
+        PluginTimeoutError: A limit was exceeded.
+        RuntimeError: The coroutine was cancelled, and not by the caller of this function.
     """
-    if seconds is None or _task() is None:
-        return await _uncancelled(TimedCoroutine(awaitable, watch))
-    deadline, end = asyncio.timeout(seconds), asyncio.timeout(seconds + GRACE)
+    if seconds is None or _current_task() is None:
+        return await _without_own_cancellation(TimedCoroutine(awaitable, timeout))
+    deadline, end = asyncio.timeout(seconds), asyncio.timeout(seconds + CLEANUP_SECONDS)
     late: BaseException | None = None
     try:
         async with end, deadline:
-            result = await _uncancelled(TimedCoroutine(awaitable, watch, is_over=end.expired))
+            timed = TimedCoroutine(awaitable, timeout, is_over=end.expired)
+            result = await _without_own_cancellation(timed)
     except (TimeoutError, PluginTimeoutError) as error:
         if not deadline.expired():
             raise
-        late = error  # tells where it was
+        late = error  # its traceback has the line at which the coroutine was
     else:
         if not deadline.expired():
             return result
     raise PluginTimeoutError(seconds) from late
 
 
-async def _uncancelled(watched: TimedCoroutine[T]) -> T:
+async def _without_own_cancellation(coroutine: TimedCoroutine[T]) -> T:
     try:
-        return await watched
+        return await coroutine
     except asyncio.CancelledError as error:
-        task = _task()
+        task = _current_task()
         if task is not None and task.cancelling():
             raise
         raise RuntimeError("what it waited for was cancelled") from error
 
 
-def _task() -> asyncio.Task[Any] | None:
-    """Return the task that runs this; none where a decision is taken at once, outside of an event loop."""
+def _current_task() -> asyncio.Task[Any] | None:
+    """Return the task that runs this; None where a decision is taken by ``run_sync``, without an event loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:
