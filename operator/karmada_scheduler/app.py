@@ -39,6 +39,13 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.kopf_watch import KopfWatch
+from karmada_scheduler.informer.listeners import (
+    BindingListener,
+    ClusterListener,
+    Listeners,
+    PermitListener,
+    only_assigned,
+)
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.metrics import metrics
@@ -186,18 +193,15 @@ class _App:
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             self._assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
             self._metrics.watch_assumed(self._assumed.__len__)
-        self._intake = EventHandlers(
+        self._event_handlers = EventHandlers(
             bindings=self._bindings,
             clusters=self._clusters,
             queue=self._queue,
             scheduler_names=self._plugins.profiles.names,
             metrics=self._metrics,
             clock=self._clock,
-            waiting=self._waiting,
-            keep=self._plugins.manifests,
-            on_cluster=self._estimation.connections.follow if self._estimation else None,
-            on_binding=self._assumed.saw if self._assumed is not None else None,
-            on_echo=self._echoes.saw,
+            manifests=self._plugins.manifests,
+            listeners=self._listeners(),
         )
         self._scheduler = Scheduler(
             options=options,
@@ -216,11 +220,22 @@ class _App:
         self._unplaced = UnplacedBindings(
             self._plugins.profiles.names, waiting=self._waiting, gated=self._scheduler.gated
         )
-        self._bindings.on_change = self._unplaced.changed
+        self._bindings.add_listener(self._unplaced.changed)
         self._workloads: WorkloadInformer | None = None
         self._filled = False
         self._watch: KopfWatch | None = None
         process.ready = self._ready
+
+    def _listeners(self) -> Listeners:
+        names = self._plugins.profiles.names
+        permit = PermitListener(self._waiting, names)
+        bindings: list[BindingListener] = [permit.binding_changed]
+        clusters: list[ClusterListener] = [permit.cluster_changed]
+        if self._assumed is not None:
+            bindings.append(only_assigned(self._assumed.on_binding_change, names))
+        if self._estimation is not None:
+            clusters.append(self._estimation.connections.follow)
+        return Listeners(bindings=bindings, clusters=clusters, versions=[self._echoes.saw])
 
     def _make_queue(self) -> Queue[BindingKey]:
         options = self._options
@@ -299,23 +314,24 @@ class _App:
 
     async def _serve(self, connection: Connection) -> None:
         client = KarmadaClient(connection)
-        resync = Relister(client, self._intake, WATCHED, period=self._options.resync_seconds)
+        relister = Relister(client, self._event_handlers, WATCHED, period=self._options.resync_seconds)
 
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._watch = KopfWatch(
             WATCHED,
-            self._intake.saw,
+            self._event_handlers.on_event,
             identity=identity,
             login=connection.credentials,
             requests=WatchRequests(connection.watch),
-            before_start=resync.wait_until_served,
+            before_start=relister.wait_until_served,
             after_start=self._process.take_signals,
-            is_known=self._intake.is_known,
-            begin=resync.begin,
-            is_ahead=resync.is_ahead,
+            observe=self._event_handlers.observe,
+            is_known=self._event_handlers.is_known,
+            start_version=relister.list_and_start_version,
+            is_ahead=relister.is_ahead,
             clock=self._clock,
         )
-        resync.on_replaced = self._watch.restart
+        relister.on_replaced = self._watch.restart
         for resource in WATCHED:
             self._metrics.watch_age(resource.kind, partial(self._watch.age, resource.kind))
         elections = self._options.leader_election
@@ -337,16 +353,16 @@ class _App:
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._process.supervisor.beat(), name="heartbeat")
-            await resync.wait_until_served()
+            await relister.wait_until_served()
             await self._say_what_is_forbidden(connection)
             with gc_tuning.settling():
-                await resync.fill()
+                await relister.initial_list()
             self._workloads = self._watch_workloads(connection)
             self._follow_workloads()
             self._filled = True
             tasks.create_task(self._watch.run(), name="watch")
-            tasks.create_task(resync.run(), name="resync")
-            tasks.create_task(self._intake.run(), name="cluster reconcile")
+            tasks.create_task(relister.run(), name="resync")
+            tasks.create_task(self._event_handlers.run(), name="cluster reconcile")
             tasks.create_task(self._plugins.run_plugins(), name="plugins")
             tasks.create_task(
                 self._plugins.follow_files(
@@ -355,18 +371,19 @@ class _App:
                 name="plugin files",
             )
             tasks.create_task(
-                self._lead(client, elector, recorder, may_write, resync.doubt),
+                self._lead(client, elector, recorder, may_write, relister.relist_soon),
                 name="lead",
             )
 
     def _watch_workloads(self, connection: Connection) -> WorkloadInformer:
         informer = WorkloadInformer(
             MetadataClient(connection),
-            wants=self._plugins.profiles.needs_workload,
-            wake=self._intake.workload_changed,
-            resume=self._intake.workload_known,
+            is_needed=self._plugins.profiles.needs_workload,
+            on_change=self._event_handlers.requeuer.on_workload_changed,
+            on_synced=self._event_handlers.requeuer.add_key,
             clock=self._clock,
         )
+        self._bindings.add_listener(informer.on_binding_change)
         self._metrics.watch_cache("Workload", informer.__len__)
         self._metrics.watch_unavailable_workloads(lambda: len(informer.unavailable()))
         return informer
@@ -375,7 +392,6 @@ class _App:
         """Watch the workloads that plugins need, and no others: none while there is no such plugin."""
         assert self._workloads is not None  # made before plugins change
         is_needed = self._plugins.profiles.need_workloads
-        self._intake.follow = self._workloads.saw if is_needed else None
         self._workloads.follow_all(self._bindings if is_needed else ())
 
     def _look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
@@ -384,7 +400,7 @@ class _App:
 
     def _plugins_changed(self) -> None:
         self._follow_workloads()
-        self._intake.plugins_changed()
+        self._event_handlers.requeuer.on_plugins_changed()
 
     async def _say_what_is_forbidden(self, connection: Connection) -> None:
         """Name all missing permissions at once; the requests that need them will be repeated until they are granted."""
@@ -413,7 +429,7 @@ class _App:
             recorder,
             self._bindings,
             echoes=self._echoes,
-            seen=self._intake.saw,
+            seen=self._event_handlers.on_event,
             went_back=went_back,
             may_write=may_write,
             pace=self._pace(),

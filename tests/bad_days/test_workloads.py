@@ -176,7 +176,7 @@ def test_a_gap_of_the_watch_another_uid_and_thousands_of_other_workloads_change_
             server.put(binding("late", requests={"cpu": "1"}))
             server.put(deployment("anew", uid="anew", annotations={"type": "space"}))
             server.put(binding("anew"))
-            refused(server, scheduler, "late", "Deployment default/late is not there")
+            refused(server, scheduler, "late", "Deployment default/late does not exist")
             refused(server, scheduler, "anew", "has the uid anew, the binding names uid-of-anew")
             server.put(deployment("late", annotations={"type": "space"}))
             placed(server, scheduler, "late")

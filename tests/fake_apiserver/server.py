@@ -41,7 +41,12 @@ _BY_PLURAL: Final = {plural: kind for kind, (_, plural, _) in _KINDS.items()}
 class Request(NamedTuple):
     """A request that was made.
 
-    ``time`` is of ``time.monotonic``; ``verb`` may be ``WATCH`` or ``LIST``; ``accept`` is what the client takes.
+    Attributes:
+        time: Of ``time.monotonic``.
+        verb: The HTTP method, or ``WATCH`` or ``LIST``.
+        accept: The ``Accept`` header.
+        authorization: The ``Authorization`` header.
+        certificate: The client's certificate as ``SSLSocket.getpeercert`` returns it, None without one.
     """
 
     time: float
@@ -50,6 +55,8 @@ class Request(NamedTuple):
     query: Mapping[str, str]
     body: Any
     accept: str = ""
+    authorization: str = ""
+    certificate: Any = None
 
 
 @dataclass(slots=True)
@@ -306,7 +313,16 @@ class FakeApiServer:
         with self._lock:
             accept = request.headers.get("Accept", "")
             self.requests.append(
-                Request(time.monotonic(), verb, request.path, dict(request.query), parsed, accept)
+                Request(
+                    time.monotonic(),
+                    verb,
+                    request.path,
+                    dict(request.query),
+                    parsed,
+                    accept,
+                    request.headers.get("Authorization", ""),
+                    request.get_extra_info("peercert"),
+                )
             )
             client = request.headers.get("User-Agent", "")
             fault = next((each for each in self._faults if each.befalls(verb, request.path, client)), None)

@@ -101,7 +101,7 @@ class World:
         terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
         for case in self.cases:
             binding = Binding.from_manifest(case["binding"])
-            responsible = requeue_rules.is_responsible(binding, SCHEDULER_NAMES)
+            responsible = requeue_rules.is_claimed_and_assigned(binding, SCHEDULER_NAMES)
             read = as_upstream_reads(binding)
             decision = None
             if responsible and classify(read, terminating=terminating, gates=self.gates).type is not AVOID:

@@ -1,1 +1,1 @@
-"""What was last seen of the API server, by kind."""
+"""The objects of the API server, as last seen, by kind."""

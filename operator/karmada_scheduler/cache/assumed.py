@@ -1,8 +1,8 @@
 """Placements that members do not report yet (gate SchedulingOvercommitProtection).
 
-What was placed counts as taken until the member says that it runs, until it is moved away or deleted, or for a
-while at most. A placement is assumed when it is decided, before it is written, so that the next decision knows
-of it; if it could not be written, what was assumed before is in force again.
+A placement counts as taken capacity until the member reports that it runs, until it is moved or deleted, or until it
+expires. It is assumed when it is decided, before it is written, so that the next decision takes it into account. If the
+write fails, the previous assumption applies again.
 
 Source: karmada v1.18.2 pkg/scheduler/cache assumption cache, pkg/scheduler/event_handler.go.
 Differs: docs/differences-from-upstream.md, "Estimators".
@@ -31,28 +31,28 @@ TTL_SECONDS: Final = 300.0
 
 @dataclass(slots=True)
 class _Entry:
-    """What is assumed of one binding.
+    """The assumed placement of one binding.
 
     Attributes:
-        workloads: By cluster.
+        workloads: The assumed workloads by cluster.
         expires: In seconds of the clock.
-        is_open: Whether it is not known yet if this gets written.
-        leaving: Clusters that the binding leaves as soon as it is.
-        before: What was assumed before; kept while this is open.
+        is_pending: Whether the decision is neither written nor given up yet.
+        leaving: Clusters that the binding leaves when the decision is written.
+        before: The previous assumption; kept while the decision is pending.
     """
 
     workloads: dict[str, AssumedWorkload]
     expires: float
-    is_open: bool = True
+    is_pending: bool = True
     leaving: frozenset[str] = frozenset()
     before: _Entry | None = None
 
 
 class AssumedPlacements:
-    """What counts as taken beside what clusters report."""
+    """Capacity that counts as taken in addition to what clusters report."""
 
     def __init__(self, *, clock: Callable[[], float], ttl: float = TTL_SECONDS) -> None:
-        """Assume nothing; ``ttl`` is in seconds of ``clock``, from the last placement of a binding on."""
+        """Start empty; ``ttl`` is in seconds of ``clock``, and counts from the last placement of a binding."""
         self._clock = clock
         self._ttl = ttl
         self._entries: dict[BindingKey, _Entry] = {}
@@ -64,7 +64,7 @@ class AssumedPlacements:
         return len(self._entries)
 
     def by_cluster(self) -> Mapping[str, Sequence[AssumedWorkload]]:
-        """Return what is assumed now; clusters without anything are not named. It is not to be changed."""
+        """Return the assumed workloads of each cluster that has any; not to be changed."""
         now = self._clock()
         while self._expiries and self._expiries[0][0] <= now:
             _, _, key = heapq.heappop(self._expiries)
@@ -74,9 +74,9 @@ class AssumedPlacements:
         return dict(self._by_cluster)
 
     def assume(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
-        """Count a decision as placed; ``written`` or ``not_written`` says later what became of it.
+        """Count a decision as placed, until ``confirm`` or ``forget`` is called.
 
-        Only workloads in a namespace take room. Clusters that the binding leaves are free once that is written.
+        Only workloads in a namespace take capacity. Clusters that the binding leaves are free once that is written.
         """
         if binding.key.kind != RESOURCE_BINDING or not binding.spec.is_workload:
             return
@@ -86,25 +86,28 @@ class AssumedPlacements:
         leaving = binding.spec.target_names - {target.name for target in targets}
         self._replace(key, _Entry(workloads, self._clock() + self._ttl, leaving=leaving, before=before))
 
-    def written(self, key: BindingKey) -> None:
-        """Take note that what was assumed last is stored."""
+    def confirm(self, key: BindingKey) -> None:
+        """Note that the last assumed placement was written."""
         entry = self._entries.get(key)
-        if entry is not None and entry.is_open:
-            entry.is_open, entry.before = False, None
+        if entry is not None and entry.is_pending:
+            entry.is_pending, entry.before = False, None
             for cluster in entry.leaving:
                 self._release(key, entry, cluster)
             if not entry.workloads:
                 self._entries.pop(key, None)
 
-    def not_written(self, key: BindingKey) -> None:
-        """Assume again what was assumed before."""
+    def forget(self, key: BindingKey) -> None:
+        """Restore the previous assumption, because the last one was not written."""
         entry = self._entries.get(key)
-        if entry is not None and entry.is_open:
+        if entry is not None and entry.is_pending:
             before = entry.before
             self._replace(key, before if before is not None and before.workloads else None)
 
-    def saw(self, old: Binding | None, new: Binding | None) -> None:
-        """Release what the change of a binding shows to run; ``new`` is None when it is no business of ours."""
+    def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
+        """Release the workloads that a changed binding reports as healthy.
+
+        ``new`` is None for a binding that is gone, or not assigned to this scheduler any more.
+        """
         present = old or new
         entry = None if present is None else self._entries.get(present.key)
         if present is None or entry is None:
@@ -113,8 +116,7 @@ class AssumedPlacements:
         if new is None or (old is not None and old.uid != new.uid):
             self._replace(key, None)
             return
-        known = _healthy(old)
-        for cluster in _healthy(new) - known:
+        for cluster in _healthy(new) - _healthy(old):
             self._release(key, entry, cluster)
 
     def _release(self, key: BindingKey, entry: _Entry, cluster: str) -> None:
@@ -135,10 +137,10 @@ class AssumedPlacements:
         self._regroup(key, touched)
 
     def _regroup(self, key: BindingKey, clusters: Iterable[str]) -> None:
-        """Bring clusters up to date about one binding; its newest placement comes last."""
+        """Update the workloads of clusters for one binding; its newest placement comes last."""
         entry = self._entries.get(key)
         for cluster in clusters:
-            # A new list each time: who holds the old one keeps what it was.
+            # A new list each time: callers of ``by_cluster`` keep references to the old one.
             others = [each for each in self._by_cluster.get(cluster, ()) if each.binding != key]
             if entry is not None and cluster in entry.workloads:
                 others.append(entry.workloads[cluster])

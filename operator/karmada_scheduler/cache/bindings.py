@@ -1,4 +1,4 @@
-"""The bindings of both kinds, found by key, by the policy that claims them, or by a workload group."""
+"""The bindings of both kinds, indexed by key, by the policy that claims them, and by workload group."""
 
 from __future__ import annotations
 
@@ -16,37 +16,41 @@ _ANTI_AFFINITY: Final = "anti-affinity group"
 
 
 class BindingCache(Store[BindingKey, Binding]):
-    """Bindings by key, with three indexes; conforms to ``framework.interface.Peers``.
-
-    Attributes:
-        on_change: Called with every binding as it was and as it is, None where there is nothing; must not raise.
-    """
+    """Bindings by key, with three indexes; implements ``framework.cycle.Peers``."""
 
     def __init__(self) -> None:
         """Start empty."""
         super().__init__(lambda binding: binding.key)
         self._index: dict[tuple[str, str], set[BindingKey]] = {}
         self._counts: Counter[str] = Counter()
-        self.on_change: Callable[[Binding | None, Binding | None], None] = lambda *_: None
+        self._listeners: list[Callable[[Binding | None, Binding | None], None]] = []
+
+    def add_listener(self, listener: Callable[[Binding | None, Binding | None], None]) -> None:
+        """Call a function with every binding before and after a change, None where it does not exist; must not raise.
+
+        Other than the listeners of event handlers, these get the answers to our own writes as well, and None for a
+        binding that cannot be read any more.
+        """
+        self._listeners.append(listener)
 
     def count(self, kind: str) -> int:
-        """Return how many there are of a kind."""
+        """Return the number of bindings of a kind."""
         return self._counts[kind]
 
     def keys(self) -> list[BindingKey]:
-        """Return the keys of all bindings as they are now."""
+        """Return the keys of all bindings."""
         return list(self._objects)
 
     def claimed_by(self, policy_id: str) -> Collection[BindingKey]:
-        """Return the bindings that carry a policy's permanent id."""
+        """Return the keys of the bindings that carry a policy's permanent id."""
         return self._index.get((_POLICY, policy_id), frozenset())
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Return all bindings of a group, in all namespaces, whoever schedules them."""
+        """Return all bindings of a group, of all namespaces and schedulers."""
         return self._members(_AFFINITY, group)
 
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Return all bindings of a group, in all namespaces, whoever schedules them."""
+        """Return all bindings of a group, of all namespaces and schedulers."""
         return self._members(_ANTI_AFFINITY, group)
 
     def _members(self, index: str, group: str) -> list[Binding]:
@@ -65,11 +69,12 @@ class BindingCache(Store[BindingKey, Binding]):
                 del self._index[entry]
         for entry in after - before:
             self._index.setdefault(entry, set()).add(new.key)  # type: ignore[union-attr]
-        self.on_change(old, new)
+        for listener in self._listeners:
+            listener(old, new)
 
 
 def _entries(binding: Binding | None) -> set[tuple[str, str]]:
-    """Return where a binding stands in the indexes."""
+    """Return the index entries of a binding."""
     if binding is None:
         return set()
     labels, groups = binding.labels, binding.spec.workload_affinity_groups

@@ -1,4 +1,4 @@
-"""The member clusters, and the immutable snapshot of them that decisions are taken on."""
+"""The member clusters, and the immutable snapshot of them that decisions use."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot, UnknownClu
 
 
 class ClusterCache(Store[str, Cluster]):
-    """Clusters by name, and the names of those that exist and cannot be read.
+    """Clusters by name, and the names of those that exist but cannot be read.
 
-    Between two changes every caller gets the same snapshot.
+    ``snapshot`` returns the same object until something changes.
     """
 
     def __init__(self) -> None:
@@ -30,9 +30,10 @@ class ClusterCache(Store[str, Cluster]):
         self._unknown_changed = False
 
     def snapshot(self) -> Snapshot:
-        """Return all clusters as they are now, sorted by name.
+        """Return all clusters, sorted by name.
 
-        Mostly a few have reported; who came or went changes the order of all.
+        A changed status updates the last snapshot. An added or removed cluster changes the order, so the snapshot is
+        made from scratch.
         """
         if self._unknown_changed:
             self._unknown = UnknownClusters(dict(self._unreadable), self._incomplete)
@@ -61,26 +62,24 @@ class ClusterCache(Store[str, Cluster]):
 
     @property
     def unreadable(self) -> Collection[str]:
-        """The names of the clusters of which no version could be read."""
+        """The names of the clusters without a readable version."""
         return self._unreadable.keys()
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether clusters may exist that are not known; see ``UnknownClusters``."""
+        """Whether clusters may exist that are not listed; see ``UnknownClusters``."""
         return self._incomplete
 
     def set_incomplete(self, incomplete: bool) -> None:  # noqa: FBT001
-        """Say whether clusters may exist that are not known."""
+        """Set whether clusters may exist that are not listed."""
         self._unknown_changed |= incomplete != self._incomplete
         self._incomplete = incomplete
 
     def refuse(self, name: str, version: int, problem: str) -> bool:
-        """Note a version of a cluster that cannot be read.
-
-        A cluster that was understood before stays as it was then.
+        """Note a version of a cluster that cannot be read; the cluster keeps its last readable version.
 
         Returns:
-            Whether nothing is known of the cluster but its name.
+            Whether it has no readable version.
         """
         if name in self._objects or self.knows(name, version):
             return False
@@ -88,20 +87,21 @@ class ClusterCache(Store[str, Cluster]):
         self._unknown_changed = True
         return True
 
-    def put_leaving(self, name: str, version: int) -> Change[Cluster] | None:
-        """Store that a cluster is being deleted in a version that cannot be read; return what changed, as ``put``."""
+    def put_deleting(self, name: str, version: int) -> Change[Cluster] | None:
+        """Mark a cluster as being deleted whose version cannot be read; return what changed, as ``put``."""
         known = self._objects.get(name, Cluster(name))
         return self.put(replace(known, resource_version=str(version), deleting=True))
 
     def discard(self, key: str) -> Change[Cluster] | None:
-        """Forget a cluster, also one that could not be read."""
+        """Remove a cluster, also one that cannot be read."""
         self._forget_unreadable(key)
         return super().discard(key)
 
     def missing_from(self, keys: Container[object], version: int) -> list[str]:
-        """Return the known clusters that a list of a version does not have, and those that cannot be read, of any version.
+        """Return the names of the clusters that a list of this version lacks.
 
-        One that could not be read since it was created has no bindings that could lose their place.
+        Unreadable clusters are included whatever their version: without a readable version since its creation, a
+        cluster has no bindings that could lose it.
         """
         unreadable = (name for name in self._unreadable if name not in keys)
         return [*super().missing_from(keys, version), *unreadable]

@@ -1,9 +1,9 @@
-"""The objects as they were sent, for extenders: our own objects hold only what decisions need.
+"""The objects as the API server sent them, for extenders; the parsed objects have only the fields that decisions need.
 
-Kept as JSON documents that go into requests as they are. Fed by the intake, and only where an extender is
-configured. Bindings are many and alike, so each is compressed against the first one that was seen: of
-1,700 bytes some 200 remain. Clusters go into requests together and stay plain. ``metadata.managedFields``
-is left out.
+They are stored as JSON documents that go into requests without a change. The event handlers fill this cache, and only
+where an extender is configured. Bindings are many and similar, so each is compressed with the first one as dictionary:
+1,700 bytes become about 200. Clusters go into requests together and are not compressed. ``metadata.managedFields`` is
+omitted.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _DICTIONARY: Final = 32 * 1024  # of a longer one zlib uses the end
 
 
 class ManifestCache:
-    """The newest manifest of every object that an extender may be sent.
+    """The newest manifest of every object that a request to an extender may contain.
 
-    Conforms to ``extenders.http_extender.Manifests``.
+    Implements ``extenders.http_extender.Manifests``.
     """
 
     def __init__(self, *, wants: Callable[[Binding], bool], clusters: bool) -> None:
         """Start empty.
 
         Args:
-            wants: Whether a binding can become part of a request.
-            clusters: Whether Clusters can; not if all extenders keep their own.
+            wants: Returns whether a binding can be part of a request.
+            clusters: Whether Clusters can be; not if all extenders have caches of their own.
         """
         self._wants = wants
         self._wants_clusters = clusters
@@ -47,7 +47,7 @@ class ManifestCache:
         return len(self._bindings) + len(self._clusters)
 
     def stored(self, parsed: object, manifest: Mapping[str, Any]) -> None:
-        """Take in what was put into its cache; other kinds than bindings and Clusters are not kept."""
+        """Store the manifest of an object that was put into its cache; only bindings and Clusters are stored."""
         if isinstance(parsed, Binding):
             if self._wants(parsed):
                 document = _document(manifest, binding_api.API_VERSION, parsed.key.kind)
@@ -58,7 +58,7 @@ class ManifestCache:
             self._clusters[parsed.name] = _document(manifest, cluster_api.API_VERSION, cluster_api.KIND)
 
     def forgotten(self, key: object) -> None:
-        """Forget what was taken out of its cache; a key that is not kept is none."""
+        """Remove the manifest of an object that was removed from its cache, if it is stored."""
         if isinstance(key, BindingKey):
             self._bindings.pop(key, None)
         elif isinstance(key, str):
@@ -83,7 +83,7 @@ class ManifestCache:
 
 
 def _document(manifest: Mapping[str, Any], api_version: str, kind: str) -> bytes:
-    """Write an object out; items of a list come without apiVersion and kind."""
+    """Return an object as JSON; items of a list have no apiVersion and kind, so they are added."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
     document = {
         "apiVersion": api_version,

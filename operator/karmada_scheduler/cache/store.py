@@ -1,11 +1,11 @@
 """The newest known version of every object of one kind.
 
-Three writers feed a store without knowing of each other: the watch, the list that repairs what the watch
-missed, and the answers to our own writes. Versions decide: an object replaces what is stored only if it is
-newer, and a deletion is remembered for a while, so that an older list cannot bring its object back.
+Three independent sources feed a store: the watch, the list that repairs what the watch missed, and the answers to our
+own writes. Versions decide: an object replaces the stored one only if it is newer, and a deletion leaves a tombstone, so
+that an older list cannot bring its object back.
 
-Versions decide as long as they grow. After a restore of etcd they go back; then a complete list is the truth for
-all that is not newer than it (``as_of``), and where even the list is older than what was seen before, the known
+Versions decide as long as they grow. After a restore of etcd they are lower than before. Then a complete list replaces
+every object that is not newer than the list (``as_of``). Where even the list is older than a version seen before, the
 versions are forgotten (``forget_versions``). docs/decisions/0019-resource-version-rollback.md has the cases.
 
 resourceVersions are compared as numbers, which the API server's storage guarantees to work within one
@@ -23,7 +23,7 @@ _UNKNOWN: Final = -1
 
 
 class Versioned(Protocol):
-    """What a store must know of an object."""
+    """The attributes of an object that a store needs."""
 
     @property
     def uid(self) -> str:
@@ -41,19 +41,19 @@ Object = TypeVar("Object", bound=Versioned)
 
 
 class Change(NamedTuple, Generic[Object]):
-    """One object before and after; None where there was or is none."""
+    """One object before and after a change; None where it does not exist."""
 
     old: Object | None
     new: Object | None
 
     @property
     def is_same_version(self) -> bool:
-        """Whether the object was known in this version."""
+        """Whether the store had the object in this version before."""
         old, new = self
         return old is not None and new is not None and old.resource_version == new.resource_version
 
     @property
-    def went_back(self) -> bool:
+    def is_rollback(self) -> bool:
         """Whether the version after is older than the one before."""
         old, new = self
         return old is not None and new is not None and int(new.resource_version) < int(old.resource_version)
@@ -63,7 +63,7 @@ class Store(Generic[Key, Object]):
     """Objects of one kind by key."""
 
     def __init__(self, key_of: Callable[[Object], Key]) -> None:
-        """``key_of`` names an object; equal names mean successive versions or incarnations."""
+        """``key_of`` returns the key of an object; successive versions and incarnations have equal keys."""
         self._key_of = key_of
         self._objects: dict[Key, Object] = {}
         self._versions: dict[Key, int] = {}
@@ -76,15 +76,15 @@ class Store(Generic[Key, Object]):
         return iter(self._objects.values())
 
     def get(self, key: Key) -> Object | None:
-        """Return the newest known version of an object."""
+        """Return an object in its newest version, None if it is not stored."""
         return self._objects.get(key)
 
     def put(self, new: Object, *, as_of: int | None = None) -> Change[Object] | None:
-        """Store an object if it is news; return what changed, None if it was known or is outdated.
+        """Store an object if it is new; return what changed, None if this or a newer version is known.
 
         Args:
             new: The object.
-            as_of: The version of the complete list that it comes from, if it does.
+            as_of: The resourceVersion of the complete list that has the object; None for another source.
         """
         key = self._key_of(new)
         version = int(new.resource_version)
@@ -98,9 +98,9 @@ class Store(Generic[Key, Object]):
         return Change(old, new)
 
     def knows(self, key: Key, version: int, *, as_of: int | None = None) -> bool:
-        """Tell whether a version of an object is no news: it, or a newer one, is stored or was deleted.
+        """Return whether this version of an object, or a newer one, is stored or was deleted.
 
-        A complete list ``as_of`` a version has the last word about what is not newer than the list itself.
+        A complete list ``as_of`` a version overrides all versions that are not newer than the list.
         """
         newest = self._versions.get(key, self._tombstones.get(key, _UNKNOWN))
         if as_of is not None and newest <= as_of:
@@ -108,33 +108,33 @@ class Store(Generic[Key, Object]):
         return version <= newest
 
     def version_of(self, key: Key) -> int:
-        """Return the version of an object that is stored, -1 if there is none."""
+        """Return the version of a stored object, -1 if it is not stored."""
         return self._versions.get(key, _UNKNOWN)
 
     def newest_version(self, concerns: Callable[[Key], bool]) -> int:
-        """Return the highest version that is known of some objects, deletions included; 0 for none."""
+        """Return the highest version of the objects for which ``concerns`` is true, deleted ones included; 0 for none."""
         known = (self._versions, self._tombstones)
         return max((version for each in known for key, version in each.items() if concerns(key)), default=0)
 
     def forget_versions(self, concerns: Callable[[Key], bool]) -> None:
-        """Take every version of some objects for news from now on, since they went back; the objects stay."""
+        """Let any version of the objects for which ``concerns`` is true count as new; the objects stay."""
         for key in filter(concerns, self._versions):
             self._versions[key] = _UNKNOWN
         for key in [*filter(concerns, self._tombstones)]:
             del self._tombstones[key]
 
     def is_newest(self, found: Object) -> bool:
-        """Tell whether this very version of an object is the one that is stored."""
+        """Return whether the stored object has this version."""
         return self._versions.get(self._key_of(found)) == int(found.resource_version)
 
     def put_written(self, new: Object) -> None:
-        """Store the answer to a write of ours, unless the object has been deleted or replaced meanwhile."""
+        """Store the answer to an own write, unless the object was deleted or created again in the meantime."""
         old = self._objects.get(self._key_of(new))
         if old is not None and old.uid == new.uid:
             self.put(new)
 
     def remove(self, key: Key, version: int) -> Change[Object] | None:
-        """Forget an object that was deleted at a version; return what changed, None if a newer one is known."""
+        """Remove an object that was deleted at a version; return what changed, None if a newer version is stored."""
         if version < self._versions.get(key, _UNKNOWN):
             return None
         self._tombstones[key] = max(version, self._tombstones.pop(key, _UNKNOWN))
@@ -143,7 +143,7 @@ class Store(Generic[Key, Object]):
         return self.discard(key)
 
     def discard(self, key: Key) -> Change[Object] | None:
-        """Forget an object without knowing that it was deleted; the next version of it counts as new."""
+        """Remove an object without a tombstone, so that its next version counts as new; return what changed."""
         self._versions.pop(key, None)
         old = self._objects.pop(key, None)
         if old is None:
@@ -152,8 +152,8 @@ class Store(Generic[Key, Object]):
         return Change(old, None)
 
     def missing_from(self, keys: Container[object], version: int) -> list[Key]:
-        """Return the stored keys that a list of a version does not have although they are not newer than it."""
+        """Return the keys of the objects that a list of this version lacks and that are not newer than the list."""
         return [key for key, stored in self._versions.items() if key not in keys and stored <= version]
 
     def _stored(self, old: Object | None, new: Object | None) -> None:
-        """Keep an index; called after every change."""
+        """Update an index; called after every change."""

@@ -1,12 +1,12 @@
-"""The watch connections of each kind: when they last brought something, and how one is begun anew.
+"""The watch connections of each kind: supervision and restart.
 
-A watch goes on from the version where its last connection ended. An API server whose etcd was restored from a
-backup may never have had that version: it refuses it for ever or waits for it in silence, and meanwhile nothing is
-delivered. So before each further connection the server is asked for its version, a connection that is refused for a
-while is given up in favour of another one, and a watch may be begun anew from outside at any time (``restart``).
+A watch continues at the version where its last connection ended. An API server whose etcd was restored from a backup
+may never have had that version. It refuses it for ever, or waits for it and sends nothing, and no event is delivered
+meanwhile. Three measures prevent that: the server's version is read before each connection that continues another
+one; a connection that is refused for a while is replaced; and ``restart`` restarts a watch from scratch.
 
-Source: kubernetes 1.35 staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go (events up to the version that
-a watch names are left out, bookmarks as well).
+Source: kubernetes 1.35 staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go (it omits events and bookmarks
+up to the version that a watch names).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from contextlib import aclosing
 from typing import Any, Final
 
 SILENT_SECONDS: Final = 300.0
-"""How long a watch may bring nothing. kopf connects anew after 70 seconds without event and bookmark."""
+"""How long a watch may deliver nothing. After 70 seconds without an event or a bookmark it is connected again."""
 
-_PATIENCE_SECONDS: Final = 2.0
-_MOST_PATIENCE_SECONDS: Final = 128.0
-"""For how long a connection may be refused before the server is asked for its version again: doubles each time."""
+_REFUSED_SECONDS: Final = 2.0
+_MAX_REFUSED_SECONDS: Final = 128.0
+"""How long a connection may be refused before the server's version is read again; doubles each time."""
 
 _GONE: Final = 410
 EXPIRED: Final[Mapping[str, Any]] = {"type": "ERROR", "object": {"code": _GONE, "reason": "Expired"}}
-"""What an API server sends on a watch that has to begin anew with a list."""
+"""The event of an API server for a watch that has to start again with a list."""
 
 Input = Mapping[str, Any]
 """A line of a watch: ``type`` and ``object``."""
@@ -35,20 +35,20 @@ class _Watch:
     """The state of one kind's watch.
 
     Attributes:
-        heard: When it last brought something, in seconds of the clock.
-        goes_on: Whether the next connection goes on where another one ended.
-        restarting: Whether it is to begin anew.
-        patience: For how many seconds its next connection may be refused.
-        is_accepted: Whether its connection was accepted.
-        waiting: Who waits for an event of its connection just now.
-        interrupted: Whether that was cancelled here.
+        last_event: Time of the last event, bookmark or acceptance, in seconds of the clock.
+        continues: Whether the next connection continues another one.
+        restarting: Whether the watch is to start from scratch.
+        patience: How long the next connection may be refused, in seconds.
+        is_accepted: Whether the API server has accepted the connection.
+        waiting: The task that waits for an event of the connection; None if none does.
+        interrupted: Whether ``interrupt`` cancelled that task.
     """
 
     def __init__(self, now: float) -> None:
-        self.heard = now
-        self.goes_on = False
+        self.last_event = now
+        self.continues = False
         self.restarting = False
-        self.patience = _PATIENCE_SECONDS
+        self.patience = _REFUSED_SECONDS
         self.is_accepted = False
         self.waiting: asyncio.Task[Any] | None = None
         self.interrupted = False
@@ -62,7 +62,7 @@ class _Watch:
     def give_up(self) -> None:
         """End a connection that was not accepted."""
         if not self.is_accepted:
-            self.patience = min(2 * self.patience, _MOST_PATIENCE_SECONDS)
+            self.patience = min(2 * self.patience, _MAX_REFUSED_SECONDS)
             self.interrupt()
 
 
@@ -77,13 +77,13 @@ class WatchStreams:
         is_ahead: Callable[[str, str], Awaitable[bool]],
         silent_after: float = SILENT_SECONDS,
     ) -> None:
-        """Take what is watched.
+        """Supervise the watches of these kinds.
 
         Args:
             kinds: The kinds.
             clock: In seconds, never running backwards.
-            is_ahead: Tells whether a version of a kind is ahead of the API server's; returns when that has answered.
-            silent_after: Seconds without event, bookmark or accepted request after which a watch counts as silent.
+            is_ahead: Returns whether a version of a kind is ahead of the API server's, once that has answered.
+            silent_after: Seconds without an event, a bookmark or an accepted request until a watch counts as silent.
         """
         now = clock()
         self._clock = clock
@@ -92,31 +92,31 @@ class WatchStreams:
         self._watches = {kind: _Watch(now) for kind in kinds}
 
     def ages(self) -> dict[str, float]:
-        """Return for each kind how many seconds ago its watch brought an event or a bookmark, or was accepted."""
+        """Return the seconds since the last event, bookmark or acceptance of each kind's watch."""
         now = self._clock()
-        return {kind: max(0.0, now - watch.heard) for kind, watch in self._watches.items()}
+        return {kind: max(0.0, now - watch.last_event) for kind, watch in self._watches.items()}
 
     def silent(self) -> dict[str, float]:
         """Return the ages of the kinds whose watches are silent."""
         return {kind: age for kind, age in self.ages().items() if age > self._silent_after}
 
     def start(self) -> None:
-        """Count the time of silence from now on."""
+        """Start to count the time of silence."""
         for watch in self._watches.values():
-            watch.heard = self._clock()
+            watch.last_event = self._clock()
 
     def accepted(self, kind: str) -> None:
-        """Take note that the API server answers a request to watch a kind."""
+        """Note that the API server has accepted a request to watch a kind."""
         watch = self._watches[kind]
-        watch.heard, watch.is_accepted, watch.patience = self._clock(), True, _PATIENCE_SECONDS
+        watch.last_event, watch.is_accepted, watch.patience = self._clock(), True, _REFUSED_SECONDS
 
-    def begins(self, kind: str) -> None:
-        """Take note that the next connection begins where a list ends that is made after this call."""
+    def starts(self, kind: str) -> None:
+        """Note that the next connection starts where a list ends that is requested after this call."""
         watch = self._watches[kind]
-        watch.goes_on = watch.restarting = False
+        watch.continues = watch.restarting = False
 
     def restart(self, kind: str) -> None:
-        """End the connection of a kind, whatever it is doing; its watch begins anew with a list."""
+        """End the connection of a kind; its watch starts from scratch with a list."""
         watch = self._watches[kind]
         watch.restarting = True
         watch.interrupt()
@@ -124,18 +124,18 @@ class WatchStreams:
     async def connection(
         self, kind: str, since: str | None, connect: Callable[[], AsyncIterator[Input]]
     ) -> AsyncIterator[Input]:
-        """Yield what a connection brings, and ``EXPIRED`` at the end if the watch is to begin anew.
+        """Yield the events of a connection, and ``EXPIRED`` at the end if the watch is to start from scratch.
 
         Args:
             kind: The kind.
-            since: The version from which it is watched.
+            since: The version at which the connection starts.
             connect: Opens the connection.
         """
         watch = self._watches[kind]
-        if watch.goes_on and since is not None and await self._is_ahead(kind, since):
+        if watch.continues and since is not None and await self._is_ahead(kind, since):
             yield EXPIRED
             return
-        watch.goes_on, watch.is_accepted = True, False
+        watch.continues, watch.is_accepted = True, False
         giving_up = asyncio.get_running_loop().call_later(watch.patience, watch.give_up)
         stream: AsyncGenerator[Input, None] = connect()  # type: ignore[assignment]  # kopf annotates the iterator
         try:
@@ -154,7 +154,7 @@ class WatchStreams:
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in a task
         try:
-            # Not asyncio.timeout, which does the same and costs more than all the rest of an event here.
+            # asyncio.timeout would do the same, and takes more CPU time than the rest of this function.
             watch.waiting = task
             event = await anext(events)
         except StopAsyncIteration:
@@ -164,7 +164,7 @@ class WatchStreams:
                 raise
             return None
         except Exception as error:
-            # "410 Gone" as an HTTP status: kopf knows it as an event only, and would end.
+            # "410 Gone" as an HTTP status: kopf handles it only as an event, and would end.
             if getattr(error, "status", None) != _GONE:
                 raise
             watch.restarting = True
@@ -172,5 +172,5 @@ class WatchStreams:
         finally:
             watch.waiting, watch.interrupted = None, False
         if event["type"] != "ERROR":
-            watch.heard = self._clock()
+            watch.last_event = self._clock()
         return event

@@ -1,8 +1,8 @@
-"""What a complete list of clusters says about the clusters that are not in it.
+"""Whether a complete list of clusters is to be believed about the clusters that it lacks.
 
-A list with no clusters is more often an API server that has lost its storage, or cannot reach it, than a fleet that is
-gone: Karmada gives each Cluster a finalizer, so one that is deleted is first seen being deleted. Such a list
-counts when another one agrees with it some time later.
+A list without clusters usually comes from an API server that has lost its storage, or cannot reach it. It rarely means
+that all clusters are gone: Karmada gives each Cluster a finalizer, so a deletion is first seen as a deletionTimestamp.
+Such a list counts when a later one confirms it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from karmada_scheduler.cache.clusters import ClusterCache
 log = logging.getLogger(__name__)
 
 CONFIRM_SECONDS: Final = 30.0
-"""How much later the other list must be, and how long no cluster must have been added before all are known again."""
+"""Time between two lists of which the second confirms the first; also the time without an added cluster after which
+the clusters count as complete again."""
 
 
 class ClusterLists:
-    """Judges complete lists of clusters."""
+    """Confirms complete lists of clusters, and marks the cache as incomplete."""
 
     def __init__(self, clusters: ClusterCache, *, clock: Callable[[], float]) -> None:
-        """Judge by what is in the cache; ``clock`` is in seconds."""
+        """Compare lists with this cache; ``clock`` is in seconds."""
         self._clusters = clusters
         self._clock = clock
         self._empty_since: float | None = None
         self._last_added = 0.0
 
     def removes_others(self, listed: Sized) -> bool:
-        """Tell whether the clusters that are not listed are gone; called once for each complete list."""
+        """Return whether the clusters that a list lacks are gone; called once for each complete list."""
         if len(listed) or not len(self._clusters):
             self._empty_since = None
             return True
@@ -46,20 +47,20 @@ class ClusterLists:
         self._empty_since = None
         return True
 
-    def ended(self, listed: Sized) -> bool:
-        """Note that a list was taken in; return whether the clusters are completely known again."""
+    def finished(self, listed: Sized) -> bool:
+        """Note that a list was put into the cache; return whether the clusters are complete again."""
         if not len(self._clusters) and not self._clusters.unreadable:
             if not self._clusters.is_incomplete:
                 log.warning("No Cluster is known, bindings keep their clusters until some are")
             self._clusters.set_incomplete(True)
             return False
-        settled = self._clock() - self._last_added >= CONFIRM_SECONDS
-        if not len(listed) or not self._clusters.is_incomplete or not settled:
+        is_steady = self._clock() - self._last_added >= CONFIRM_SECONDS
+        if not len(listed) or not self._clusters.is_incomplete or not is_steady:
             return False
         self._clusters.set_incomplete(False)
         return True
 
     def added(self) -> None:
-        """Note that a cluster was not known before."""
+        """Note that a cluster was added to the cache."""
         self._empty_since = None
         self._last_added = self._clock()

@@ -1,12 +1,12 @@
-"""Looks for the bindings that changed clusters concern: one scan for many changes, in slices.
+"""Finds the bindings that changed clusters concern: one scan for many changes, in slices of CPU time.
 
-Upstream hands each version of a changed cluster to a worker of its own queue, which scans all bindings. Here the
-changes are collected, and one scan tests each binding against all of them. It gives the event loop a turn every
-few milliseconds, and it adds no more keys while the scheduling queue has enough: a zone that goes away concerns
-most bindings, and a new one must not wait behind them all.
+Upstream hands each version of a changed cluster to a worker with a queue of its own, which scans all bindings. Here the
+changes are collected, and one scan tests each binding against all of them. A scan yields to the event loop every few
+milliseconds, and adds no more keys while many are due in the scheduling queue: a zone outage concerns most bindings, and
+a new binding must not wait behind all of them.
 
-A binding that changes while a scan is under way is tested as it is when its turn comes; its own change wakes it,
-too. Changes of clusters that arrive meanwhile are for the next scan.
+A binding that changes during a scan is tested in its newest version; its own change adds it, too. Changes of clusters
+that arrive during a scan are for the next one.
 
 Source: karmada v1.18.2 pkg/scheduler/event_handler.go reconcileCluster.
 """
@@ -30,17 +30,17 @@ from karmada_scheduler.scheduling_queue.work_queue import WaitingQueue
 log = logging.getLogger(__name__)
 
 ENOUGH_DUE: Final = 100
-"""How many keys may be due before a scan waits; a key that comes now waits behind so many."""
+"""How many keys may be due before a scan waits, which is also how many a new key waits behind."""
 
 _SLICE_SECONDS: Final = 0.005
 _NAMED: Final = 5
-"""How many clusters are named in the log line of a scan."""
+"""Number of clusters that the log line of a scan names."""
 
 
 class ClusterChanges:
-    """What changed of clusters, and which bindings that concerns.
+    """Collected changes of clusters, and which bindings they concern.
 
-    Versions of a cluster that no affinity can tell apart are one, so a cluster that flaps takes no more memory.
+    Versions of a cluster that no affinity can distinguish are stored once, so a flapping cluster takes no more memory.
     """
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class ClusterChanges:
         self._openings_by_api: dict[tuple[str, str], dict[str, Cluster]] = {}
         self._awaited: set[str] = set()
         self._all_unplaced = False
-        self._affected: dict[tuple[int, str], bool] = {}
-        self._takeable: dict[tuple[int, tuple[str, str]], bool] = {}
+        self._affected_cache: dict[tuple[int, str], bool] = {}
+        self._may_take_cache: dict[tuple[int, tuple[str, str]], bool] = {}
         self._placements: dict[int, Placement] = {}
 
     def add(self, old: Cluster | None, new: Cluster | None) -> int:
-        """Note a change of a cluster; return how many versions of it upstream would scan for."""
+        """Add a change of a cluster; return the number of versions for which upstream would scan."""
         if new is None:
             return 0
         if old is None:
@@ -76,19 +76,19 @@ class ClusterChanges:
         return len(versions)
 
     def add_awaited(self, name: str) -> None:
-        """Note that bindings on a cluster need not wait for it any more."""
+        """Note that bindings on a cluster no longer wait for it to be readable."""
         self.names.add(name)
         self._awaited.add(name)
 
     def add_all_unplaced(self) -> None:
-        """Note that every binding without a place is concerned."""
+        """Note that every unplaced binding is concerned."""
         self._all_unplaced = True
 
     def __bool__(self) -> bool:
         return bool(self.names) or self._all_unplaced
 
-    def concern(self, binding: Binding) -> bool:
-        """Tell whether a binding has to be looked at again."""
+    def concerns(self, binding: Binding) -> bool:
+        """Return whether a binding is to be added to the queue."""
         placement = binding.spec.placement
         if placement is None:
             return False
@@ -105,73 +105,73 @@ class ClusterChanges:
     def _add_version(self, version: Cluster) -> None:
         self.names.add(version.name)
         versions = self._versions.setdefault(version.name, [])
-        if not any(_selected_alike(version, each) for each in versions):
+        if not any(_is_indistinguishable(version, each) for each in versions):
             versions.append(version)
 
     def _is_affected(self, binding: Binding, placement: Placement) -> bool:
-        """Ask ``triggers.is_affected`` about every version, once for all bindings of which it says the same."""
+        """Return ``requeue_rules.is_affected`` for any version, computed once for bindings with the same result."""
         status = binding.status
         if placement.cluster_affinities and status.scheduler_observed_generation != binding.generation:
             return True
         key = (id(placement), status.scheduler_observing_affinity_name)
-        known = self._affected.get(key)
-        if known is None:
-            self._placements[id(placement)] = placement  # as long as it is kept, its id is its own
-            known = self._affected[key] = any(
+        cached = self._affected_cache.get(key)
+        if cached is None:
+            self._placements[id(placement)] = placement  # while it is referenced, no other object gets its id
+            cached = self._affected_cache[key] = any(
                 requeue_rules.is_affected(binding, version)
                 for versions in self._versions.values()
                 for version in versions
             )
-        return known
+        return cached
 
     def _may_be_taken(self, binding: Binding, placement: Placement) -> bool:
         resource = binding.spec.resource
         api = (resource.api_version.removeprefix("/"), resource.kind)
         key = (id(placement), api)
-        known = self._takeable.get(key)
-        if known is None:
+        cached = self._may_take_cache.get(key)
+        if cached is None:
             self._placements[id(placement)] = placement
             openings = (*self._openings.values(), *self._openings_by_api.get(api, {}).values())
-            known = self._takeable[key] = any(
+            cached = self._may_take_cache[key] = any(
                 requeue_rules.may_take(cluster, placement) for cluster in openings
             )
-        return known
+        return cached
 
 
-def _selected_alike(one: Cluster, other: Cluster) -> bool:
-    """Tell whether every affinity means both versions of a cluster or neither."""
+def _is_indistinguishable(one: Cluster, other: Cluster) -> bool:
+    """Return whether every affinity matches both versions of a cluster or neither."""
     return (one.labels, one.provider, one.region, one.zones) == (
         other.labels, other.provider, other.region, other.zones,
     )  # fmt: skip
 
 
 class ClusterReconciler:
-    """Collects changes of clusters and wakes the bindings that they concern."""
+    """Collects changes of clusters and enqueues the bindings that they concern."""
 
     def __init__(
         self,
         *,
         bindings: BindingCache,
         queue: WaitingQueue[BindingKey],
-        is_ours: Callable[[Binding], bool],
-        wake: Callable[[Binding, str], None],
+        is_assigned: Callable[[Binding], bool],
+        enqueue: Callable[[Binding, str], None],
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
-        """Take what is scanned and who is told.
+        """Start without a change.
 
         Args:
             bindings: All bindings.
-            queue: Where woken bindings go; asked how many keys are due.
-            is_ours: Whether one of our schedulers has a binding.
-            wake: Called for each binding that is concerned, with the name of the event.
-            metrics: Gets a work item per version of a cluster, as upstream's worker queue has it.
+            queue: The scheduling queue; a scan waits while it has many keys.
+            is_assigned: Returns whether a binding is assigned to one of our schedulers.
+            enqueue: Called with each binding that is concerned, and with the name of the event.
+            metrics: Gets a work item per version of a cluster, as upstream's worker queue does.
             clock: In seconds.
         """
         self._bindings = bindings
         self._queue = queue
-        self._is_ours = is_ours
-        self._wake = wake
+        self._is_assigned = is_assigned
+        self._enqueue = enqueue
         self._clock = clock
         self._metrics = metrics.workqueues.of("ClusterReconcileWorker")
         self._metrics.watch(depth=self._depth, unfinished=self._unfinished)
@@ -180,25 +180,25 @@ class ClusterReconciler:
         self._scan: _Scan | None = None
         self._has_work = asyncio.Event()
 
-    def changed(self, old: Cluster | None, new: Cluster | None) -> None:
-        """Note a change of a cluster; None for what was not known before, or is gone."""
+    def on_change(self, old: Cluster | None, new: Cluster | None) -> None:
+        """Add a change of a cluster; None for a cluster that did not exist before, or is gone."""
         for _ in range(self._pending.add(old, new)):
             self._metrics.added()
             self._added.append(self._clock())
-        self._wake_up()
+        self._notify()
 
-    def stops_waiting_for(self, name: str) -> None:
-        """Wake the bindings on a cluster that could not be read and is gone."""
+    def on_unreadable_gone(self, name: str) -> None:
+        """Enqueue the bindings on a cluster that could not be read and is gone."""
         self._pending.add_awaited(name)
-        self._wake_up()
+        self._notify()
 
     def recheck_unplaced(self) -> None:
-        """Wake every binding whose last attempt did not succeed."""
+        """Enqueue every unplaced binding."""
         self._pending.add_all_unplaced()
-        self._wake_up()
+        self._notify()
 
     async def run(self) -> None:
-        """Scan whenever something has changed, until cancelled."""
+        """Scan whenever a cluster has changed, until cancelled."""
         while True:
             await self._has_work.wait()
             await self._queue.room(ENOUGH_DUE)
@@ -206,38 +206,38 @@ class ClusterReconciler:
             await asyncio.sleep(0)
 
     def step(self) -> bool:
-        """Scan for some milliseconds, or until enough keys are due; return whether there is more to scan."""
+        """Scan for some milliseconds, or until many keys are due; return whether there is more to scan."""
         scan = self._scan
         if scan is None:
             if not self._pending:
                 self._has_work.clear()
                 return False
-            scan = self._scan = self._begin()
+            scan = self._scan = self._start_scan()
         until = self._clock() + _SLICE_SECONDS
         for key in scan.keys:
             try:
-                woken = self._look_at(scan, key)
+                is_concerned = self._test(scan, key)
             except Exception:
-                # Neither this scan nor the process may end of what is wrong with one binding.
+                # An error with one binding must end neither this scan nor the process.
                 log.exception("Cannot tell whether changed clusters concern %s", key.display)
-                woken = True
+                is_concerned = True
                 self._queue.add(key)
-            scan.woken += woken
-            if self._clock() > until or (woken and not self._queue.has_room(ENOUGH_DUE)):
+            scan.enqueued += is_concerned
+            if self._clock() > until or (is_concerned and not self._queue.has_room(ENOUGH_DUE)):
                 return True
-        self._end(scan)
+        self._finish_scan(scan)
         return True
 
-    def _look_at(self, scan: _Scan, key: BindingKey) -> bool:
-        """Wake a binding if it is concerned; return whether it was."""
+    def _test(self, scan: _Scan, key: BindingKey) -> bool:
+        """Enqueue a binding if the changes concern it; return whether they do."""
         binding = self._bindings.get(key)
-        if binding is None or not self._is_ours(binding) or not scan.changes.concern(binding):
+        if binding is None or not self._is_assigned(binding) or not scan.changes.concerns(binding):
             return False
         log.log(logs.V4, "Requeue %s due to event(%s).", key.display, requeue_rules.CLUSTER_CHANGED)
-        self._wake(binding, requeue_rules.CLUSTER_CHANGED)
+        self._enqueue(binding, requeue_rules.CLUSTER_CHANGED)
         return True
 
-    def _begin(self) -> _Scan:
+    def _start_scan(self) -> _Scan:
         now = self._clock()
         for added in self._added:
             self._metrics.taken(now - added)
@@ -245,25 +245,25 @@ class ClusterReconciler:
         self._pending, self._added = ClusterChanges(), []
         return scan
 
-    def _end(self, scan: _Scan) -> None:
+    def _finish_scan(self, scan: _Scan) -> None:
         self._scan = None
-        seconds = self._clock() - scan.began
+        seconds = self._clock() - scan.started
         for _ in range(scan.versions):
             self._metrics.finished(seconds / scan.versions)
-        if scan.woken:
+        if scan.enqueued:
             names = sorted(scan.changes.names)
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             log.info(
                 "Requeued bindings due to event(%s).",
                 requeue_rules.CLUSTER_CHANGED,
                 extra={
-                    "count": scan.woken,
+                    "count": scan.enqueued,
                     "clusters": ", ".join(names[:_NAMED]) + more,
                     "seconds": round(seconds, 3),
                 },
             )
 
-    def _wake_up(self) -> None:
+    def _notify(self) -> None:
         if self._pending:
             self._has_work.set()
 
@@ -272,15 +272,17 @@ class ClusterReconciler:
 
     def _unfinished(self) -> list[float]:
         scan = self._scan
-        return [] if scan is None else [self._clock() - scan.began] * min(scan.versions, 1)
+        return [] if scan is None else [self._clock() - scan.started] * min(scan.versions, 1)
 
 
 class _Scan:
-    """One way through all bindings."""
+    """One scan of all bindings."""
 
-    def __init__(self, changes: ClusterChanges, keys: list[BindingKey], began: float, versions: int) -> None:
+    def __init__(
+        self, changes: ClusterChanges, keys: list[BindingKey], started: float, versions: int
+    ) -> None:
         self.changes = changes
         self.keys: Iterator[BindingKey] = iter(keys)
-        self.began = began
+        self.started = started
         self.versions = versions
-        self.woken = 0
+        self.enqueued = 0

@@ -1,59 +1,60 @@
-"""From manifests to work: what is seen is parsed, cached, and wakes the bindings it concerns.
+"""Puts objects from watches and lists into the caches, and adds the bindings that they concern to the queue.
 
-Everything that is seen comes in here, by watch or by list, and nothing is decided here. All of it runs on
-standbys too, so that a new leader starts with warm caches and a filled queue.
+Every object that a watch or a list delivers is handled here, and nothing is decided here. A standby runs the same
+handlers, so a new leader starts with complete caches and a filled queue.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any
 
 from karmada_scheduler import logs
-from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
-from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
-from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
+from karmada_scheduler.api.policy import Policy
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.manifests import ManifestCache
-from karmada_scheduler.cache.store import Change, Store
+from karmada_scheduler.cache.policies import PolicyCache
+from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client import json_body
-from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.cluster_reconcile import ClusterReconciler
+from karmada_scheduler.informer.listeners import Listeners
+from karmada_scheduler.informer.malformed_objects import MalformedObjects
+from karmada_scheduler.informer.object_kinds import (
+    BINDING_KINDS,
+    CLUSTER,
+    POLICY_KINDS,
+    Manifest,
+    ObjectKind,
+    binding_key,
+    cluster_key,
+    key_kind,
+    policy_key,
+    version_of,
+)
+from karmada_scheduler.informer.relist_diff import RelistDiff
+from karmada_scheduler.informer.requeue import Requeuer
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.work_queue import WaitingQueue
 
 log = logging.getLogger(__name__)
 
-Manifest = Mapping[str, Any]
-Key = TypeVar("Key")
-Object = TypeVar("Object")
-
-CLUSTER: Final = "Cluster"
-
-
-class PolicyCache(Store[PolicyKey, Policy]):
-    """Policies of both kinds by key."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        super().__init__(lambda policy: policy.key)
+_NO_LISTENERS = Listeners()
 
 
 class EventHandlers:
-    """The one place where what was seen enters the process.
+    """The handlers of all watched kinds.
 
     Attributes:
-        follow: Told every change of a binding by its key, None for one that is gone or cannot be read; None while nobody
-            follows them.
+        requeuer: Adds bindings to the scheduling queue.
     """
 
     def __init__(
@@ -65,80 +66,66 @@ class EventHandlers:
         scheduler_names: Collection[str],
         metrics: Metrics,
         clock: Callable[[], float],
-        waiting: WaitingBindings | None = None,
-        keep: ManifestCache | None = None,
-        on_cluster: Callable[[Cluster | None, Cluster | None], None] | None = None,
-        on_binding: Callable[[Binding | None, Binding | None], None] | None = None,
-        on_echo: Callable[[BindingKey, int], None] = lambda *_: None,
+        manifests: ManifestCache | None = None,
+        listeners: Listeners = _NO_LISTENERS,
     ) -> None:
-        """Feed the caches and the queue that are given; policies are only kept here.
+        """Feed these caches and this queue; the cache of policies is made here.
 
-        Connections to estimators follow clusters (``on_cluster``), assumptions follow bindings (``on_binding``):
-        both are told what was there before and is now, None where there is nothing or, of bindings, nothing of ours.
-
-        What waits at Permit (``waiting``) is given up when it, or a cluster that it is to go to, changes.
-        Extenders are sent manifests as they came (``keep``); None where there are no extenders.
-        Whoever wrote a binding waits for the watch to bring it (``on_echo``).
+        Args:
+            bindings: The cache of bindings.
+            clusters: The cache of clusters.
+            queue: The scheduling queue.
+            scheduler_names: The schedulers of this process, by the names that bindings have for them.
+            metrics: The metrics of the process.
+            clock: In seconds.
+            manifests: Stores objects as they were sent, for extenders; None without extenders.
+            listeners: Called after a cache has changed.
         """
-        self._waiting = waiting
-        self._keep = keep
-        self._on_cluster = on_cluster
-        self._on_binding = on_binding
-        self._on_echo = on_echo
-        self.follow: Callable[[BindingKey, Binding | None], None] | None = None
+        self._manifests = manifests
+        self._listeners = listeners
         self._bindings = bindings
         self._clusters = clusters
         self._queue = queue
         self._scheduler_names = frozenset(scheduler_names)
         self._metrics = metrics
+        self.requeuer = Requeuer(
+            bindings=bindings,
+            queue=queue,
+            scheduler_names=scheduler_names,
+            count=lambda event: metrics.queue_incoming.labels(event).inc(),
+        )
         self._reconciler = ClusterReconciler(
             bindings=bindings,
             queue=queue,
-            is_ours=self._is_ours,
-            wake=self._wake,
+            is_assigned=lambda binding: requeue_rules.is_assigned_to(binding, self._scheduler_names),
+            enqueue=self.requeuer.enqueue,
             metrics=metrics,
             clock=clock,
         )
         self._cluster_lists = ClusterLists(clusters, clock=clock)
-        self._kinds: dict[str, _Kind[Any, Any]] = {
-            CLUSTER: _Kind(clusters, Cluster.from_manifest, _cluster_key, self._cluster_changed),
+        self._malformed = MalformedObjects(lambda kind: metrics.malformed.labels(kind).inc())
+        self._kinds: dict[str, ObjectKind[Any, Any]] = {
+            CLUSTER: ObjectKind(clusters, Cluster.from_manifest, cluster_key, self._cluster_changed),
         }
         for kind in BINDING_KINDS:
-            self._kinds[kind] = _Kind(bindings, Binding.from_manifest, _binding_key, self._binding_changed)
+            self._kinds[kind] = ObjectKind(
+                bindings, Binding.from_manifest, binding_key, self._binding_changed
+            )
         policies = PolicyCache()
         for kind in POLICY_KINDS:
-            self._kinds[kind] = _Kind(policies, Policy.from_manifest, _policy_key, self._policy_changed)
+            self._kinds[kind] = ObjectKind(policies, Policy.from_manifest, policy_key, self._policy_changed)
         for kind in self._kinds:
             metrics.watch_cache(kind, partial(self._cached, kind))
-            # An alert on their increase misses counters that begin with something else than 0.
+            # An alert on their increase misses counters whose first value is not 0.
             metrics.malformed.labels(kind)
             metrics.repaired.labels(kind, "older")
-        self._malformed: dict[tuple[str, object], str] = {}
-        self._placed_later: list[BindingKey] | None = None
-
-    @contextmanager
-    def filling(self) -> Iterator[None]:
-        """Take in what is there at the start; bindings that have no place yet are woken before those that have.
-
-        A scheduler that starts, or whose caches are replaced, looks at every binding again. Most need nothing, and those that wait for their
-        first place need not wait for these.
-        """
-        later = self._placed_later = []
-        try:
-            yield
-        finally:
-            self._placed_later = None
-            for key in later:
-                binding = self._bindings.get(key)
-                if binding is not None:
-                    self._queue.add(key, binding.spec.priority)
 
     async def run(self) -> None:
-        """Wake the bindings that changed clusters concern, until cancelled."""
+        """Add the bindings that changed clusters concern to the queue, until cancelled."""
         await self._reconciler.run()
 
-    def saw(self, kind: str, event: str, manifest: Manifest) -> None:
-        """Take in one event of a watch.
+    def on_event(self, kind: str, event: str, manifest: Manifest) -> None:
+        """Handle one event of a watch.
 
         Args:
             kind: The object's kind.
@@ -151,16 +138,26 @@ class EventHandlers:
         else:
             self._put(kind, manifest)
 
-    def is_known(self, kind: str, manifest: Manifest) -> bool:
-        """Tell whether a change that the watch brings is no news; it may be the echo that somebody waits for."""
-        entry = self._kinds[kind]
-        key, version = entry.key_of(kind, manifest), _version(manifest)
+    def observe(self, kind: str, manifest: Manifest) -> None:
+        """Report the version of a changed object to the listeners of versions; the caches stay as they are."""
         if kind in BINDING_KINDS:
-            self._on_echo(key, version)
-        return self._keep is None and entry.store.knows(key, version)
+            key, version = self._kinds[kind].key_of(kind, manifest), version_of(manifest)
+            for listener in self._listeners.versions:
+                listener(key, version)
 
-    def listing(self, kind: str) -> RelistDiff:
-        """Begin to take in a complete list of one kind, page by page."""
+    def is_known(self, kind: str, manifest: Manifest) -> bool:
+        """Return whether the cache has this version of an object, or a newer one, so that an event changes nothing."""
+        if self._manifests is not None:  # it may lack the manifest of a version that the cache has
+            return False
+        entry = self._kinds[kind]
+        return entry.store.knows(entry.key_of(kind, manifest), version_of(manifest))
+
+    def initial_list(self) -> AbstractContextManager[None]:
+        """Return a context for the first list of all kinds: bindings without clusters are added to the queue first."""
+        return self.requeuer.deferring_placed()
+
+    def relist_diff(self, kind: str) -> RelistDiff:
+        """Return what compares a complete list of one kind with the cache, page by page."""
         return RelistDiff(
             partial(self._kinds[kind].key_of, kind),
             partial(self._put, kind),
@@ -169,37 +166,32 @@ class EventHandlers:
         )
 
     def newest_version(self, kind: str) -> int:
-        """Return the highest version of objects of a kind that was seen, 0 if none was."""
+        """Return the highest resourceVersion of the objects of a kind, deleted ones included; 0 if there was none."""
         return self._kinds[kind].store.newest_version(lambda key: key_kind(key) == kind)
 
     def forget_versions(self, kind: str) -> None:
-        """Take whatever the next list of a kind has for news: the API server went back to older versions."""
+        """Let any version of the objects of a kind count as new, after a rollback of the API server."""
         self._kinds[kind].store.forget_versions(lambda key: key_kind(key) == kind)
 
-    def versions_went_back(self, kind: str, count: int) -> None:
-        """Look again at every binding that may be concerned: the same generation may mean something else now.
+    def on_version_rollback(self, kind: str, count: int) -> None:
+        """Add every binding that a rollback may concern to the queue.
 
         Args:
-            kind: The kind that a list has shown to be older than it was known.
-            count: How many of its objects were.
+            kind: The kind whose list was older than the cache.
+            count: The number of its objects that were older.
         """
         log.warning(
             "Objects went back to older versions, as after a restore of etcd",
             extra={"kind": kind, "count": count},
         )
         self._metrics.repaired.labels(kind, "older").inc(count)
-        with self.filling():
-            for binding in self._bindings:
-                concerned = kind in (CLUSTER, binding.key.kind)
-                if concerned and requeue_rules.is_responsible(binding, self._scheduler_names):
-                    self._wake(binding, requeue_rules.WENT_BACK)
+        self.requeuer.on_version_rollback(kind)
 
     def _remove_all_but(self, kind: str, keys: Collection[object], version: int) -> int:
         entry, removed = self._kinds[kind], 0
         if kind == CLUSTER and not self._cluster_lists.removes_others(keys):
             return removed
-        for known in [each for each in self._malformed if each[0] == kind and each[1] not in keys]:
-            del self._malformed[known]
+        self._malformed.retain(kind, keys)
         for key in entry.store.missing_from(keys, version):
             if key_kind(key) != kind:
                 continue
@@ -207,19 +199,19 @@ class EventHandlers:
             if change is not None:
                 self._metrics.repaired.labels(kind, "gone").inc()
                 removed += 1
-                self._tell(entry, change)
-        if kind == CLUSTER and self._cluster_lists.ended(keys):
+                self._handle(entry, change)
+        if kind == CLUSTER and self._cluster_lists.finished(keys):
             self._reconciler.recheck_unplaced()
         return removed
 
     def _remove(self, kind: str, key: Any, version: int) -> Change[Any] | None:
-        """Take an object out of its cache; return what changed, None if nothing did."""
+        """Remove an object from its cache; return what changed, None if nothing did."""
         was_unreadable = kind == CLUSTER and key in self._clusters.unreadable
         change = self._kinds[kind].store.remove(key, version)
         if was_unreadable:
-            self._reconciler.stops_waiting_for(key)
+            self._reconciler.on_unreadable_gone(key)
         if change is not None:
-            self._forget(key)
+            self._forget_manifest(key)
         return change
 
     def _cached(self, kind: str) -> int:
@@ -231,10 +223,10 @@ class EventHandlers:
     def _put(self, kind: str, manifest: Manifest, as_of: int | None = None) -> Change[Any] | None:
         entry = self._kinds[kind]
         if (undecoded := json_body.unreadable(manifest)) is not None:
-            self._refused(kind, manifest, ValueError(undecoded))
+            self._on_unreadable(kind, manifest, ValueError(undecoded))
             return None
         key = entry.key_of(kind, manifest)
-        if self._keep is None and entry.store.knows(key, _version(manifest), as_of=as_of):
+        if self._manifests is None and entry.store.knows(key, version_of(manifest), as_of=as_of):
             return None
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}
@@ -242,24 +234,23 @@ class EventHandlers:
             parsed = entry.parse(manifest)
             change = entry.store.put(parsed, as_of=as_of)
         except Exception as problem:  # noqa: BLE001 (one object must not keep the others out)
-            self._refused(kind, manifest, problem)
+            self._on_unreadable(kind, manifest, problem)
             return None
         unreadable = parsed.unreadable_fields if isinstance(parsed, Cluster) else ()
         if unreadable:
-            self._note_malformed(
-                kind, key, "; ".join(unreadable), "Cannot read fields of an object, they count as absent"
-            )
-        elif self._malformed:
-            self._malformed.pop((kind, key), None)
-        if self._keep is not None and entry.store.is_newest(parsed):
-            # Also what is no change: the answer to a write of ours is in the cache before its event comes.
-            self._keep.stored(parsed, manifest)
+            message = "Cannot read fields of an object, they count as absent"
+            self._malformed.add(kind, key, "; ".join(unreadable), message)
+        else:
+            self._malformed.discard(kind, key)
+        if self._manifests is not None and entry.store.is_newest(parsed):
+            # Also without a change: the cache has the answer to an own write before the event arrives.
+            self._manifests.stored(parsed, manifest)
         if change is not None:
-            self._tell(entry, change)
+            self._handle(entry, change)
         return change
 
-    def _tell(self, entry: _Kind[Any, Any], change: Change[Any]) -> None:
-        """Let a change have its consequences; what fails of them must end neither a list nor a watch."""
+    def _handle(self, entry: ObjectKind[Any, Any], change: Change[Any]) -> None:
+        """Call the handler of a change; its errors end neither a list nor a watch."""
         try:
             entry.on_change(change)
         except Exception:
@@ -271,237 +262,77 @@ class EventHandlers:
         entry = self._kinds[kind]
         metadata = manifest.get("metadata") or {}
         key = entry.key_of(kind, manifest)
-        self._malformed.pop((kind, key), None)
+        self._malformed.discard(kind, key)
         change = self._remove(kind, key, int(metadata.get("resourceVersion") or 0))
         if change is not None:
-            self._tell(entry, change)
+            self._handle(entry, change)
 
-    def _forget(self, key: object) -> None:
-        if self._keep is not None:
-            self._keep.forgotten(key)
+    def _forget_manifest(self, key: object) -> None:
+        if self._manifests is not None:
+            self._manifests.forgotten(key)
 
-    def _refused(self, kind: str, manifest: Manifest, problem: Exception) -> None:
-        """Say once what is wrong with an object, and leave it and what it concerns alone.
+    def _on_unreadable(self, kind: str, manifest: Manifest, problem: Exception) -> None:
+        """Log an object that cannot be read once, and leave it and what it concerns as they are.
 
-        A binding that cannot be read is not scheduled. A cluster that cannot be read stays as it was last
-        understood, so that a mistake in one of its fields moves nothing. Where it never was, the bindings that are
-        on it keep their places, and no other goes there. That it is being deleted is understood all the same:
-        Karmada deletes a cluster when its bindings have left it.
+        A binding that cannot be read is not scheduled. A cluster keeps its last readable version, so that a mistake in
+        one of its fields moves nothing. Without a readable version, the bindings on the cluster stay there, and no
+        other binding is placed on it. Its deletion is noticed all the same: Karmada deletes a cluster when its
+        bindings have left it.
         """
-        key, version = self._kinds[kind].key_of(kind, manifest), _version(manifest)
-        is_leaving = (manifest.get("metadata") or {}).get("deletionTimestamp") is not None
+        key, version = self._kinds[kind].key_of(kind, manifest), version_of(manifest)
+        is_deleting = (manifest.get("metadata") or {}).get("deletionTimestamp") is not None
         message = "Cannot read an object, it is left alone"
         if kind in BINDING_KINDS:
             self._bindings.discard(key)
-            self._forget(key)
-            if self.follow is not None:
-                self.follow(key, None)
+            self._forget_manifest(key)
         elif kind == CLUSTER and not key:
-            self._clusters.set_incomplete(True)  # until a list has none without a name
-        elif kind == CLUSTER and is_leaving and version < sys.maxsize:
-            change = self._clusters.put_leaving(key, version)
+            self._clusters.set_incomplete(True)  # until no object of a list lacks a name
+        elif kind == CLUSTER and is_deleting and version < sys.maxsize:
+            change = self._clusters.put_deleting(key, version)
             if change is not None:
                 self._cluster_changed(change)
         elif kind == CLUSTER and self._clusters.refuse(key, version, str(problem)):
             message = "Cannot read a Cluster, the bindings on it stay as they are"
         if isinstance(problem, ValueError):
-            self._note_malformed(kind, key, str(problem), message)
+            self._malformed.add(kind, key, str(problem), message)
         else:
             text = f"{type(problem).__name__}: {problem}"
-            self._note_malformed(kind, key, text, message, defect=problem)
-
-    def _note_malformed(
-        self, kind: str, key: object, problem: str, message: str, defect: Exception | None = None
-    ) -> None:
-        self._metrics.malformed.labels(kind).inc()
-        if self._malformed.get((kind, key)) != problem:
-            self._malformed[kind, key] = problem
-            extra = {"kind": kind, "object": key, "error": problem}
-            log.warning("%s", message, extra=extra, exc_info=defect)
+            self._malformed.add(kind, key, text, message, defect=problem)
 
     def _binding_changed(self, change: Change[Binding]) -> None:
-        if self._waiting:
-            present = change.new or change.old
-            assert present is not None  # a change has at least one side
-            self._waiting.binding_changed(present.key, change.new, still_ours=self._is_ours)
-        if self.follow is not None:
-            self.follow((change.new or change.old).key, change.new)  # type: ignore[union-attr]
-        if self._on_binding is not None:
-            new = change.new
-            ours = new is not None and requeue_rules.is_responsible(new, self._scheduler_names)
-            self._on_binding(change.old, new if ours else None)
-        event = requeue_rules.on_binding(change.old, change.new, self._scheduler_names)
-        if event is not None and change.new is not None:
-            self._wake(change.new, event)
+        old, new = change
+        for listener in self._listeners.bindings:
+            listener(old, new)
+        event = requeue_rules.on_binding(old, new, self._scheduler_names)
+        if event is not None and new is not None:
+            self.requeuer.enqueue(new, event)
         elif (
-            change.new is not None
-            and change.old is not None
+            new is not None
+            and old is not None
             and log.isEnabledFor(logs.V4)
-            and requeue_rules.is_responsible(change.new, self._scheduler_names)
+            and requeue_rules.is_claimed_and_assigned(new, self._scheduler_names)
         ):
-            kind = change.new.key.kind
-            log.log(
-                logs.V4,
-                "Ignore update event of %s %s as specification no change",
-                kind[0].lower() + kind[1:],
-                change.new.key,
-            )
+            kind = new.key.kind[0].lower() + new.key.kind[1:]
+            log.log(logs.V4, "Ignore update event of %s %s as specification no change", kind, new.key)
 
     def _cluster_changed(self, change: Change[Cluster]) -> None:
         old, new = change
-        name = (new or old).name  # type: ignore[union-attr]
         verb = "Add" if old is None else "Delete" if new is None else "Update"
-        log.log(logs.V3, "%s event for cluster %s", verb, name)
-        if self._waiting and (new is None or new.deleting):
-            self._waiting.cluster_leaves(name)
-        if self._on_cluster is not None:
-            self._on_cluster(old, new)
+        log.log(logs.V3, "%s event for cluster %s", verb, _key_of(change))
+        for listener in self._listeners.clusters:
+            listener(old, new)
         if old is None:
             self._cluster_lists.added()
-            if self._placed_later is not None:
-                return  # bindings are listed after clusters, and each is woken
-        self._reconciler.changed(old, new)
+            if self.requeuer.is_deferring:
+                return  # bindings are listed after clusters, and each is enqueued
+        self._reconciler.on_change(old, new)
 
     def _policy_changed(self, change: Change[Policy]) -> None:
         policy_id = requeue_rules.on_policy(change.old, change.new)
-        if policy_id is None:
-            return
-        for key in self._bindings.claimed_by(policy_id):
-            binding = self._bindings.get(key)
-            if binding is not None and requeue_rules.is_responsible(binding, self._scheduler_names):
-                self._wake(binding, requeue_rules.POLICY_CHANGED)
-
-    def plugins_changed(self) -> None:
-        """Wake what has no place: other plugins may find it one."""
-        for binding in self._bindings:
-            if requeue_rules.is_unplaced(binding) and requeue_rules.is_responsible(
-                binding, self._scheduler_names
-            ):
-                self._wake(binding, requeue_rules.PLUGINS_CHANGED)
-
-    def workload_changed(self, key: BindingKey) -> None:
-        """Wake a binding whose workload says something else; whether there is a reason to act is classified as ever."""
-        binding = self._bindings.get(key)
-        if binding is not None and requeue_rules.is_responsible(binding, self._scheduler_names):
-            self._wake(binding, requeue_rules.WORKLOAD_CHANGED)
-
-    def workload_known(self, key: BindingKey) -> None:
-        """Let a binding go on that waited for its workload."""
-        binding = self._bindings.get(key)
-        if binding is not None:
-            self._queue.add(key, binding.spec.priority)
-
-    def _is_ours(self, binding: Binding) -> bool:
-        return requeue_rules.is_ours(binding, self._scheduler_names)
-
-    def _wake(self, binding: Binding, event: str) -> None:
-        self._metrics.queue_incoming.labels(event).inc()
-        if self._placed_later is not None and binding.spec.clusters:
-            self._placed_later.append(binding.key)
-        else:
-            self._queue.add(binding.key, binding.spec.priority)
-
-
-class RelistDiff:
-    """A complete list of one kind on its way into the cache, page by page.
-
-    Events may come in between two pages, of objects on any of them: versions decide.
-    """
-
-    def __init__(
-        self,
-        key_of: Callable[[Manifest], object],
-        put: Callable[[Manifest, int | None], Change[Any] | None],
-        count_missed: Callable[[int], None],
-        remove_all_but: Callable[[Collection[object], int], int],
-    ) -> None:
-        """Begin with no page; made by ``EventHandlers.listing``."""
-        self._key_of = key_of
-        self._put = put
-        self._count_missed = count_missed
-        self._remove_all_but = remove_all_but
-        self._keys: set[object] = set()
-        self._is_complete = True
-        self._missed = 0
-        self._older = 0
-
-    @property
-    def older(self) -> int:
-        """How many objects are older in this list than they were known."""
-        return self._older
-
-    def take(self, manifests: Iterable[Manifest], *, as_of: int | None = None) -> None:
-        """Take in a page of a list ``as_of`` a version."""
-        before = self._missed
-        for manifest in manifests:
-            self._keys.add(self._key_of(manifest))
-            if json_body.unreadable(manifest) is not None and not _names(manifest)[1]:
-                self._is_complete = False  # it may be any of those that the list seems not to have
-            change = self._put(manifest, as_of)
-            if change is None or change.is_same_version:
-                continue
-            if change.went_back:
-                self._older += 1
-            else:
-                self._missed += 1
-        self._count_missed(self._missed - before)
-
-    def end(self, resource_version: str) -> int:
-        """Take the list for complete; return how many objects the watch had missed or kept.
-
-        Objects that are in the cache and not in the list, and not newer than the list, are gone.
-        """
-        if not self._is_complete:
-            return self._missed + self._older
-        return self._missed + self._older + self._remove_all_but(self._keys, int(resource_version))
-
-
-class _Kind(Generic[Key, Object]):
-    """How one kind is parsed, named and kept, and who is told of a change."""
-
-    def __init__(
-        self,
-        store: Store[Any, Any],
-        parse: Callable[[Manifest], Object],
-        key_of: Callable[[str, Manifest], Key],
-        on_change: Callable[[Change[Any]], None],
-    ) -> None:
-        self.store = store
-        self.parse = parse
-        self.key_of = key_of
-        self.on_change = on_change
+        if policy_id is not None:
+            self.requeuer.on_policy_changed(policy_id)
 
 
 def _key_of(change: Change[Any]) -> object:
     found = change.new or change.old
     return getattr(found, "key", None) or getattr(found, "name", None)
-
-
-def key_kind(key: str | BindingKey | PolicyKey) -> str:
-    """Return the kind of what a key names."""
-    return CLUSTER if isinstance(key, str) else key.kind
-
-
-def _version(manifest: Manifest) -> int:
-    """Return the version of an object, one that is news to everybody if it has none."""
-    text = (manifest.get("metadata") or {}).get("resourceVersion")
-    return int(text) if isinstance(text, str) and text.isdecimal() else sys.maxsize
-
-
-def _names(manifest: Manifest) -> tuple[str, str]:
-    metadata = manifest.get("metadata") or {}
-    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-
-
-def _cluster_key(_: str, manifest: Manifest) -> str:
-    return _names(manifest)[1]
-
-
-def _binding_key(kind: str, manifest: Manifest) -> BindingKey:
-    namespace, name = _names(manifest)
-    return BindingKey(kind, namespace if kind == RESOURCE_BINDING else "", name)
-
-
-def _policy_key(kind: str, manifest: Manifest) -> PolicyKey:
-    namespace, name = _names(manifest)
-    return PolicyKey(kind, namespace if kind == PROPAGATION_POLICY else "", name)

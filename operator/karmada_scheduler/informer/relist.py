@@ -1,12 +1,13 @@
-"""List and compare: what a watch cannot promise.
+"""Lists that fill the caches, and that repair them later.
 
-A watch delivers what happens from a version on. What there was before, and what was deleted while no watch was
-open, only a list tells. So the caches are filled from lists before anything is decided, each watch begins where
-such a list ended, and every few minutes the caches are compared with another one.
+A watch delivers the events after some version. Only a list has the objects before it, and shows what was deleted while
+no watch was open. So the caches are filled from lists before anything is decided, each watch starts where such a list
+ended, and every few minutes the caches are compared with another list.
 
-A list without a resourceVersion is of the newest version there is. One that is older than what was seen before it was
-asked for tells of an API server whose etcd was restored from a backup (or of one that lags behind, which a second list
-does not confirm): what it has replaces the cache. docs/decisions/0019-resource-version-rollback.md has the reasons.
+A list requested without a resourceVersion has the newest version. A list that is older than a version seen before its
+request means one of two things: the API server's etcd was restored from a backup, or the API server lags behind. A
+second list that is as old confirms the first case, and its objects replace the cache.
+docs/decisions/0019-resource-version-rollback.md has the reasons.
 """
 
 from __future__ import annotations
@@ -29,104 +30,104 @@ T = TypeVar("T")
 
 _RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 _REMIND_EVERY: Final = 16
-"""Of the failures in a row of one kind each so-manieth is told of again: every three minutes or so."""
+"""The same failure is logged again after this number of attempts, about every three minutes."""
 
-_DOUBT_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
-"""How long a doubt waits after the comparison that the one before it led to."""
+_REQUEST_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds between a comparison that ``relist_soon`` requested and the next one."""
 
 
 class _OlderListError(Exception):
-    """A list is older than what was seen before it was asked for."""
+    """A list is older than a version that was seen before its request."""
 
 
-class _Compared(NamedTuple):
-    """What a comparison came to: the version of the list, and whether it replaced the cache."""
+class _Comparison(NamedTuple):
+    """The result of a comparison: the version of the list, and whether its objects replaced the cache."""
 
     version: str
     replaced: bool
 
 
 class Relister:
-    """Keeps the caches true to what the API server stores.
+    """Compares the caches with lists.
 
     Attributes:
-        on_replaced: Takes a kind whose cache was replaced while it was watched; its watch is to begin anew.
+        on_replaced: Called with a kind whose cache was replaced while it was watched; its watch has to be restarted.
     """
 
     def __init__(
         self,
         client: KarmadaClient,
-        intake: EventHandlers,
+        handlers: EventHandlers,
         resources: Sequence[Resource],
         *,
         period: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``period`` is the time between two comparisons, in seconds; ``sleep`` waits for so many."""
+        """``period`` is the time between two comparisons, and ``sleep`` waits; both in seconds."""
         self._client = client
-        self._intake = intake
+        self._handlers = handlers
         self._resources = {resource.kind: resource for resource in resources}
         self._period = period
         self._sleep = sleep
-        self._filled_as_of: dict[str, str] = {}
+        self._list_versions: dict[str, str] = {}
         self._newest_list: dict[str, int] = {}
-        self._comparing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._doubted = asyncio.Event()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._requested = asyncio.Event()
         self.on_replaced: Callable[[str], None] = lambda _: None
 
     async def wait_until_served(self) -> None:
-        """Wait until the API server serves every kind, and say what is missing while it does not.
+        """Wait until the API server serves every kind; the kind that is missing is logged.
 
-        Karmada's aggregated API server may come up later than the scheduler, and kopf never learns of a
+        Karmada's aggregated API server may come up later than the scheduler, and kopf does not discover a
         group that appears without a CustomResourceDefinition.
         """
-        await self._until_it_works("Waiting for the API server", self._all_served)
+        await self._retry("Waiting for the API server", self._all_served)
 
-    async def fill(self) -> None:
-        """List every kind until each has worked once; afterwards the caches are complete."""
-        with self._intake.filling():
+    async def initial_list(self) -> None:
+        """List every kind, with retries; afterwards the caches are complete."""
+        with self._handlers.initial_list():
             for resource in self._resources.values():
-                self._filled_as_of[resource.kind] = (await self._list(resource)).version
+                self._list_versions[resource.kind] = (await self._list(resource)).version
 
-    async def begin(self, kind: str) -> str:
-        """Return the version from which a watch of a kind is to begin; up to it the cache knows everything.
+    async def list_and_start_version(self, kind: str) -> str:
+        """Return the version at which a watch of a kind is to start; the cache is complete up to it.
 
-        The first watch begins where the filling ended. Every other one was preceded by a gap, so that the cache is
-        compared with a list first, until that has worked.
+        The first watch starts where the initial list ended. There was a gap before any other watch, so the cache is
+        compared with a list first, with retries.
         """
-        if (version := self._filled_as_of.pop(kind, None)) is not None:
+        if (version := self._list_versions.pop(kind, None)) is not None:
             return version
-        compared = await self._list(self._resources[kind])
-        if compared.replaced:
-            self.doubt()
-        return compared.version
+        comparison = await self._list(self._resources[kind])
+        if comparison.replaced:
+            self.relist_soon()
+        return comparison.version
 
     async def is_ahead(self, kind: str, version: str) -> bool:
-        """Tell whether a version is ahead of the newest of a kind; returns when the API server has answered."""
+        """Return whether a version is ahead of the newest version of a kind, once the API server has answered."""
         resource = self._resources[kind]
-        newest = await self._until_it_works(
-            f"Asking for the version of {resource.plural}", partial(self._client.newest_version, resource)
+        newest = await self._retry(
+            f"Reading the version of {resource.plural}", partial(self._client.newest_version, resource)
         )
         return _number(newest) < _number(version)
 
-    def doubt(self) -> None:
-        """Compare all kinds soon: something was older than it was known."""
-        self._doubted.set()
+    def relist_soon(self) -> None:
+        """Compare all kinds soon, because an object was older than in the cache."""
+        self._requested.set()
 
-    async def _list(self, resource: Resource) -> _Compared:
-        return await self._until_it_works(f"Listing {resource.plural}", partial(self._compare, resource))
+    async def _list(self, resource: Resource) -> _Comparison:
+        return await self._retry(f"Listing {resource.plural}", partial(self._compare, resource))
 
-    async def _until_it_works(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        told = ""
+    async def _retry(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        logged = ""
         tries = 0
         while True:
             try:
                 return await attempt()
             except Exception as error:
-                if str(error) != told or tries % _REMIND_EVERY == 0:
-                    told = str(error)
+                if str(error) != logged or tries % _REMIND_EVERY == 0:
+                    logged = str(error)
                     trace = None if isinstance(error, ApiError) else error
-                    log.warning("%s, trying again", what, extra={"error": told}, exc_info=trace)
+                    log.warning("%s, trying again", what, extra={"error": logged}, exc_info=trace)
                 await self._sleep(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)])
                 tries += 1
 
@@ -136,59 +137,59 @@ class Relister:
                 raise ApiError(f"{resource.plural}.{resource.group}/{resource.version} is not served")
 
     async def run(self) -> None:
-        """Compare every kind every period, and when there is doubt, until cancelled; nothing else ends this."""
-        doubts = 0
+        """Compare every kind each period, and after ``relist_soon``, until cancelled; errors are logged."""
+        requests = 0
         while True:
-            if await self._is_doubted_within(self._period):
-                self._doubted.clear()
+            if await self._is_requested_within(self._period):
+                self._requested.clear()
                 if not await self._compare_all():
-                    self._doubted.set()
-                await self._sleep(_DOUBT_SECONDS[min(doubts, len(_DOUBT_SECONDS) - 1)])
-                doubts += 1
+                    self._requested.set()
+                await self._sleep(_REQUEST_PAUSES[min(requests, len(_REQUEST_PAUSES) - 1)])
+                requests += 1
             else:
-                doubts = 0
+                requests = 0
                 await self._compare_all()
 
-    async def _is_doubted_within(self, seconds: float) -> bool:
+    async def _is_requested_within(self, seconds: float) -> bool:
         pause = asyncio.ensure_future(self._sleep(seconds))
-        doubt = asyncio.create_task(self._doubted.wait())
+        request = asyncio.create_task(self._requested.wait())
         try:
-            await asyncio.wait({pause, doubt}, return_when=asyncio.FIRST_COMPLETED)
-            return doubt.done()
+            await asyncio.wait({pause, request}, return_when=asyncio.FIRST_COMPLETED)
+            return request.done()
         finally:
             pause.cancel()
-            doubt.cancel()
+            request.cancel()
 
     async def _compare_all(self) -> bool:
-        """Compare every kind; tell whether that has worked for all."""
-        worked = True
+        """Compare every kind; return whether all comparisons succeeded."""
+        succeeded = True
         for resource in self._resources.values():
             kind = resource.kind
             try:
-                compared = await self._compare(resource)
-                if compared.replaced:
-                    self._filled_as_of[kind] = compared.version
+                comparison = await self._compare(resource)
+                if comparison.replaced:
+                    self._list_versions[kind] = comparison.version
                     self.on_replaced(kind)
             except ApiError as error:
-                worked = False
+                succeeded = False
                 log.warning("Cannot compare the cache with a list", extra={"kind": kind, "error": error})
             except Exception:
-                worked = False
+                succeeded = False
                 log.exception("Cannot compare the cache with a list", extra={"kind": kind})
-        return worked
+        return succeeded
 
-    async def _compare(self, resource: Resource) -> _Compared:
-        async with self._comparing[resource.kind]:
+    async def _compare(self, resource: Resource) -> _Comparison:
+        async with self._locks[resource.kind]:
             try:
-                return await self._take_in(resource, is_confirmed=False)
-            except _OlderListError as doubt:
-                log.warning("%s; asking again", doubt, extra={"kind": resource.kind})
-                return await self._take_in(resource, is_confirmed=True)
+                return await self._apply_list(resource, is_confirmed=False)
+            except _OlderListError as older:
+                log.warning("%s; listing again", older, extra={"kind": resource.kind})
+                return await self._apply_list(resource, is_confirmed=True)
 
-    async def _take_in(self, resource: Resource, *, is_confirmed: bool) -> _Compared:
+    async def _apply_list(self, resource: Resource, *, is_confirmed: bool) -> _Comparison:
         kind = resource.kind
-        known = max(self._newest_list.get(kind, 0), self._intake.newest_version(kind))
-        listing = self._intake.listing(kind)
+        known = max(self._newest_list.get(kind, 0), self._handlers.newest_version(kind))
+        diff = self._handlers.relist_diff(kind)
         version, replaced = "0", False
         pages = cast("AsyncGenerator[tuple[list[dict[str, Any]], str], None]", self._client.list(resource))
         async with aclosing(pages):
@@ -200,18 +201,18 @@ class Relister:
                             f"A list of version {as_of} is older than {known}, which was seen before"
                         )
                     replaced = True
-                    self._intake.forget_versions(kind)
-                listing.take(page, as_of=as_of)
-        repaired = listing.end(version)
+                    self._handlers.forget_versions(kind)
+                diff.add_page(page, as_of=as_of)
+        repaired = diff.finish(version)
         self._newest_list[kind] = int(version)
-        if replaced or listing.older:
-            self._intake.versions_went_back(kind, listing.older)
+        if replaced or diff.older:
+            self._handlers.on_version_rollback(kind, diff.older)
         log.debug("Compared the cache with a list", extra={"kind": kind, "count": repaired})
-        return _Compared(version, replaced)
+        return _Comparison(version, replaced)
 
 
 def _number(version: str) -> int:
-    """Return a resourceVersion as a number; ApiError if it is none."""
+    """Return a resourceVersion as a number; ApiError if it is not one."""
     if not (version.isascii() and version.isdigit()):
         raise ApiError(f"the API server gave {version!r} for a resourceVersion")
     return int(version)

@@ -1,13 +1,12 @@
-"""Which change wakes which binding.
+"""Which change of an object adds which bindings to the scheduling queue.
 
-Pure functions over values before and after a change. They err on the side of waking: a binding that was
-woken for nothing is classified as Avoid and costs no write.
+Pure functions over values before and after a change. In doubt they add a binding: one that needs nothing is classified
+as Avoid and causes no write.
 
 Source: karmada v1.18.2 pkg/scheduler/event_handler.go.
-Differs: a policy that changed wakes its bindings, so that what a missed binding event left behind is
-noticed; the placement is still read from the binding only. A cluster that is added counts as changed, and one
-that changes or serves another API wakes what has no place and may go there
-(docs/decisions/0021-unknown-clusters.md).
+Differs: a changed policy adds its bindings, which repairs what a missed binding event left; the placement is still read
+from the binding only. An added cluster counts as changed. A cluster that changes, or serves another API, adds the
+unplaced bindings that may be placed on it (docs/decisions/0021-unknown-clusters.md).
 """
 
 from __future__ import annotations
@@ -32,50 +31,50 @@ CLUSTER_CHANGED: Final = "ClusterChanged"
 POLICY_CHANGED: Final = "PolicyChanged"
 PLUGINS_CHANGED: Final = "PluginsChanged"
 WORKLOAD_CHANGED: Final = "WorkloadChanged"
-WENT_BACK: Final = "VersionsWentBack"
+VERSION_ROLLBACK: Final = "VersionsWentBack"
 ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
 
 _CLAIMS: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
 
-def is_ours(binding: Binding, scheduler_names: Container[str]) -> bool:
-    """Tell whether a binding names one of our schedulers and its scheduling is not suspended."""
+def is_assigned_to(binding: Binding, scheduler_names: Container[str]) -> bool:
+    """Return whether a binding names one of these schedulers and its scheduling is not suspended."""
     spec = binding.spec
     return spec.responsible_scheduler in scheduler_names and not spec.scheduling_suspended
 
 
-def is_responsible(binding: Binding, scheduler_names: Container[str]) -> bool:
-    """Tell whether a binding is ours, and a policy or a controller claims it, so that its changes concern us.
+def is_claimed_and_assigned(binding: Binding, scheduler_names: Container[str]) -> bool:
+    """Return whether a binding is assigned to one of these schedulers, and a policy or a controller claims it.
 
-    Dependencies that follow another binding are not claimed and have no placement. A binding whose policy is
-    gone keeps its placement, and its clusters still concern us: one that is to go could not go otherwise.
+    Bindings of dependencies are not claimed and have no placement. A binding whose policy was deleted is not claimed
+    either, but keeps its placement; changes of its clusters still concern it, so that it can leave one.
     """
-    return is_ours(binding, scheduler_names) and is_claimed(binding)
+    return is_assigned_to(binding, scheduler_names) and is_claimed(binding)
 
 
 def is_claimed(binding: Binding) -> bool:
-    """Tell whether a policy or a controller claims a binding."""
+    """Return whether a policy or a controller claims a binding."""
     return any(binding.labels.get(label) for label in _CLAIMS)
 
 
 def on_binding(old: Binding | None, new: Binding | None, scheduler_names: Container[str]) -> str | None:
-    """Name the event by which a change of a binding wakes it, None if it does not.
+    """Return the event by which a changed binding is added to the queue, None if it is not added.
 
-    A binding that becomes ours, by its scheduler's name, by being claimed or by being resumed, counts as
-    added. One that was ours before is woken when its generation moved.
+    A binding counts as added when it becomes claimed and assigned: by its scheduler's name, by being claimed, or by
+    being resumed. A binding that was so before is added when its generation changes.
     """
-    if new is None or not is_responsible(new, scheduler_names):
+    if new is None or not is_claimed_and_assigned(new, scheduler_names):
         return None
-    if old is None or old.uid != new.uid or not is_responsible(old, scheduler_names):
+    if old is None or old.uid != new.uid or not is_claimed_and_assigned(old, scheduler_names):
         return BINDING_ADD
     return BINDING_UPDATE if old.generation != new.generation else None
 
 
 def on_cluster(old: Cluster | None, new: Cluster | None) -> tuple[Cluster, ...]:
-    """Return the versions of a changed cluster whose matching bindings must be looked at again.
+    """Return the versions of a changed cluster whose matching bindings are added to the queue.
 
-    Labels and spec count, before and after the change, so that bindings leave a cluster as well as enter
-    it; so does the beginning of a deletion. Status does not, as upstream: readiness arrives as a taint.
+    Both versions count when labels or spec have changed, so that bindings can leave a cluster as well as enter it. The
+    start of a deletion counts, too. The status does not, as upstream: readiness is also a taint.
     """
     if old is None or new is None:
         return ()
@@ -87,20 +86,20 @@ def on_cluster(old: Cluster | None, new: Cluster | None) -> tuple[Cluster, ...]:
 
 
 def gained_apis(old: Cluster, new: Cluster) -> ApiKinds:
-    """Return the kinds that a cluster serves now and did not serve before."""
+    """Return the API kinds that a cluster serves now and did not serve before."""
     if old.api_kinds is new.api_kinds or new.deleting:
         return frozenset()
     return new.api_kinds - old.api_kinds
 
 
 def is_unplaced(binding: Binding) -> bool:
-    """Tell whether the last attempt to schedule a binding did not succeed, or there was none."""
+    """Return whether the last attempt to schedule a binding did not succeed, or there was none."""
     condition = binding.status.condition(SCHEDULED_CONDITION)
     return condition is None or condition.get("status") != "True"
 
 
 def may_take(cluster: Cluster, placement: Placement) -> bool:
-    """Tell whether any affinity of a placement means a cluster, be it that of a later term or of an overflow tier."""
+    """Return whether any affinity of a placement matches a cluster, later terms and overflow tiers included."""
     terms = placement.cluster_affinities
     if not terms:
         return placement.cluster_affinity is None or placement.cluster_affinity.matches(cluster)
@@ -112,17 +111,17 @@ def may_take(cluster: Cluster, placement: Placement) -> bool:
 
 
 def is_affected(binding: Binding, cluster: Cluster) -> bool:
-    """Tell whether a binding has to be looked at again because of one version of a cluster."""
+    """Return whether one version of a cluster concerns a binding, so that it is added to the queue."""
     placement = binding.spec.placement
     if placement is None:
         return False
     if placement.cluster_affinities and binding.status.scheduler_observed_generation != binding.generation:
         return True
-    affinity = _affinity_in_force(placement, binding.status.scheduler_observing_affinity_name)
+    affinity = _affinity_in_use(placement, binding.status.scheduler_observing_affinity_name)
     return affinity is None or affinity.matches(cluster)
 
 
-def _affinity_in_force(placement: Placement, observed: str) -> ClusterAffinity | None:
+def _affinity_in_use(placement: Placement, observed: str) -> ClusterAffinity | None:
     if placement.cluster_affinities:
         term = placement.affinity_term(observed) or placement.cluster_affinities[0]
         return term.affinity
@@ -130,7 +129,7 @@ def _affinity_in_force(placement: Placement, observed: str) -> ClusterAffinity |
 
 
 def on_policy(old: Policy | None, new: Policy | None) -> str | None:
-    """Return the permanent id whose bindings a change of a policy wakes, None if it wakes none."""
+    """Return the permanent id of a changed policy whose bindings are added to the queue, None if none are."""
     policy = new or old
     if policy is None or not policy.permanent_id:
         return None

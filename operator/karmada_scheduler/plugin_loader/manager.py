@@ -154,7 +154,7 @@ class PluginManager:
             return None
 
         def wants(binding: Binding) -> bool:
-            ours = requeue_rules.is_ours(binding, self.profiles.names)
+            ours = requeue_rules.is_assigned_to(binding, self.profiles.names)
             return ours and binding.spec.placement is not None and needs_binding(configs, binding)
 
         return ManifestCache(wants=wants, clusters=needs_clusters(configs))

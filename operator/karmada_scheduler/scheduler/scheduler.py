@@ -266,10 +266,10 @@ class Scheduler:
             cycle.forget(key)
             self._complained.pop(key, None)
             return DONE
-        if not requeue_rules.is_ours(binding, self._profiles.names):
+        if not requeue_rules.is_assigned_to(binding, self._profiles.names):
             return DONE
         framework = self._profiles.of(binding)
-        assert framework is not None  # is_ours has looked at the same names
+        assert framework is not None  # is_assigned_to has looked at the same names
         if binding.deleting:
             cycle.warn_deleting(binding)
             return DONE
@@ -354,7 +354,7 @@ class Scheduler:
             session=session,
             assumed={} if self._assumed is None else self._assumed.by_cluster(),
             in_flight=tuple(self._in_flight.values()),
-            until_stable=requeue_rules.is_responsible(attempt.binding, self._profiles.names),
+            until_stable=requeue_rules.is_claimed_and_assigned(attempt.binding, self._profiles.names),
             budget=budget,
             workload=attempt.workload,
         )
@@ -445,7 +445,7 @@ class Scheduler:
         self._waiting.binding_changed(
             key,
             self._bindings.get(key),
-            still_ours=lambda binding: requeue_rules.is_ours(binding, self._profiles.names),
+            still_ours=lambda binding: requeue_rules.is_assigned_to(binding, self._profiles.names),
         )
         for name in targets:
             cluster = self._clusters.get(name)
@@ -489,9 +489,9 @@ class Scheduler:
             return
         stored = self._bindings.get(key)
         if stored is not None and stored.spec.clusters == decision.targets:
-            self._assumed.written(key)
+            self._assumed.confirm(key)
         else:
-            self._assumed.not_written(key)
+            self._assumed.forget(key)
 
     async def _look_back(self, attempt: _Attempt) -> Outcome:
         """Note that a binding which fits nowhere needs nothing, if that is so now that it has lost its clusters.
@@ -506,7 +506,7 @@ class Scheduler:
             or after.generation == before.generation
             or after.deleting
             or after.spec.placement is None
-            or not requeue_rules.is_responsible(after, self._profiles.names)
+            or not requeue_rules.is_claimed_and_assigned(after, self._profiles.names)
         ):
             return DONE
         verdict = classify(after, terminating=self._clusters.terminating, gates=self._options.feature_gates)

@@ -114,7 +114,7 @@ class UnplacedBindings:
         return (
             binding.spec.placement is not None
             and not binding.deleting
-            and requeue_rules.is_ours(binding, self._scheduler_names)
+            and requeue_rules.is_assigned_to(binding, self._scheduler_names)
         )
 
     def _note_place(self, old: Binding | None, new: Binding) -> None:

@@ -21,7 +21,7 @@ class World:
         """Decide and write; return the binding as it is then."""
         targets = tuple(TargetCluster(name, count) for name, count in replicas.items())
         self.assumed.assume(bound, targets)
-        self.assumed.written(bound.key)
+        self.assumed.confirm(bound.key)
         return on(bound, **replicas)
 
     def taken(self) -> dict[str, list[tuple[str, int]]]:
@@ -71,7 +71,7 @@ def test_clusters_that_a_binding_leaves_are_free_once_that_is_written(world: Wor
     placed = world.place(WEB, m1=2, m2=1)
     world.assumed.assume(placed, (TargetCluster("m2", 3),))
     assert world.taken() == {"m1": [("web", 2)], "m2": [("web", 3)]}
-    world.assumed.written(WEB.key)
+    world.assumed.confirm(WEB.key)
     assert world.taken() == {"m2": [("web", 3)]}
 
 
@@ -94,9 +94,9 @@ def test_what_the_cache_holds_is_what_the_core_expects_after_the_write(world: Wo
 class TestRelease:
     def test_health_releases_one_cluster(self, world: World) -> None:
         placed = world.place(WEB, m1=2, m2=1)
-        world.assumed.saw(placed, reporting(placed, m1="Healthy", m2="Unknown"))
+        world.assumed.on_binding_change(placed, reporting(placed, m1="Healthy", m2="Unknown"))
         assert world.taken() == {"m2": [("web", 1)]}
-        world.assumed.saw(
+        world.assumed.on_binding_change(
             reporting(placed, m1="Healthy", m2="Unknown"), reporting(placed, m1="Healthy", m2="Healthy")
         )
         assert world.taken() == {}
@@ -105,23 +105,23 @@ class TestRelease:
     def test_health_that_is_no_news_releases_nothing(self, world: World) -> None:
         healthy = reporting(on(WEB, m1=1), m1="Healthy")
         world.place(healthy, m1=3)
-        world.assumed.saw(healthy, reporting(on(WEB, m1=3), m1="Healthy"))
+        world.assumed.on_binding_change(healthy, reporting(on(WEB, m1=3), m1="Healthy"))
         assert world.taken() == {"m1": [("web", 3)]}
 
     @pytest.mark.parametrize("health", ["Unhealthy", "Unknown", ""])
     def test_anything_else_releases_nothing(self, world: World, health: str) -> None:
         placed = world.place(WEB, m1=3)
-        world.assumed.saw(placed, reporting(placed, m1=health))
+        world.assumed.on_binding_change(placed, reporting(placed, m1=health))
         assert world.taken() == {"m1": [("web", 3)]}
 
     def test_a_deletion_releases_all(self, world: World) -> None:
         placed = world.place(WEB, m1=2, m2=1)
-        world.assumed.saw(placed, None)
+        world.assumed.on_binding_change(placed, None)
         assert world.taken() == {}
 
     def test_another_binding_of_the_same_name_starts_anew(self, world: World) -> None:
         placed = world.place(WEB, m1=3)
-        world.assumed.saw(placed, replace(WEB, uid="another"))
+        world.assumed.on_binding_change(placed, replace(WEB, uid="another"))
         assert world.taken() == {}
 
     def test_time_releases_all_and_a_new_placement_starts_it_anew(self, world: World) -> None:
@@ -136,15 +136,15 @@ class TestRelease:
 
     def test_what_is_not_assumed_is_not_released(self, world: World) -> None:
         world.place(API, m1=2)
-        world.assumed.saw(WEB, None)
-        world.assumed.saw(WEB, reporting(WEB, m1="Healthy"))
+        world.assumed.on_binding_change(WEB, None)
+        world.assumed.on_binding_change(WEB, reporting(WEB, m1="Healthy"))
         assert world.taken() == {"m1": [("api", 2)]}
 
 
 class TestAWriteThatFails:
     def test_of_a_first_placement_leaves_nothing(self, world: World) -> None:
         world.assumed.assume(WEB, (TargetCluster("m1", 3),))
-        world.assumed.not_written(WEB.key)
+        world.assumed.forget(WEB.key)
         assert world.taken() == {}
         assert len(world.assumed) == 0
 
@@ -152,34 +152,34 @@ class TestAWriteThatFails:
         placed = world.place(WEB, m1=3)
         world.assumed.assume(placed, (TargetCluster("m2", 3),))
         assert world.taken() == {"m1": [("web", 3)], "m2": [("web", 3)]}
-        world.assumed.not_written(WEB.key)
+        world.assumed.forget(WEB.key)
         assert world.taken() == {"m1": [("web", 3)]}
 
     def test_does_not_bring_back_what_was_released_meanwhile(self, world: World) -> None:
         placed = world.place(WEB, m1=2, m3=1)
         world.assumed.assume(placed, (TargetCluster("m2", 3),))
-        world.assumed.saw(placed, reporting(placed, m1="Healthy"))
-        world.assumed.not_written(WEB.key)
+        world.assumed.on_binding_change(placed, reporting(placed, m1="Healthy"))
+        world.assumed.forget(WEB.key)
         assert world.taken() == {"m3": [("web", 1)]}
 
     def test_does_not_bring_back_what_was_deleted_meanwhile(self, world: World) -> None:
         placed = world.place(WEB, m1=3)
         world.assumed.assume(placed, (TargetCluster("m2", 3),))
-        world.assumed.saw(placed, None)
-        world.assumed.not_written(WEB.key)
-        world.assumed.written(WEB.key)
+        world.assumed.on_binding_change(placed, None)
+        world.assumed.forget(WEB.key)
+        world.assumed.confirm(WEB.key)
         assert world.taken() == {}
 
     def test_says_nothing_about_a_placement_that_is_written(self, world: World) -> None:
         world.place(WEB, m1=3)
-        world.assumed.not_written(WEB.key)
+        world.assumed.forget(WEB.key)
         assert world.taken() == {"m1": [("web", 3)]}
 
     def test_of_what_was_brought_back_still_expires(self, world: World) -> None:
         placed = world.place(WEB, m1=3)
         world.seconds += 200
         world.assumed.assume(placed, (TargetCluster("m2", 3),))
-        world.assumed.not_written(WEB.key)
+        world.assumed.forget(WEB.key)
         world.seconds += 99
         assert world.taken() == {"m1": [("web", 3)]}
         world.seconds += 1

@@ -101,7 +101,7 @@ def test_a_list_has_the_last_word_about_what_is_not_newer_than_itself(store: Sto
     assert store.put(restored) is None
     change = store.put(restored, as_of=1000)
     assert change == Change(before, restored)
-    assert change.went_back
+    assert change.is_rollback
     assert store.get("a") is restored
 
 

@@ -17,7 +17,6 @@ from aiohttp import web
 
 from karmada_scheduler.client.connection import ApiError, Connection, Credentials, connect
 from karmada_scheduler.client.json_body import unreadable
-from tests.unit.informer.api_server import ApiServer
 from tools.controlplane.pki import Authority
 
 PATH = "/apis/a/v1/things"
@@ -294,13 +293,19 @@ async def test_a_client_certificate_that_is_replaced_is_shown_and_its_predecesso
     authority = Authority(tmp_path)
     user = authority.issue("scheduler", valid_for=dt.timedelta(minutes=-1))
     kubeconfig = tmp_path / "kubeconfig"
-    async with ApiServer(_listening(authority, wants_certificate=True)) as server:
+    serials: set[str] = set()
+
+    def answer(request: web.Request) -> web.Response:
+        serials.add(request.get_extra_info("peercert")["serialNumber"])
+        return web.json_response({})
+
+    async with Server(answer).running(_listening(authority, wants_certificate=True)) as url:
         document = {
             "current-context": "c",
             "clusters": [
                 {
                     "name": "k",
-                    "cluster": {"server": server.url, "certificate-authority": str(authority.certificate)},
+                    "cluster": {"server": url, "certificate-authority": str(authority.certificate)},
                 }
             ],
             "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
@@ -323,7 +328,7 @@ async def test_a_client_certificate_that_is_replaced_is_shown_and_its_predecesso
         now += 11
         await connection.request("GET", "/api")  # finds that the file has changed, and does not wait
         async with asyncio.timeout(10):
-            while len({str(shown and shown["serialNumber"]) for shown in server.certificates}) < 2:
+            while len(serials) < 2:
                 await connection.request("GET", "/api")
         await connection.close()
 

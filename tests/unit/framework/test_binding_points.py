@@ -31,6 +31,7 @@ from karmada_scheduler.framework.runtime.plugin_call import Guard
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.listeners import Listeners, PermitListener
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.scheduler.scheduler import PARKED_SECONDS, Scheduler
@@ -106,16 +107,17 @@ class World:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
         queue: WaitingQueue[BindingKey] = WaitingQueue(self.queue)
-        self.intake = EventHandlers(
+        permit = PermitListener(self.waiting, ["ours"])
+        self.handlers = EventHandlers(
             bindings=self.bindings,
             clusters=self.clusters,
             queue=queue,
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: self.now,
-            waiting=self.waiting,
+            listeners=Listeners(bindings=[permit.binding_changed], clusters=[permit.cluster_changed]),
         )
-        self.server.event = lambda manifest: self.intake.saw("ResourceBinding", "MODIFIED", manifest)
+        self.server.event = lambda manifest: self.handlers.on_event("ResourceBinding", "MODIFIED", manifest)
         for name in ("m1", "m2"):
             self.cluster(name)
         self.cycle = BindingCycle(
@@ -123,7 +125,7 @@ class World:
             self,  # type: ignore[arg-type]
             self.bindings,
             echoes=OwnWrites(seconds=0),
-            seen=self.intake.saw,
+            seen=self.handlers.on_event,
             may_write=lambda: self.leads,
             pace=WriteLimiter(most=32, clock=time.monotonic),
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
@@ -154,12 +156,12 @@ class World:
     def cluster(self, name: str, version: int = 1, **metadata: Any) -> None:
         manifest = cluster(name).manifest()
         manifest["metadata"] |= {"resourceVersion": str(version), **metadata}
-        self.intake.saw("Cluster", "MODIFIED", manifest)
+        self.handlers.on_event("Cluster", "MODIFIED", manifest)
 
     def put(self, name: str = "web", **spec: Any) -> BindingKey:
         manifest = manifests.binding(name, **spec)
         self.server.stored[name] = manifest
-        self.intake.saw("ResourceBinding", "ADDED", manifest)
+        self.handlers.on_event("ResourceBinding", "ADDED", manifest)
         return BindingKey("ResourceBinding", "demo", name)
 
     async def run(self) -> None:
@@ -332,7 +334,7 @@ def _suspended(world: World) -> None:
 
 
 def _deleted(world: World) -> None:
-    world.intake.saw("ResourceBinding", "DELETED", world.server.stored["web"])
+    world.handlers.on_event("ResourceBinding", "DELETED", world.server.stored["web"])
 
 
 def _leaving(world: World) -> None:

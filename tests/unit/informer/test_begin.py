@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from karmada_scheduler.client.karmada import CLUSTERS, WATCHED
-from tests.unit.informer.api_server import END, ApiServer, modified
-from tests.unit.informer.watching import Watching, to, until
+from tests.unit.informer.watching import GONE, Watching, api_server, to, touch, until
 
 
 async def test_every_kind_is_watched_from_the_version_that_is_given_and_listed_by_nobody() -> None:
-    async with ApiServer() as api:
+    with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
             await until(lambda: watching.versions == ["7"] and len(watching.begun) == len(WATCHED))
     assert set(watching.begun.values()) == {1}
-    assert not any(api.asked[resource.path] for resource in WATCHED)
+    assert not any(api.count("LIST", resource.path) for resource in WATCHED)
 
 
 async def test_a_watch_whose_version_is_gone_begins_anew() -> None:
-    async with ApiServer() as api:
+    with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
             await until(lambda: watching.versions == ["7"])
-            api.changes.put_nowait({"type": "ERROR", "object": {"code": 410}})
+            api.send("Cluster", GONE)
             await until(lambda: watching.begun[CLUSTERS.kind] == 2)
-            api.changes.put_nowait(modified(8))
+            touch(api)
             await until(lambda: watching.versions[-1] == "8")
     assert watching.starts == 1
-    assert api.asked[CLUSTERS.path] == 0
+    assert api.count("LIST", CLUSTERS.path) == 0
 
 
 async def test_a_watch_that_ends_goes_on_where_it_was() -> None:
-    async with ApiServer() as api:
+    with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
             await until(lambda: watching.versions == ["7"])
-            api.changes.put_nowait(END)
-            api.changes.put_nowait(modified(8))
+            api.end_watches("Cluster")
+            touch(api)
             await until(lambda: watching.versions == ["7", "8"])
     assert watching.begun[CLUSTERS.kind] == 1

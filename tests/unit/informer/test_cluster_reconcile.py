@@ -22,7 +22,7 @@ from karmada_scheduler.testing import cluster
 from tests import manifests
 
 
-class World:
+class ReconcilerHarness:
     """A reconciler whose clock moves by ``tick`` seconds whenever it is read."""
 
     def __init__(self, bindings: int, *, tick: float = 0.0) -> None:
@@ -35,12 +35,12 @@ class World:
             SchedulingQueue(limits=RetryLimits(), clock=lambda: self.now)
         )
         self.metrics = Metrics()
-        self.woken: list[str] = []
+        self.enqueued: list[str] = []
         self.reconciler = ClusterReconciler(
             bindings=self.bindings,
             queue=self.queue,
-            is_ours=lambda _: True,
-            wake=self._wake,
+            is_assigned=lambda _: True,
+            enqueue=self._enqueue,
             metrics=self.metrics,
             clock=self._clock,
         )
@@ -49,9 +49,9 @@ class World:
         self.now += self.tick
         return self.now
 
-    def _wake(self, binding: Binding, event: str) -> None:
+    def _enqueue(self, binding: Binding, event: str) -> None:
         assert event == requeue_rules.CLUSTER_CHANGED
-        self.woken.append(binding.key.name)
+        self.enqueued.append(binding.key.name)
         self.queue.add(binding.key)
 
     def put(self, number: int, *, version: int, **spec: Any) -> None:
@@ -70,11 +70,11 @@ def versions(name: str, *generations: int, **fields: Any) -> list[Cluster]:
 
 
 def test_a_scan_gives_the_loop_a_turn_every_few_milliseconds() -> None:
-    world = World(20, tick=0.001)
-    world.reconciler.changed(*versions("m1", 1, 2))
+    harness = ReconcilerHarness(20, tick=0.001)
+    harness.reconciler.on_change(*versions("m1", 1, 2))
     counts = []
-    while world.reconciler.step():
-        counts.append(len(world.woken))
+    while harness.reconciler.step():
+        counts.append(len(harness.enqueued))
     assert counts[-1] == 20
     assert counts == sorted(counts)
     assert max(after - before for before, after in itertools.pairwise(counts)) <= 6
@@ -82,21 +82,21 @@ def test_a_scan_gives_the_loop_a_turn_every_few_milliseconds() -> None:
 
 def test_a_scan_waits_while_enough_keys_are_due() -> None:
     async def check() -> None:
-        world = World(3 * ENOUGH_DUE)
-        world.queue.add(BindingKey("ResourceBinding", "demo", "first"))
-        await world.queue.get()
-        scanning = asyncio.create_task(world.reconciler.run())
-        world.reconciler.changed(*versions("m1", 1, 2))
+        harness = ReconcilerHarness(3 * ENOUGH_DUE)
+        harness.queue.add(BindingKey("ResourceBinding", "demo", "first"))
+        await harness.queue.get()
+        scanning = asyncio.create_task(harness.reconciler.run())
+        harness.reconciler.on_change(*versions("m1", 1, 2))
         most, taken = 0, 0
         async with asyncio.timeout(10):
             while taken < 3 * ENOUGH_DUE:
-                key, _ = await world.queue.get()
-                most = max(most, len(world.queue))
-                world.queue.done(key)
+                key, _ = await harness.queue.get()
+                most = max(most, len(harness.queue))
+                harness.queue.done(key)
                 taken += 1
                 await asyncio.sleep(0)
         scanning.cancel()
-        assert len(world.woken) == 3 * ENOUGH_DUE
+        assert len(harness.enqueued) == 3 * ENOUGH_DUE
         assert most < ENOUGH_DUE
 
     asyncio.run(check())
@@ -104,11 +104,11 @@ def test_a_scan_waits_while_enough_keys_are_due() -> None:
 
 def test_a_standby_that_takes_no_keys_collects_them_all() -> None:
     async def check() -> None:
-        world = World(3 * ENOUGH_DUE)
-        scanning = asyncio.create_task(world.reconciler.run())
-        world.reconciler.changed(*versions("m1", 1, 2))
+        harness = ReconcilerHarness(3 * ENOUGH_DUE)
+        scanning = asyncio.create_task(harness.reconciler.run())
+        harness.reconciler.on_change(*versions("m1", 1, 2))
         async with asyncio.timeout(10):
-            while len(world.queue) < 3 * ENOUGH_DUE:
+            while len(harness.queue) < 3 * ENOUGH_DUE:
                 await asyncio.sleep(0)
         scanning.cancel()
 
@@ -116,51 +116,51 @@ def test_a_standby_that_takes_no_keys_collects_them_all() -> None:
 
 
 def test_many_changes_are_one_scan_that_tests_each_placement_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(50)
+    harness = ReconcilerHarness(50)
     asked = []
     monkeypatch.setattr(requeue_rules, "is_affected", lambda binding, version: asked.append(version.name))
     for name in ("m3", "m4"):
         for generation in range(1, 10):
-            world.reconciler.changed(*versions(name, generation, generation + 1))
-    while world.reconciler.step():
+            harness.reconciler.on_change(*versions(name, generation, generation + 1))
+    while harness.reconciler.step():
         pass
     assert asked == ["m3", "m4"]
-    assert world.sample("adds_total") == 36
-    assert world.sample("work_duration_seconds_count") == 36
+    assert harness.sample("adds_total") == 36
+    assert harness.sample("work_duration_seconds_count") == 36
 
 
 def test_every_version_that_an_affinity_can_tell_apart_counts() -> None:
-    world = World(0)
+    harness = ReconcilerHarness(0)
     selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
-    world.put(1, version=1, placement=selects)
+    harness.put(1, version=1, placement=selects)
     (plain,), (gold,) = versions("m1", 1), versions("m1", 1, labels={"tier": "gold"})
-    world.reconciler.changed(plain, gold)
-    world.reconciler.changed(gold, plain)
-    while world.reconciler.step():
+    harness.reconciler.on_change(plain, gold)
+    harness.reconciler.on_change(gold, plain)
+    while harness.reconciler.step():
         pass
-    assert world.woken == ["b1"]
+    assert harness.enqueued == ["b1"]
 
 
 def test_what_changes_during_a_scan_is_for_the_next_one_and_bindings_are_tested_as_they_are() -> None:
-    world = World(20, tick=0.001)
-    world.reconciler.changed(*versions("m1", 1, 2))
-    world.reconciler.step()
-    before = len(world.woken)
+    harness = ReconcilerHarness(20, tick=0.001)
+    harness.reconciler.on_change(*versions("m1", 1, 2))
+    harness.reconciler.step()
+    before = len(harness.enqueued)
     assert 0 < before < 19
-    world.put(19, version=100, placement={"clusterAffinity": {"clusterNames": ["m9"]}})
-    world.bindings.discard(BindingKey("ResourceBinding", "demo", "b18"))
-    world.reconciler.changed(*versions("m9", 1, 2))
-    while world.reconciler.step():
+    harness.put(19, version=100, placement={"clusterAffinity": {"clusterNames": ["m9"]}})
+    harness.bindings.discard(BindingKey("ResourceBinding", "demo", "b18"))
+    harness.reconciler.on_change(*versions("m9", 1, 2))
+    while harness.reconciler.step():
         pass
-    assert world.woken == [f"b{number}" for number in (*range(18), 19)]
+    assert harness.enqueued == [f"b{number}" for number in (*range(18), 19)]
 
 
 def test_a_scan_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(30)
+    harness = ReconcilerHarness(30)
     for number in range(8):
-        world.reconciler.changed(*versions(f"m{number}", 1, 2))
+        harness.reconciler.on_change(*versions(f"m{number}", 1, 2))
     with caplog.at_level(logs.V4, logger="karmada_scheduler"):
-        while world.reconciler.step():
+        while harness.reconciler.step():
             pass
     lines = [(record.levelno, record.getMessage()) for record in caplog.records]
     assert lines.count((logging.INFO, "Requeued bindings due to event(ClusterChanged).")) == 1
@@ -170,15 +170,15 @@ def test_a_scan_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_the_changes_that_wait_are_the_depth_of_upstreams_queue() -> None:
-    world = World(20, tick=0.001)
-    world.reconciler.changed(*versions("m1", 1, 2))
-    assert world.sample("depth") == 2
-    world.reconciler.step()
-    assert world.sample("depth") == 0
-    assert world.sample("unfinished_work_seconds") > 0
-    while world.reconciler.step():
+    harness = ReconcilerHarness(20, tick=0.001)
+    harness.reconciler.on_change(*versions("m1", 1, 2))
+    assert harness.sample("depth") == 2
+    harness.reconciler.step()
+    assert harness.sample("depth") == 0
+    assert harness.sample("unfinished_work_seconds") > 0
+    while harness.reconciler.step():
         pass
-    assert world.sample("unfinished_work_seconds") == 0
+    assert harness.sample("unfinished_work_seconds") == 0
 
 
 def test_a_binding_that_cannot_be_tested_is_woken(
@@ -187,10 +187,10 @@ def test_a_binding_that_cannot_be_tested_is_woken(
     def broken(*_: object) -> bool:
         raise RuntimeError("odd")
 
-    world = World(2)
+    harness = ReconcilerHarness(2)
     monkeypatch.setattr(requeue_rules, "is_affected", broken)
-    world.reconciler.changed(*versions("m1", 1, 2))
-    while world.reconciler.step():
+    harness.reconciler.on_change(*versions("m1", 1, 2))
+    while harness.reconciler.step():
         pass
-    assert len(world.queue) == 2
+    assert len(harness.queue) == 2
     assert "Cannot tell whether changed clusters concern" in caplog.text

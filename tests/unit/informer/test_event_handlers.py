@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from karmada_scheduler import logs
-from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.client import json_body
 from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.listeners import BindingListener, Listeners
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
 from tests import manifests
@@ -19,36 +20,43 @@ RB = "ResourceBinding"
 WEB = BindingKey(RB, "demo", "web-deployment")
 
 
-class World:
-    """An intake with everything that it feeds."""
+class Informer:
+    """Event handlers with the caches and the queue that they feed."""
 
     def __init__(self) -> None:
         self.bindings = BindingCache()
         self.clusters = ClusterCache()
         self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(limits=RetryLimits(), clock=lambda: 0.0)
         self.metrics = Metrics()
-        self.intake = EventHandlers(
+        self.handlers = EventHandlers(
             bindings=self.bindings,
             clusters=self.clusters,
             queue=WaitingQueue(self.queue),
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: self.now,
-            on_echo=lambda _, version: self.brought.append(version),
+            listeners=Listeners(
+                bindings=[self._binding_changed],
+                versions=[lambda _, version: self.observed.append(version)],
+            ),
         )
-        self.brought: list[int] = []
+        self.observed: list[int] = []
+        self.binding_listener: BindingListener = lambda *_: None
         self.now = 0.0
+
+    def _binding_changed(self, old: Binding | None, new: Binding | None) -> None:
+        self.binding_listener(old, new)
 
     def listed(self, kind: str, found: list[dict[str, Any]], version: str) -> int:
         """Take in a list of one page."""
-        listing = self.intake.listing(kind)
-        listing.take(found)
-        return listing.end(version)
+        diff = self.handlers.relist_diff(kind)
+        diff.add_page(found)
+        return diff.finish(version)
 
-    def woken(self) -> list[str]:
+    def enqueued(self) -> list[str]:
         """Empty the queue and return the names of the bindings that were in it."""
         names = []
-        while self.intake._reconciler.step():
+        while self.handlers._reconciler.step():
             pass
         while (item := self.queue.pop()) is not None:
             names.append(item[0].name)
@@ -60,23 +68,23 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def informer() -> Informer:
+    return Informer()
 
 
-def test_a_listed_binding_is_cached_and_woken(world: World) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    assert world.woken() == ["web-deployment"]
-    assert WEB in {binding.key for binding in world.bindings}
-    assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
+def test_a_listed_binding_is_cached_and_woken(informer: Informer) -> None:
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    assert informer.enqueued() == ["web-deployment"]
+    assert WEB in {binding.key for binding in informer.bindings}
+    assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
-def test_a_binding_whose_generation_moved_is_woken(world: World) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.woken()
-    world.intake.saw(RB, "MODIFIED", manifests.binding(version=2, generation=2))
-    assert world.woken() == ["web-deployment"]
-    assert world.sample("queue_incoming_bindings_total", event="BindingUpdate") == 1
+def test_a_binding_whose_generation_moved_is_woken(informer: Informer) -> None:
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.enqueued()
+    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=2))
+    assert informer.enqueued() == ["web-deployment"]
+    assert informer.sample("queue_incoming_bindings_total", event="BindingUpdate") == 1
 
 
 @pytest.mark.parametrize(
@@ -86,11 +94,13 @@ def test_a_binding_whose_generation_moved_is_woken(world: World) -> None:
         pytest.param({"version": 1, "generation": 2}, id="a-version-that-is-known"),
     ],
 )
-def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(world: World, change: dict[str, Any]) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.woken()
-    world.intake.saw(RB, "MODIFIED", manifests.binding(**change))
-    assert world.woken() == []
+def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(
+    informer: Informer, change: dict[str, Any]
+) -> None:
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.enqueued()
+    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(**change))
+    assert informer.enqueued() == []
 
 
 @pytest.mark.parametrize(
@@ -102,259 +112,274 @@ def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(world: World, cha
     ],
 )
 def test_a_binding_that_is_not_ours_is_left_alone_until_it_becomes_ours(
-    world: World, not_ours: dict[str, Any]
+    informer: Informer, not_ours: dict[str, Any]
 ) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding(**not_ours))
-    assert world.woken() == []
-    world.intake.saw(RB, "MODIFIED", manifests.binding(version=2, generation=2))
-    assert world.woken() == ["web-deployment"]
-    assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(**not_ours))
+    assert informer.enqueued() == []
+    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=2))
+    assert informer.enqueued() == ["web-deployment"]
+    assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
-def test_a_binding_that_no_policy_claims_is_left_alone(world: World) -> None:
+def test_a_binding_that_no_policy_claims_is_left_alone(informer: Informer) -> None:
     manifest = manifests.binding()
     manifest["metadata"]["labels"] = {manifests.POLICY_LABEL: ""}
-    world.intake.saw(RB, "ADDED", manifest)
-    assert world.woken() == []
+    informer.handlers.on_event(RB, "ADDED", manifest)
+    assert informer.enqueued() == []
 
 
-def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m3"))
-    world.woken()
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.woken()
-    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
-    assert world.woken() == []
-    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
-    assert world.woken() == ["web-deployment"]
-    assert world.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
+def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m3"))
+    informer.enqueued()
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.enqueued()
+    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
+    assert informer.enqueued() == []
+    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
+    assert informer.enqueued() == ["web-deployment"]
+    assert informer.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
 
 
-def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(world: World) -> None:
+def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(informer: Informer) -> None:
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.woken()
-    world.intake.saw(RB, "ADDED", manifest)
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.enqueued()
+    informer.handlers.on_event(RB, "ADDED", manifest)
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
-    assert world.woken() == []
-    world.intake.saw("Cluster", "MODIFIED", deleting)
-    assert world.woken() == ["web-deployment"]
+    assert informer.enqueued() == []
+    informer.handlers.on_event("Cluster", "MODIFIED", deleting)
+    assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_cluster_whose_status_changed_wakes_nothing(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.woken()
-    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2))
-    assert world.woken() == []
+def test_a_cluster_whose_status_changed_wakes_nothing(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.enqueued()
+    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2))
+    assert informer.enqueued() == []
 
 
-def test_a_label_that_goes_wakes_the_bindings_that_it_selected(world: World) -> None:
+def test_a_label_that_goes_wakes_the_bindings_that_it_selected(informer: Informer) -> None:
     selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", labels={"tier": "gold"}))
-    world.intake.saw(RB, "ADDED", manifests.binding(placement=selects))
-    world.woken()
-    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2, labels={}))
-    assert world.woken() == ["web-deployment"]
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"tier": "gold"}))
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(placement=selects))
+    informer.enqueued()
+    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, labels={}))
+    assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_cluster_that_begins_to_be_deleted_wakes_its_bindings_and_is_terminating(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.woken()
+def test_a_cluster_that_begins_to_be_deleted_wakes_its_bindings_and_is_terminating(
+    informer: Informer,
+) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.enqueued()
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
-    world.intake.saw("Cluster", "MODIFIED", deleting)
-    assert world.woken() == ["web-deployment"]
-    assert world.clusters.terminating == {"m1"}
-    world.intake.saw(
+    informer.handlers.on_event("Cluster", "MODIFIED", deleting)
+    assert informer.enqueued() == ["web-deployment"]
+    assert informer.clusters.terminating == {"m1"}
+    informer.handlers.on_event(
         "Cluster", "DELETED", {**deleting, "metadata": {**deleting["metadata"], "resourceVersion": "3"}}
     )
-    assert world.clusters.terminating == set()
+    assert informer.clusters.terminating == set()
 
 
-def test_a_policy_wakes_the_bindings_that_carry_its_id(world: World) -> None:
-    world.intake.saw("PropagationPolicy", "ADDED", manifests.policy())
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.woken()
-    world.intake.saw("PropagationPolicy", "MODIFIED", manifests.policy(version=2, generation=2))
-    assert world.woken() == ["web-deployment"]
-    world.intake.saw("PropagationPolicy", "MODIFIED", manifests.policy(version=3, generation=2))
-    assert world.woken() == []
+def test_a_policy_wakes_the_bindings_that_carry_its_id(informer: Informer) -> None:
+    informer.handlers.on_event("PropagationPolicy", "ADDED", manifests.policy())
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.enqueued()
+    informer.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=2, generation=2))
+    assert informer.enqueued() == ["web-deployment"]
+    informer.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=3, generation=2))
+    assert informer.enqueued() == []
 
 
-def test_a_list_removes_what_the_watch_did_not_report_as_deleted(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("ghost", version=2))
-    world.intake.saw(RB, "ADDED", manifests.binding("gone", version=3))
-    assert world.listed("Cluster", [manifests.cluster("m1")], "9") == 1
-    assert [cluster.name for cluster in world.clusters.snapshot()] == ["m1"]
-    assert world.listed(RB, [], "9") == 1
-    assert len(world.bindings) == 0
-    assert world.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
+def test_a_list_removes_what_the_watch_did_not_report_as_deleted(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("ghost", version=2))
+    informer.handlers.on_event(RB, "ADDED", manifests.binding("gone", version=3))
+    assert informer.listed("Cluster", [manifests.cluster("m1")], "9") == 1
+    assert [cluster.name for cluster in informer.clusters.snapshot()] == ["m1"]
+    assert informer.listed(RB, [], "9") == 1
+    assert len(informer.bindings) == 0
+    assert informer.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
 
 
-def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(world: World) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.listed("ClusterResourceBinding", [], "9")
-    assert len(world.bindings) == 1
+def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(informer: Informer) -> None:
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.listed("ClusterResourceBinding", [], "9")
+    assert len(informer.bindings) == 1
 
 
-def test_a_list_keeps_what_was_created_after_it_was_made(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("new", version=12))
-    assert world.listed("Cluster", [], "9") == 0
-    assert len(world.clusters) == 1
+def test_a_list_keeps_what_was_created_after_it_was_made(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("new", version=12))
+    assert informer.listed("Cluster", [], "9") == 0
+    assert len(informer.clusters) == 1
 
 
-def test_a_list_brings_what_the_watch_missed_and_wakes_it(world: World) -> None:
-    assert world.listed(RB, [manifests.binding()], "9") == 1
-    assert world.woken() == ["web-deployment"]
+def test_a_list_brings_what_the_watch_missed_and_wakes_it(informer: Informer) -> None:
+    assert informer.listed(RB, [manifests.binding()], "9") == 1
+    assert informer.enqueued() == ["web-deployment"]
 
 
-def test_what_is_listed_again_is_not_even_parsed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_listed_again_is_not_even_parsed(informer: Informer, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [manifests.binding(f"b{number}", version=number + 1) for number in range(20)]
-    assert world.listed(RB, found, "30") == 20
+    assert informer.listed(RB, found, "30") == 20
     parsed: list[object] = []
-    monkeypatch.setattr(world.intake._kinds[RB], "parse", parsed.append)
-    assert world.listed(RB, found, "30") == 0
+    monkeypatch.setattr(informer.handlers._kinds[RB], "parse", parsed.append)
+    assert informer.listed(RB, found, "30") == 0
     for manifest in found:
-        world.intake.saw(RB, "ADDED", manifest)
+        informer.handlers.on_event(RB, "ADDED", manifest)
     assert parsed == []
-    assert len(world.bindings) == 20
+    assert len(informer.bindings) == 20
 
 
-def test_a_list_may_come_in_pages_with_events_in_between(world: World) -> None:
-    listing = world.intake.listing(RB)
-    listing.take([manifests.binding("a"), manifests.binding("b", version=2)])
-    world.intake.saw(RB, "DELETED", manifests.binding("c", version=12))
-    world.intake.saw(RB, "MODIFIED", manifests.binding("b", version=11, generation=2))
-    world.intake.saw(RB, "ADDED", manifests.binding("new", version=13))
-    listing.take([manifests.binding("c", version=3)])
-    assert listing.end("10") == 2
-    assert {binding.key.name: binding.resource_version for binding in world.bindings} == {
+def test_a_list_may_come_in_pages_with_events_in_between(informer: Informer) -> None:
+    diff = informer.handlers.relist_diff(RB)
+    diff.add_page([manifests.binding("a"), manifests.binding("b", version=2)])
+    informer.handlers.on_event(RB, "DELETED", manifests.binding("c", version=12))
+    informer.handlers.on_event(RB, "MODIFIED", manifests.binding("b", version=11, generation=2))
+    informer.handlers.on_event(RB, "ADDED", manifests.binding("new", version=13))
+    diff.add_page([manifests.binding("c", version=3)])
+    assert diff.finish("10") == 2
+    assert {binding.key.name: binding.resource_version for binding in informer.bindings} == {
         "a": "1", "b": "11", "new": "13",
     }  # fmt: skip
 
 
-def test_at_the_start_bindings_without_a_place_come_before_those_that_have_one(world: World) -> None:
+def test_at_the_start_bindings_without_a_place_come_before_those_that_have_one(informer: Informer) -> None:
     placed = [manifests.binding(f"placed{number}", version=number + 1) for number in range(3)]
     for manifest in placed:
         manifest["spec"]["clusters"] = [{"name": "m1", "replicas": 1}]
-    with world.intake.filling():
-        world.listed(RB, [*placed, manifests.binding("new", version=9)], "10")
-    assert world.woken() == ["new", "placed0", "placed1", "placed2"]
-    assert world.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
+    with informer.handlers.initial_list():
+        informer.listed(RB, [*placed, manifests.binding("new", version=9)], "10")
+    assert informer.enqueued() == ["new", "placed0", "placed1", "placed2"]
+    assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
 
 
-def test_items_of_a_list_need_not_say_their_kind(world: World) -> None:
+def test_items_of_a_list_need_not_say_their_kind(informer: Informer) -> None:
     manifest = manifests.binding()
     del manifest["kind"]
-    world.listed(RB, [manifest], "9")
-    assert world.woken() == ["web-deployment"]
+    informer.listed(RB, [manifest], "9")
+    assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_deleted_binding_is_forgotten(world: World) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.intake.saw(RB, "DELETED", manifests.binding(version=4))
-    assert world.bindings.get(WEB) is None
-    assert world.bindings.claimed_by("p1") == frozenset()
+def test_a_deleted_binding_is_forgotten(informer: Informer) -> None:
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.handlers.on_event(RB, "DELETED", manifests.binding(version=4))
+    assert informer.bindings.get(WEB) is None
+    assert informer.bindings.claimed_by("p1") == frozenset()
 
 
 def test_a_binding_that_cannot_be_read_is_named_once_and_not_scheduled(
-    world: World, caplog: pytest.LogCaptureFixture
+    informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    world.woken()
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    informer.enqueued()
     with caplog.at_level(logging.WARNING):
         for version in (2, 3):
-            world.intake.saw(RB, "MODIFIED", manifests.binding(version=version, generation=2, replicas="two"))
+            informer.handlers.on_event(
+                RB, "MODIFIED", manifests.binding(version=version, generation=2, replicas="two")
+            )
     assert [record.__dict__["error"] for record in caplog.records] == [
         "spec.replicas: expected an integer, got str 'two'"
     ]
-    assert world.woken() == []
-    assert world.bindings.get(WEB) is None
-    world.intake.saw(RB, "MODIFIED", manifests.binding(version=4, generation=3))
-    assert world.woken() == ["web-deployment"]
+    assert informer.enqueued() == []
+    assert informer.bindings.get(WEB) is None
+    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=4, generation=3))
+    assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_cluster_that_cannot_be_read_stays_as_it_was_last_understood(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
+def test_a_cluster_that_cannot_be_read_stays_as_it_was_last_understood(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
     broken = manifests.cluster("m1", version=2, generation=2)
     broken["spec"]["taints"] = "none"
-    world.intake.saw("Cluster", "MODIFIED", broken)
-    assert [cluster.labels for cluster in world.clusters.snapshot()] == [{"a": "b"}]
+    informer.handlers.on_event("Cluster", "MODIFIED", broken)
+    assert [cluster.labels for cluster in informer.clusters.snapshot()] == [{"a": "b"}]
 
 
-def test_the_cached_objects_are_counted_by_kind(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.intake.saw(RB, "ADDED", manifests.binding())
-    assert world.sample("cached_objects", kind="Cluster") == 1
-    assert world.sample("cached_objects", kind=RB) == 1
-    assert world.sample("cached_objects", kind="ClusterResourceBinding") == 0
+def test_the_cached_objects_are_counted_by_kind(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    assert informer.sample("cached_objects", kind="Cluster") == 1
+    assert informer.sample("cached_objects", kind=RB) == 1
+    assert informer.sample("cached_objects", kind="ClusterResourceBinding") == 0
 
 
-def test_a_version_that_the_watch_brings_is_told_of_whether_or_not_it_is_known() -> None:
-    world = World()
-    world.intake.saw(RB, "ADDED", manifests.binding(version=7))
-    known = [world.intake.is_known(RB, manifests.binding(version=version)) for version in (7, 8)]
+def test_a_version_is_known_when_the_cache_has_it() -> None:
+    informer = Informer()
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=7))
+    known = [informer.handlers.is_known(RB, manifests.binding(version=version)) for version in (7, 8)]
     assert known == [True, False]
-    assert world.brought == [7, 8]
-    world.intake.is_known("Cluster", manifests.cluster("m1"))
-    assert world.brought == [7, 8]
+    assert informer.observed == []
 
 
-def lists_clusters(world: World, version: int, *found: dict[str, Any]) -> list[str]:
+def test_listeners_get_each_version_of_a_binding_whether_or_not_the_cache_has_it() -> None:
+    informer = Informer()
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=7))
+    for version in (7, 8):
+        informer.handlers.observe(RB, manifests.binding(version=version))
+    informer.handlers.observe("Cluster", manifests.cluster("m1"))
+    assert informer.observed == [7, 8]
+    assert informer.handlers.is_known(RB, manifests.binding(version=7))
+    assert not informer.handlers.is_known(RB, manifests.binding(version=8))
+
+
+def lists_clusters(informer: Informer, version: int, *found: dict[str, Any]) -> list[str]:
     """Take in a list of clusters; return which are known then."""
-    world.listed("Cluster", list(found), str(version))
-    return [cluster.name for cluster in world.clusters.snapshot()]
+    informer.listed("Cluster", list(found), str(version))
+    return [cluster.name for cluster in informer.clusters.snapshot()]
 
 
-def test_a_list_without_clusters_counts_when_another_one_agrees_half_a_minute_later(world: World) -> None:
-    assert lists_clusters(world, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
-    assert lists_clusters(world, 3) == ["m1", "m2"]
-    world.now = 29.0
-    assert lists_clusters(world, 3) == ["m1", "m2"]
-    world.now = 30.0
-    assert lists_clusters(world, 3) == []
-    assert world.clusters.snapshot().unknown.incomplete
+def test_a_list_without_clusters_counts_when_another_one_agrees_half_a_minute_later(
+    informer: Informer,
+) -> None:
+    assert lists_clusters(informer, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
+    assert lists_clusters(informer, 3) == ["m1", "m2"]
+    informer.now = 29.0
+    assert lists_clusters(informer, 3) == ["m1", "m2"]
+    informer.now = 30.0
+    assert lists_clusters(informer, 3) == []
+    assert informer.clusters.snapshot().unknown.incomplete
 
 
 @pytest.mark.parametrize("by", ["list", "event"])
 def test_a_cluster_that_is_seen_in_between_makes_the_list_without_clusters_a_mistake(
-    world: World, by: str
+    informer: Informer, by: str
 ) -> None:
-    known = lists_clusters(world, 2, manifests.cluster("m1"))
-    assert lists_clusters(world, 3) == known
-    world.now = 20.0
+    known = lists_clusters(informer, 2, manifests.cluster("m1"))
+    assert lists_clusters(informer, 3) == known
+    informer.now = 20.0
     if by == "list":
-        lists_clusters(world, 4, manifests.cluster("m1"))
+        lists_clusters(informer, 4, manifests.cluster("m1"))
     else:
-        world.intake.saw("Cluster", "ADDED", manifests.cluster("m2", version=4))
-    world.now = 40.0
-    assert "m1" in lists_clusters(world, 5)
+        informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2", version=4))
+    informer.now = 40.0
+    assert "m1" in lists_clusters(informer, 5)
 
 
-def test_the_last_cluster_may_be_deleted(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.intake.saw("Cluster", "DELETED", manifests.cluster("m1", version=2))
-    assert len(world.clusters) == 0
-    assert not world.clusters.snapshot().unknown
+def test_the_last_cluster_may_be_deleted(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
+    assert len(informer.clusters) == 0
+    assert not informer.clusters.snapshot().unknown
 
 
-def test_after_a_start_without_clusters_those_that_are_missing_are_waited_for(world: World) -> None:
-    with world.intake.filling():
-        lists_clusters(world, 1)
-    world.now = 100.0
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", version=2))
-    assert lists_clusters(world, 3, manifests.cluster("m1", version=2)) == ["m1"]
-    assert world.clusters.snapshot().unknown.incomplete
-    world.intake.saw(RB, "ADDED", manifests.binding(version=4))
-    world.woken()
-    world.now = 130.0
-    lists_clusters(world, 5, manifests.cluster("m1", version=2))
-    assert not world.clusters.snapshot().unknown.incomplete
-    assert world.woken() == ["web-deployment"]
+def test_after_a_start_without_clusters_those_that_are_missing_are_waited_for(informer: Informer) -> None:
+    with informer.handlers.initial_list():
+        lists_clusters(informer, 1)
+    informer.now = 100.0
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=2))
+    assert lists_clusters(informer, 3, manifests.cluster("m1", version=2)) == ["m1"]
+    assert informer.clusters.snapshot().unknown.incomplete
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=4))
+    informer.enqueued()
+    informer.now = 130.0
+    lists_clusters(informer, 5, manifests.cluster("m1", version=2))
+    assert not informer.clusters.snapshot().unknown.incomplete
+    assert informer.enqueued() == ["web-deployment"]
 
 
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:
@@ -371,62 +396,64 @@ def placed_on(name: str, *clusters: str, version: int = 1, status: str = "True")
 
 
 def test_a_cluster_that_cannot_be_read_from_the_start_is_kept_by_name_and_named_once(
-    world: World, caplog: pytest.LogCaptureFixture
+    informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert lists_clusters(world, 2, unreadable("m1"), manifests.cluster("m2")) == ["m2"]
-        lists_clusters(world, 2, unreadable("m1"), manifests.cluster("m2"))
+        assert lists_clusters(informer, 2, unreadable("m1"), manifests.cluster("m2")) == ["m2"]
+        lists_clusters(informer, 2, unreadable("m1"), manifests.cluster("m2"))
     assert [record.getMessage() for record in caplog.records] == [
         "Cannot read a Cluster, the bindings on it stay as they are"
     ]
-    assert list(world.clusters.unreadable) == ["m1"]
-    assert world.sample("malformed_objects_total", kind="Cluster") == 2
+    assert list(informer.clusters.unreadable) == ["m1"]
+    assert informer.sample("malformed_objects_total", kind="Cluster") == 2
 
 
 @pytest.mark.parametrize("how", ["readable", "deleted", "not listed", "leaving"])
 def test_what_waits_on_a_cluster_that_cannot_be_read_is_woken_when_it_need_not_wait_any_more(
-    world: World, how: str
+    informer: Informer, how: str
 ) -> None:
-    lists_clusters(world, 2, unreadable("m1"), manifests.cluster("m2"))
-    world.intake.saw(RB, "ADDED", placed_on("on-it", "m1", "m2"))
-    world.intake.saw(RB, "ADDED", placed_on("may-go-there", "m2", version=2))
-    world.woken()
+    lists_clusters(informer, 2, unreadable("m1"), manifests.cluster("m2"))
+    informer.handlers.on_event(RB, "ADDED", placed_on("on-it", "m1", "m2"))
+    informer.handlers.on_event(RB, "ADDED", placed_on("may-go-there", "m2", version=2))
+    informer.enqueued()
     if how == "readable":
-        world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=3))
+        informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=3))
     elif how == "deleted":
-        world.intake.saw("Cluster", "DELETED", unreadable("m1", version=3))
+        informer.handlers.on_event("Cluster", "DELETED", unreadable("m1", version=3))
     elif how == "leaving":
         leaving = unreadable("m1", version=3, deletionTimestamp="2026-01-02T03:04:05Z")
-        world.intake.saw("Cluster", "MODIFIED", leaving)
-        assert world.clusters.terminating == {"m1"}
+        informer.handlers.on_event("Cluster", "MODIFIED", leaving)
+        assert informer.clusters.terminating == {"m1"}
     else:
-        lists_clusters(world, 4, manifests.cluster("m2"))
-    assert list(world.clusters.unreadable) == []
+        lists_clusters(informer, 4, manifests.cluster("m2"))
+    assert list(informer.clusters.unreadable) == []
     # A cluster that can be read is one to go to, for everything that may.
-    assert world.woken() == (["on-it", "may-go-there"] if how == "readable" else ["on-it"])
+    assert informer.enqueued() == (["on-it", "may-go-there"] if how == "readable" else ["on-it"])
 
 
-def test_a_cluster_that_is_being_deleted_is_so_even_if_nothing_else_of_it_can_be_read(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
+def test_a_cluster_that_is_being_deleted_is_so_even_if_nothing_else_of_it_can_be_read(
+    informer: Informer,
+) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
     leaving = unreadable("m1", version=3, deletionTimestamp="2026-01-02T03:04:05Z")
-    world.intake.saw("Cluster", "MODIFIED", leaving)
-    (known,) = world.clusters.snapshot()
+    informer.handlers.on_event("Cluster", "MODIFIED", leaving)
+    (known,) = informer.clusters.snapshot()
     assert (known.deleting, known.labels) == (True, {"a": "b"})
 
 
 def test_quantities_that_cannot_be_read_are_named_once_and_the_cluster_is_known(
-    world: World, caplog: pytest.LogCaptureFixture
+    informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
     manifest = manifests.cluster("m1")
     manifest["status"] = {"resourceSummary": {"allocatable": {"example.com/gpu": "1e20000000", "cpu": "3"}}}
     with caplog.at_level(logging.WARNING):
         for version in ("1", "2"):
             manifest["metadata"]["resourceVersion"] = version
-            world.intake.saw("Cluster", "MODIFIED", manifest)
+            informer.handlers.on_event("Cluster", "MODIFIED", manifest)
     (record,) = caplog.records
     assert record.__dict__["error"].startswith("status.resourceSummary.allocatable.example.com/gpu: ")
-    assert [cluster.name for cluster in world.clusters.snapshot()] == ["m1"]
-    assert world.sample("malformed_objects_total", kind="Cluster") == 2
+    assert [cluster.name for cluster in informer.clusters.snapshot()] == ["m1"]
+    assert informer.sample("malformed_objects_total", kind="Cluster") == 2
 
 
 def selecting(name: str, *clusters: str, status: str, version: int = 1, **spec: Any) -> dict[str, Any]:
@@ -436,13 +463,13 @@ def selecting(name: str, *clusters: str, status: str, version: int = 1, **spec: 
     return manifest
 
 
-def test_a_cluster_that_is_added_wakes_what_may_go_there(world: World) -> None:
-    world.intake.saw(RB, "ADDED", selecting("fits", "m1", status="False"))
-    world.intake.saw(RB, "ADDED", selecting("elsewhere", "m2", status="False", version=2))
-    world.intake.saw(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
-    world.woken()
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", version=4))
-    assert world.woken() == ["fits", "placed"]
+def test_a_cluster_that_is_added_wakes_what_may_go_there(informer: Informer) -> None:
+    informer.handlers.on_event(RB, "ADDED", selecting("fits", "m1", status="False"))
+    informer.handlers.on_event(RB, "ADDED", selecting("elsewhere", "m2", status="False", version=2))
+    informer.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
+    informer.enqueued()
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=4))
+    assert informer.enqueued() == ["fits", "placed"]
 
 
 @pytest.mark.parametrize(
@@ -457,9 +484,11 @@ def test_a_cluster_that_is_added_wakes_what_may_go_there(world: World) -> None:
     ],
 )
 @pytest.mark.parametrize("event", ["added", "changed"])
-def test_any_affinity_of_what_has_no_place_counts(world: World, term: dict[str, Any], event: str) -> None:
+def test_any_affinity_of_what_has_no_place_counts(
+    informer: Informer, term: dict[str, Any], event: str
+) -> None:
     if event == "changed":
-        world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
+        informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
     manifest = manifests.binding(
         placement={"clusterAffinities": [{"affinityName": "a", "clusterNames": ["m2"]}, term]}
     )
@@ -467,10 +496,10 @@ def test_any_affinity_of_what_has_no_place_counts(world: World, term: dict[str, 
         "schedulerObservedGeneration": 1,
         "conditions": [{"type": "Scheduled", "status": "False"}],
     }
-    world.intake.saw(RB, "ADDED", manifest)
-    world.woken()
-    world.intake.saw("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
-    assert world.woken() == ["web-deployment"]
+    informer.handlers.on_event(RB, "ADDED", manifest)
+    informer.enqueued()
+    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
+    assert informer.enqueued() == ["web-deployment"]
 
 
 def serving(*kinds: str, version: int = 1) -> dict[str, Any]:
@@ -480,77 +509,79 @@ def serving(*kinds: str, version: int = 1) -> dict[str, Any]:
     return manifest
 
 
-def test_an_api_that_a_cluster_begins_to_serve_wakes_what_waits_for_it(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", serving("StatefulSet"))
-    world.intake.saw(RB, "ADDED", selecting("waits", "m1", status="False"))
-    world.intake.saw(RB, "ADDED", selecting("placed", "m1", status="True", version=2))
+def test_an_api_that_a_cluster_begins_to_serve_wakes_what_waits_for_it(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", serving("StatefulSet"))
+    informer.handlers.on_event(RB, "ADDED", selecting("waits", "m1", status="False"))
+    informer.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=2))
     other = {"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "demo", "name": "x"}
-    world.intake.saw(RB, "ADDED", selecting("other", "m1", status="False", version=3, resource=other))
-    world.woken()
-    world.intake.saw("Cluster", "MODIFIED", serving("StatefulSet", "Deployment", version=2))
-    assert world.woken() == ["waits"]
-    world.intake.saw("Cluster", "MODIFIED", serving("Deployment", version=3))
-    assert world.woken() == []
+    informer.handlers.on_event(
+        RB, "ADDED", selecting("other", "m1", status="False", version=3, resource=other)
+    )
+    informer.enqueued()
+    informer.handlers.on_event("Cluster", "MODIFIED", serving("StatefulSet", "Deployment", version=2))
+    assert informer.enqueued() == ["waits"]
+    informer.handlers.on_event("Cluster", "MODIFIED", serving("Deployment", version=3))
+    assert informer.enqueued() == []
 
 
-def test_clusters_that_are_there_at_the_start_wake_nothing_by_themselves(world: World) -> None:
-    with world.intake.filling():
-        world.listed("Cluster", [manifests.cluster("m1")], "9")
-        world.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
-    assert world.woken() == ["new"]
-    assert world.sample("queue_incoming_bindings_total", event="ClusterChanged") == 0
+def test_clusters_that_are_there_at_the_start_wake_nothing_by_themselves(informer: Informer) -> None:
+    with informer.handlers.initial_list():
+        informer.listed("Cluster", [manifests.cluster("m1")], "9")
+        informer.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
+    assert informer.enqueued() == ["new"]
+    assert informer.sample("queue_incoming_bindings_total", event="ClusterChanged") == 0
 
 
-def test_what_went_back_in_a_list_is_taken_and_all_bindings_are_looked_at_again(world: World) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding(version=990, generation=3, replicas=5))
-    world.intake.saw(RB, "ADDED", manifests.binding("other", version=10))
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1", version=5))
-    world.woken()
-    listing = world.intake.listing(RB)
+def test_what_went_back_in_a_list_is_taken_and_all_bindings_are_looked_at_again(informer: Informer) -> None:
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=990, generation=3, replicas=5))
+    informer.handlers.on_event(RB, "ADDED", manifests.binding("other", version=10))
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=5))
+    informer.enqueued()
+    diff = informer.handlers.relist_diff(RB)
     # The same generation, and another change than the one that is lost.
-    listing.take([manifests.binding(version=750, generation=3, replicas=7)], as_of=1000)
-    listing.take([manifests.binding("other", version=10)], as_of=1000)
-    assert listing.end("1000") == 1
-    assert listing.older == 1
-    assert world.woken() == []
-    world.intake.versions_went_back(RB, listing.older)
-    assert sorted(world.woken()) == ["other", "web-deployment"]
-    found = world.bindings.get(WEB)
+    diff.add_page([manifests.binding(version=750, generation=3, replicas=7)], as_of=1000)
+    diff.add_page([manifests.binding("other", version=10)], as_of=1000)
+    assert diff.finish("1000") == 1
+    assert diff.older == 1
+    assert informer.enqueued() == []
+    informer.handlers.on_version_rollback(RB, diff.older)
+    assert sorted(informer.enqueued()) == ["other", "web-deployment"]
+    found = informer.bindings.get(WEB)
     assert found is not None
     assert found.spec.replicas == 7
-    assert world.sample("cache_repairs_total", kind=RB, repair="older") == 1
-    world.intake.versions_went_back("PropagationPolicy", 1)
-    assert world.woken() == []
-    world.intake.versions_went_back("Cluster", 0)
-    assert len(world.woken()) == 2
+    assert informer.sample("cache_repairs_total", kind=RB, repair="older") == 1
+    informer.handlers.on_version_rollback("PropagationPolicy", 1)
+    assert informer.enqueued() == []
+    informer.handlers.on_version_rollback("Cluster", 0)
+    assert len(informer.enqueued()) == 2
 
 
-def test_the_versions_of_one_kind_are_forgotten_without_those_of_another_one(world: World) -> None:
+def test_the_versions_of_one_kind_are_forgotten_without_those_of_another_one(informer: Informer) -> None:
     cluster_wide = {**manifests.binding("wide", version=990), "kind": "ClusterResourceBinding"}
-    world.intake.saw(RB, "ADDED", manifests.binding(version=980))
-    world.intake.saw("ClusterResourceBinding", "ADDED", cluster_wide)
-    assert world.intake.newest_version(RB) == 980
-    world.intake.forget_versions(RB)
-    assert not world.intake.is_known(RB, manifests.binding(version=700))
-    assert world.intake.is_known(
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=980))
+    informer.handlers.on_event("ClusterResourceBinding", "ADDED", cluster_wide)
+    assert informer.handlers.newest_version(RB) == 980
+    informer.handlers.forget_versions(RB)
+    assert not informer.handlers.is_known(RB, manifests.binding(version=700))
+    assert informer.handlers.is_known(
         "ClusterResourceBinding",
         {**cluster_wide, "metadata": {**cluster_wide["metadata"], "resourceVersion": "700"}},
     )
-    assert world.intake.newest_version("ClusterResourceBinding") == 990
+    assert informer.handlers.newest_version("ClusterResourceBinding") == 990
 
 
-def test_what_was_malformed_and_is_not_listed_any_more_is_forgotten(world: World) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding(replicas="many"))
-    world.intake.saw("Cluster", "ADDED", {"metadata": {"name": "m1", "resourceVersion": "x"}})
-    assert len(world.intake._malformed) == 2
-    world.listed(RB, [manifests.binding(replicas="many")], "9")
-    assert len(world.intake._malformed) == 2
-    world.listed(RB, [], "9")
-    assert [kind for kind, _ in world.intake._malformed] == ["Cluster"]
+def test_what_was_malformed_and_is_not_listed_any_more_is_forgotten(informer: Informer) -> None:
+    informer.handlers.on_event(RB, "ADDED", manifests.binding(replicas="many"))
+    informer.handlers.on_event("Cluster", "ADDED", {"metadata": {"name": "m1", "resourceVersion": "x"}})
+    assert len(informer.handlers._malformed) == 2
+    informer.listed(RB, [manifests.binding(replicas="many")], "9")
+    assert len(informer.handlers._malformed) == 2
+    informer.listed(RB, [], "9")
+    assert len(informer.handlers._malformed) == 1
 
 
 def test_an_update_that_is_ignored_is_told_only_of_bindings_of_ours(
-    world: World, caplog: pytest.LogCaptureFixture
+    informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
     foreign, unclaimed = manifests.binding("foreign"), manifests.binding("unclaimed")
     foreign["spec"]["schedulerName"] = "volcano"
@@ -558,9 +589,9 @@ def test_an_update_that_is_ignored_is_told_only_of_bindings_of_ours(
     bindings = [manifests.binding(), foreign, unclaimed]
     with caplog.at_level(logs.V4, logger="karmada_scheduler"):
         for each in bindings:
-            world.intake.saw(RB, "ADDED", each)
+            informer.handlers.on_event(RB, "ADDED", each)
             updated = {**each["metadata"], "resourceVersion": "2"}
-            world.intake.saw(
+            informer.handlers.on_event(
                 RB, "MODIFIED", {**each, "metadata": updated, "status": {"lastScheduledTime": None}}
             )
     assert [record.getMessage() for record in caplog.records if record.levelno == logs.V4] == [
@@ -569,34 +600,34 @@ def test_an_update_that_is_ignored_is_told_only_of_bindings_of_ours(
 
 
 def test_a_consequence_that_fails_ends_no_list_and_loses_no_binding(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(world.intake, "_on_binding", fails)
-    assert world.listed(RB, [manifests.binding(), manifests.binding("other")], "9") == 2
-    world.intake.saw(RB, "MODIFIED", manifests.binding(version=10, generation=2))
-    world.intake.saw(RB, "DELETED", manifests.binding("other", version=11))
-    assert world.woken() == ["web-deployment", "other"]
+    informer.binding_listener = fails
+    assert informer.listed(RB, [manifests.binding(), manifests.binding("other")], "9") == 2
+    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=10, generation=2))
+    informer.handlers.on_event(RB, "DELETED", manifests.binding("other", version=11))
+    assert informer.enqueued() == ["web-deployment", "other"]
     assert all(record.exc_info for record in caplog.records)
     assert len(caplog.records) == 4
 
 
 def test_an_object_that_breaks_its_reader_is_named_and_the_others_of_its_page_are_taken(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parse = world.intake._kinds[RB].parse
+    parse = informer.handlers._kinds[RB].parse
 
     def breaks(manifest: dict[str, Any]) -> Any:
         if manifest["metadata"]["name"] == "deep":
             raise RecursionError("too deep")
         return parse(manifest)
 
-    monkeypatch.setattr(world.intake._kinds[RB], "parse", breaks)
-    world.listed(RB, [manifests.binding("deep"), manifests.binding()], "9")
-    world.intake.saw(RB, "MODIFIED", manifests.binding("deep", version=2))
-    assert world.woken() == ["web-deployment"]
+    monkeypatch.setattr(informer.handlers._kinds[RB], "parse", breaks)
+    informer.listed(RB, [manifests.binding("deep"), manifests.binding()], "9")
+    informer.handlers.on_event(RB, "MODIFIED", manifests.binding("deep", version=2))
+    assert informer.enqueued() == ["web-deployment"]
     [record] = caplog.records
     assert record.__dict__["object"] == BindingKey(RB, "demo", "deep")
     assert record.__dict__["error"] == "RecursionError: too deep"
@@ -609,46 +640,46 @@ def _stand_in(problem: str = "no JSON", **metadata: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("event", ["ADDED", "MODIFIED", "DELETED"])
 def test_an_object_that_could_not_be_decoded_is_named_once_and_counted(
-    world: World, caplog: pytest.LogCaptureFixture, event: str
+    informer: Informer, caplog: pytest.LogCaptureFixture, event: str
 ) -> None:
-    world.intake.saw(RB, "ADDED", manifests.binding())
+    informer.handlers.on_event(RB, "ADDED", manifests.binding())
     for _ in range(3):
-        world.intake.saw(RB, event, _stand_in(name="web-deployment", namespace="demo"))
-    assert WEB not in {binding.key for binding in world.bindings}
+        informer.handlers.on_event(RB, event, _stand_in(name="web-deployment", namespace="demo"))
+    assert WEB not in {binding.key for binding in informer.bindings}
     [record] = caplog.records
     assert (record.__dict__["kind"], str(record.__dict__["object"])) == (RB, "demo/web-deployment")
     assert str(record.__dict__["error"]) == "no JSON"
-    assert world.sample("malformed_objects_total", kind=RB) == 3
+    assert informer.sample("malformed_objects_total", kind=RB) == 3
 
 
-def test_a_cluster_of_a_list_that_could_not_be_decoded_stays_as_it_was(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m2"))
-    world.listed("Cluster", [_stand_in(name="m1")], "9")
-    assert [cluster.name for cluster in world.clusters] == ["m1"]
+def test_a_cluster_of_a_list_that_could_not_be_decoded_stays_as_it_was(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2"))
+    informer.listed("Cluster", [_stand_in(name="m1")], "9")
+    assert [cluster.name for cluster in informer.clusters] == ["m1"]
 
 
-def test_a_list_with_an_object_whose_name_is_not_known_removes_nothing(world: World) -> None:
-    world.intake.saw("Cluster", "ADDED", manifests.cluster("m1"))
-    world.listed("Cluster", [_stand_in()], "9")
-    assert [cluster.name for cluster in world.clusters] == ["m1"]
-    assert world.clusters.is_incomplete
-    assert world.sample("malformed_objects_total", kind="Cluster") == 1
-    world.listed("Cluster", [manifests.cluster("m2")], "9")
-    assert [cluster.name for cluster in world.clusters] == ["m2"]
+def test_a_list_with_an_object_whose_name_is_not_known_removes_nothing(informer: Informer) -> None:
+    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    informer.listed("Cluster", [_stand_in()], "9")
+    assert [cluster.name for cluster in informer.clusters] == ["m1"]
+    assert informer.clusters.is_incomplete
+    assert informer.sample("malformed_objects_total", kind="Cluster") == 1
+    informer.listed("Cluster", [manifests.cluster("m2")], "9")
+    assert [cluster.name for cluster in informer.clusters] == ["m2"]
 
 
 def test_a_defect_in_parsing_one_object_is_named_and_the_others_go_on(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parse = world.intake._kinds["Cluster"].parse
+    parse = informer.handlers._kinds["Cluster"].parse
 
     def failing(manifest: Any) -> Any:
         if manifest["metadata"]["name"] == "m1":
             raise TypeError("a defect")
         return parse(manifest)
 
-    monkeypatch.setattr(world.intake._kinds["Cluster"], "parse", failing)
-    world.listed("Cluster", [manifests.cluster("m1"), manifests.cluster("m2")], "9")
-    assert [cluster.name for cluster in world.clusters] == ["m2"]
+    monkeypatch.setattr(informer.handlers._kinds["Cluster"], "parse", failing)
+    informer.listed("Cluster", [manifests.cluster("m1"), manifests.cluster("m2")], "9")
+    assert [cluster.name for cluster in informer.clusters] == ["m2"]
     assert caplog.records[0].__dict__["error"] == "TypeError: a defect"

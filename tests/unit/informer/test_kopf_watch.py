@@ -12,6 +12,7 @@ from karmada_scheduler.client.connection import Credentials
 from karmada_scheduler.client.karmada import WATCHED
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.informer import kopf_watch as module
+from karmada_scheduler.informer.kopf_settings import watch_settings
 from karmada_scheduler.informer.kopf_watch import KopfWatch
 
 
@@ -38,7 +39,7 @@ class World:
             requests=WatchRequests(_nothing),
             before_start=self._prepare,
             after_start=self._start,
-            begin=self._begin,
+            start_version=self._start_version,
             is_ahead=self._is_ahead,
             clock=lambda: self.now,
             is_known=lambda kind, manifest: (kind, manifest["metadata"]["resourceVersion"]) in self.known,
@@ -55,15 +56,18 @@ class World:
     async def _prepare(self) -> None:
         self.prepared += 1
 
-    async def _begin(self, _: str) -> str:
+    async def _start_version(self, _: str) -> str:
         return "7"
 
     async def _is_ahead(self, *_: str) -> bool:
         return False
 
     def settings(self) -> kopf.OperatorSettings:
-        return module._settings(
-            WatchRequests(_nothing), self._begin, self.watch._is_news, self.watch._streams
+        return watch_settings(
+            WatchRequests(_nothing),
+            start_version=self._start_version,
+            is_news=self.watch._is_news,
+            streams=self.watch._streams,
         )
 
     def _start(self) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from karmada_scheduler.client.connection import connect
 from tests.strict_tls import as_of_python_3_13
-from tests.unit.informer.api_server import ApiServer, modified
-from tests.unit.informer.watching import Watching, to, until
+from tests.unit.informer.watching import GONE, Watching, api_server, to, touch, until
 from tools.controlplane.pki import Authority
 
 
@@ -26,7 +25,7 @@ async def test_certificates_that_go_takes_are_taken_on_every_python(
     tls.verify_mode = ssl.CERT_REQUIRED
     server = authority.issue("server", server=True)
     tls.load_cert_chain(server.certificate, server.key)
-    async with ApiServer(tls) as api:
+    with api_server(tls) as api:
         kubeconfig = authority.kubeconfig(
             tmp_path / "kubeconfig", server=api.url, user=authority.issue("scheduler")
         )
@@ -37,7 +36,9 @@ async def test_certificates_that_go_takes_are_taken_on_every_python(
                 await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
         finally:
             await connection.close()
-    assert {shown["subject"] for shown in api.certificates if shown} == {((("commonName", "scheduler"),),)}
+    assert {each.certificate["subject"] for each in api.requests if each.certificate} == {
+        ((("commonName", "scheduler"),),)
+    }
 
 
 async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +46,7 @@ async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatc
         raise KeyError("getpwuid(): uid not found: 1000650000")
 
     monkeypatch.setattr(getpass, "getuser", nobody)
-    async with ApiServer() as api:
+    with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
             await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
@@ -53,24 +54,24 @@ async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatc
 
 async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on() -> None:
     tokens = ["first"]
-    async with ApiServer() as api:
+    with api_server() as api:
         api.token = "first"
         watching = Watching(lambda: to(api, tokens[-1]))
         async with watching.running():
             await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
             api.token = "second"
             tokens.append("second")
-            api.changes.put_nowait({"type": "ERROR", "object": {"code": 410}})  # so that it connects again
+            api.send("Cluster", GONE)  # so that it connects again
             await until(lambda: watching.loads == 1)
-            api.changes.put_nowait(modified(8))
+            touch(api)
             await until(lambda: ("Cluster", "MODIFIED", "m1") in watching.events)
             assert watching.starts == 1
-    assert set(api.refused) == {"first"}
+    assert {each.authorization for each in api.requests} == {"Bearer first", "Bearer second"}
 
 
 async def test_a_login_is_the_same_as_long_as_its_token_is() -> None:
     """kopf ends, and is started again with a pause, only if it knows a refused login when it sees it."""
-    async with ApiServer() as api:
+    with api_server() as api:
         tokens = ["first", "second"]
         watching = Watching(lambda: to(api, tokens.pop(0)))
         [handler] = watching.watch._registry()._activities.get_all_handlers()

@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 from kopf._core.reactor import processing
 
-from tests.unit.informer.api_server import ApiServer, modified
-from tests.unit.informer.watching import Watching, to, until
+from tests.unit.informer.watching import Watching, api_server, to, touch, until
 
 
 async def test_a_change_that_is_known_reaches_nobody_and_the_next_one_does() -> None:
-    async with ApiServer() as api:
+    with api_server() as api:
         watching = Watching(
             lambda: to(api), is_known=lambda _, manifest: manifest["metadata"]["resourceVersion"] == "8"
         )
         async with watching.running():
             await until(lambda: watching.versions == ["7"])
-            for version in (8, 9):
-                api.changes.put_nowait(modified(version))
+            for _ in range(2):
+                touch(api)
             await until(lambda: len(watching.versions) == 2)
     assert watching.versions == ["7", "9"]
     assert watching.events[1] == ("Cluster", "MODIFIED", "m1")
@@ -35,23 +34,23 @@ async def test_what_is_known_costs_none_of_kopf_s_machinery(monkeypatch: pytest.
         return await process(raw_event=raw_event, **rest)
 
     monkeypatch.setattr(processing, "process_resource_event", counted)
-    async with ApiServer() as api:
+    with api_server() as api:
         watching = Watching(
             lambda: to(api), is_known=lambda _, manifest: int(manifest["metadata"]["resourceVersion"]) < 20
         )
         async with watching.running():
-            for version in range(8, 21):
-                api.changes.put_nowait(modified(version))
+            for _ in range(13):
+                touch(api)
             await until(lambda: watching.versions == ["7", "20"])
     assert processed == ["7", "20"]
 
 
 async def test_kopf_s_workers_do_not_stay() -> None:
-    async with ApiServer() as api:
+    with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
             await until(lambda: bool(watching.versions))
             for version in range(8, 308):
-                api.changes.put_nowait(modified(version, f"m{version}"))
+                touch(api, f"m{version}")
             await until(lambda: len(watching.versions) == 301)
             await until(lambda: len(asyncio.all_tasks()) < 100)

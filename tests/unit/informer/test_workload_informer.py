@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.client.metadata import KindName, NotServedError, ServedResource
@@ -100,19 +100,19 @@ class Server:
             self.watches.remove(queue)
 
 
-class World:
+class InformerHarness:
     """An informer, its server and a clock; pauses of the informer pass in one turn of the loop."""
 
     def __init__(self) -> None:
         self.server = Server()
         self.now = 100.0
-        self.woken: list[str] = []
-        self.resumed: list[str] = []
+        self.changed: list[str] = []
+        self.synced: list[str] = []
         self.informer = WorkloadInformer(
             self.server,
-            wants=lambda binding: not binding.spec.scheduling_suspended,
-            wake=lambda key: self.woken.append(key.name.removesuffix("-deployment")),
-            resume=lambda key: self.resumed.append(key.name.removesuffix("-deployment")),
+            is_needed=lambda binding: not binding.spec.scheduling_suspended,
+            on_change=lambda key: self.changed.append(key.name.removesuffix("-deployment")),
+            on_synced=lambda key: self.synced.append(key.name.removesuffix("-deployment")),
             clock=lambda: self.now,
             sleep=self._sleep,
             patience=5.0,
@@ -144,8 +144,8 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
-    made = World()
+async def harness() -> AsyncIterator[InformerHarness]:
+    made = InformerHarness()
     try:
         yield made
     finally:
@@ -161,34 +161,34 @@ def builder(name: str, *, uid: str = "") -> BindingBuilder:
 
 
 async def test_the_workload_of_a_binding_is_known_once_its_kind_is_listed() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web", type="space")
         web = of("web")
         assert isinstance(w.informer.look_up(web), NotSynced)
-        await w.until(lambda: w.resumed == ["web"])
+        await w.until(lambda: w.synced == ["web"])
         assert (await w.known(web)).annotations == {"type": "space"}
         assert w.server.asked == ["discover", "list", "watch"]
-        assert w.woken == []
+        assert w.changed == []
 
 
 async def test_nothing_is_asked_while_no_binding_is_followed() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.informer.follow_all([])
-        w.informer.saw(BindingKey("ResourceBinding", "default", "x"), None)
+        w.informer.on_binding_change(of("x"), None)
         await asyncio.sleep(0.01)
         assert (w.server.asked, w.informer.kinds, len(w.informer)) == ([], [], 0)
 
 
 async def test_the_watch_of_a_kind_ends_with_its_last_binding_and_all_end_when_no_plugin_needs_them() -> None:
-    async with world() as w:
+    async with harness() as w:
         web, db = of("web"), of("db")
         w.server.store("web")
         w.server.store("db")
         w.informer.follow_all([web, db])
         await w.until(lambda: len(w.server.watches) == 1)
-        w.informer.saw(web.key, None)
+        w.informer.on_binding_change(web, None)
         assert (w.informer.kinds, len(w.informer)) == ([DEPLOYMENT], 1)
-        w.informer.saw(db.key, builder("db").suspended().build())
+        w.informer.on_binding_change(db, builder("db").suspended().build())
         await w.until(lambda: not w.server.watches)
         assert (w.informer.kinds, len(w.informer)) == ([], 0)
         w.informer.follow_all([web])
@@ -198,33 +198,33 @@ async def test_the_watch_of_a_kind_ends_with_its_last_binding_and_all_end_when_n
 
 
 async def test_a_change_of_the_metadata_wakes_the_bindings_that_name_the_workload_and_no_others() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.server.store("db")
         w.informer.follow_all([of("web"), of("db")])
         await w.until(lambda: w.server.watches)
         w.server.store("web", type="space")
-        await w.until(lambda: w.woken == ["web"])
+        await w.until(lambda: w.changed == ["web"])
         w.server.store("web", type="space")  # a status, say
         w.server.store("db")
         w.server.store("db", last="one")
-        await w.until(lambda: "db" in w.woken)
-        assert w.woken == ["web", "db"]
+        await w.until(lambda: "db" in w.changed)
+        assert w.changed == ["web", "db"]
 
 
 async def test_a_workload_that_the_watch_has_not_brought_yet_is_read_by_itself() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
         w.server.store("web", quietly=True, type="space")
         assert isinstance(w.informer.look_up(of("web")), NotSynced)
         assert (await w.known(of("web"))).annotations == {"type": "space"}
         assert w.server.asked.count("get") == 1
-        assert w.resumed == ["web"]
+        assert w.synced == ["web"]
 
 
 async def test_a_workload_that_was_just_seen_is_not_read_by_itself() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
         w.server.store("web")
@@ -234,7 +234,7 @@ async def test_a_workload_that_was_just_seen_is_not_read_by_itself() -> None:
 
 
 async def test_thousands_of_unrelated_workloads_are_not_kept() -> None:
-    async with world() as w:
+    async with harness() as w:
         for number in range(20_000):
             w.server.store(f"other{number}", quietly=True)
         w.server.store("web")
@@ -247,36 +247,36 @@ async def test_thousands_of_unrelated_workloads_are_not_kept() -> None:
 
 
 async def test_one_that_is_not_there_is_said_to_be_missing_and_wakes_its_binding_when_it_comes() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.informer.follow_all([of("web")])
-        assert await w.problem(of("web")) == "Deployment default/web is not there"
+        assert await w.problem(of("web")) == "Deployment default/web does not exist"
         w.server.store("web")
-        await w.until(lambda: w.woken == ["web"])
+        await w.until(lambda: w.changed == ["web"])
         await w.known(of("web"))
 
 
 async def test_one_that_is_deleted_is_said_to_be_so_and_wakes_nobody() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
         await w.until(lambda: w.server.watches)
         w.server.delete("web")
         await w.until(w.server.watches[0].empty)
         assert await w.problem(of("web")) == "Deployment default/web was deleted"
-        assert w.woken == []
+        assert w.changed == []
 
 
 async def test_one_that_was_created_anew_is_said_to_be_so_until_the_binding_names_it() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web", uid="new")
         w.informer.follow_all([of("web", uid="old")])
         assert "has the uid new, the binding names old" in await w.problem(of("web", uid="old"))
-        w.informer.saw(of("web").key, of("web", uid="new"))
+        w.informer.on_binding_change(of("web"), of("web", uid="new"))
         assert (await w.known(of("web", uid="new"))).uid == "new"
 
 
 async def test_a_binding_of_the_new_uid_does_not_get_what_is_known_of_the_old_one() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web", uid="old", type="space")
         w.informer.follow_all([of("web", uid="old")])
         await w.known(of("web", uid="old"))
@@ -289,7 +289,7 @@ async def test_a_binding_of_the_new_uid_does_not_get_what_is_known_of_the_old_on
 async def test_what_is_forbidden_is_named_once_at_once_and_asked_for_again(
     verb: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.fails[verb] = FORBIDDEN
         w.informer.follow_all([of("web")])
         assert isinstance(w.informer.look_up(of("web")), NotSynced)
@@ -307,30 +307,30 @@ async def test_what_is_forbidden_is_named_once_at_once_and_asked_for_again(
         await w.until(lambda: w.server.watches)
         await w.known(of("web"))
         assert w.informer.unavailable() == []
-        assert w.woken == ["web"]
+        assert w.changed == ["web"]
 
 
 async def test_a_single_read_that_is_forbidden_is_said_at_once() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.fails["get"] = FORBIDDEN
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
         assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        await w.until(lambda: w.resumed == ["web"])
+        await w.until(lambda: w.synced == ["web"])
         assert "may not get deployments.apps" in await w.problem(of("web"))
         w.server.store("web")
-        await w.until(lambda: w.woken == ["web"])
+        await w.until(lambda: w.changed == ["web"])
 
 
 async def test_a_kind_that_is_not_served_is_said_to_be_so() -> None:
-    async with world() as w:
+    async with harness() as w:
         web = binding("web").resource("example.com/v1", "Foo", uid="u").build()
         assert await w.problem(web) == "the API server serves no Foo (example.com/v1)"
 
 
 @pytest.mark.parametrize("verb", ["discover", "list"])
 async def test_a_list_that_hangs_lets_nobody_wait_for_longer_than_the_bound(verb: str) -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.server.held[verb] = asyncio.Event()
         found = w.informer.look_up(of("web"))
@@ -341,13 +341,13 @@ async def test_a_list_that_hangs_lets_nobody_wait_for_longer_than_the_bound(verb
         late = of("late")
         assert isinstance(w.informer.look_up(late), WorkloadAnswer)  # it is known by now that nothing comes
         w.server.held[verb].set()
-        await w.until(lambda: w.woken)
-        assert sorted(w.woken) == ["late", "web"]
+        await w.until(lambda: w.changed)
+        assert sorted(w.changed) == ["late", "web"]
         await w.known(of("web"))
 
 
 async def test_a_read_that_fails_is_repeated_and_lets_nobody_wait_for_longer_than_the_bound() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
         w.server.fails["get"] = BROKEN
@@ -357,24 +357,24 @@ async def test_a_read_that_fails_is_repeated_and_lets_nobody_wait_for_longer_tha
         assert (await w.problem(of("web"))).endswith("was not read within 5s: cannot reach the server")
         w.server.store("web", quietly=True)
         del w.server.fails["get"]
-        await w.until(lambda: w.woken == ["web"])
+        await w.until(lambda: w.changed == ["web"])
         await w.known(of("web"))
 
 
 @pytest.mark.parametrize("end", [ApiError("too old", code=410), BROKEN, None])
 async def test_after_a_gap_the_kind_is_listed_anew_and_what_was_missed_wakes(end: ApiError | None) -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
         await w.until(lambda: w.server.watches)
         w.server.store("web", quietly=True, type="space")
         w.server.send(end)
-        await w.until(lambda: w.woken == ["web"])
+        await w.until(lambda: w.changed == ["web"])
         assert w.server.asked.count("list") == 2
 
 
 async def test_a_watch_that_brought_something_goes_on_where_it_ended() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
         await w.until(lambda: w.server.watches)
@@ -385,7 +385,7 @@ async def test_a_watch_that_brought_something_goes_on_where_it_ended() -> None:
 
 
 async def test_what_is_known_stays_while_the_api_server_is_away() -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
         await w.until(lambda: w.server.watches)
@@ -393,13 +393,13 @@ async def test_what_is_known_stays_while_the_api_server_is_away() -> None:
         w.server.send(BROKEN)
         await w.until(lambda: w.server.asked.count("list") > 3)
         await w.known(of("web"))
-        assert w.woken == []
+        assert w.changed == []
 
 
 async def test_metadata_that_cannot_be_read_is_named_and_the_others_go_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.server.store("odd")
         w.server.objects["odd"]["metadata"]["labels"] = {"a": 1}
@@ -416,7 +416,7 @@ async def test_metadata_that_cannot_be_read_is_named_and_the_others_go_on(
 async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_worth_a_word(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with world() as w:
+    async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
         for lists in (2, 3, 4):

@@ -74,7 +74,7 @@ def test_what_the_list_does_not_have_is_missing_and_what_was_there_was_deleted()
     world = World()
     world.store.want(WEB)
     world.listed()
-    assert world.reason() == "Deployment default/web is not there"
+    assert world.reason() == "Deployment default/web does not exist"
     world.listed(web())
     world.listed()
     assert world.reason() == "Deployment default/web was deleted"
@@ -124,7 +124,7 @@ def test_another_uid_is_believed_when_it_was_read_by_itself() -> None:
     world.listed(web(uid="u1"))
     assert world.store.find(WEB, "u2") is None
     world.store.confirm(WEB, web(uid="u1"))
-    assert "has the uid u1, the binding names u2: it was created anew" in world.reason("u2")
+    assert "has the uid u1, the binding names u2: it was created again" in world.reason("u2")
     world.store.put(web(8, uid="u2"))
     assert world.store.find(WEB, "u2") == web(8, uid="u2")
 
@@ -137,7 +137,7 @@ def test_what_was_deleted_may_be_there_again_under_another_uid() -> None:
     assert world.reason("u1") == "Deployment default/web was deleted"
     assert world.store.find(WEB, "u2") is None
     world.store.confirm(WEB, None)
-    assert world.reason("u2") == "Deployment default/web is not there"
+    assert world.reason("u2") == "Deployment default/web does not exist"
 
 
 def test_a_late_deletion_of_another_uid_changes_nothing() -> None:

@@ -6,8 +6,8 @@ import asyncio
 import ssl
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.client.connection import Connection
@@ -16,7 +16,27 @@ from karmada_scheduler.client.karmada import WATCHED
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.informer.kopf_watch import KopfWatch
-from tests.unit.informer.api_server import BEFORE, ApiServer
+from tests.fake_apiserver import FakeApiServer, cluster
+
+BEFORE = 6
+"""The version at which the API server has no Cluster."""
+
+
+GONE = b'{"type": "ERROR", "object": {"code": 410}}'
+"""The event that ends a watch whose version is gone."""
+
+
+@contextmanager
+def api_server(tls: ssl.SSLContext | None = None) -> Iterator[FakeApiServer]:
+    """Serve an API server with the Cluster m1 at version 7."""
+    with FakeApiServer(tls=tls, version=BEFORE) as api:
+        api.put(cluster("m1"))
+        yield api
+
+
+def touch(api: FakeApiServer, name: str = "m1") -> None:
+    """Create a Cluster or change it, which takes the next version."""
+    api.put(cluster(name, labels={"version": str(api.version + 1)}))
 
 
 class Watching:
@@ -47,7 +67,7 @@ class Watching:
             requests=WatchRequests(self.connection.watch),
             before_start=self._started,
             after_start=lambda: None,
-            begin=self._begin,
+            start_version=self._start_version,
             is_ahead=self._is_ahead,
             clock=time.monotonic,
             silent_after=silent_after,
@@ -60,9 +80,9 @@ class Watching:
         self.events.append((kind, event, manifest["metadata"]["name"]))
         self.versions.append(manifest["metadata"]["resourceVersion"])
 
-    async def _begin(self, kind: str) -> str:
+    async def _start_version(self, kind: str) -> str:
         self.begun[kind] += 1
-        return BEFORE
+        return str(BEFORE)
 
     async def _is_ahead(self, _: str, version: str) -> bool:
         return int(version) > self.version
@@ -94,7 +114,7 @@ async def until(reached: Callable[[], bool]) -> None:
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def to(server: ApiServer, token: str | None = None) -> Identity:
+def to(server: FakeApiServer, token: str | None = None) -> Identity:
     """Credentials for a server."""
     return Identity(
         server=server.url,

@@ -293,7 +293,7 @@ class TestProtection:
         made = world.put("web", replicas=4, on={"m1": 2})
         assert world.assumed is not None
         world.assumed.assume(made, (TargetCluster("m1", 2),))
-        world.assumed.written(made.key)
+        world.assumed.confirm(made.key)
         world.cycle.failing.add("web")
         await world.run(lambda: not world.queue.in_progress and world.estimators.asked)
         await world.end()

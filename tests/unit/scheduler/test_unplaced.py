@@ -35,7 +35,7 @@ class World:
         self.unplaced = UnplacedBindings(
             {"ours"}, waiting=self.waiting, gated=self.gated, now=lambda: self.now
         )
-        self.bindings.on_change = self.unplaced.changed
+        self.bindings.add_listener(self.unplaced.changed)
         self._version = 0
 
     def put(

@@ -134,7 +134,7 @@ async def test_kopf_lists_nothing_and_watches_from_where_it_is_told(tmp_path: Pa
             requests=WatchRequests(connection.watch),
             before_start=at_once,
             after_start=lambda: None,
-            begin=listed,
+            start_version=listed,
             is_ahead=never,
             clock=time.monotonic,
         )

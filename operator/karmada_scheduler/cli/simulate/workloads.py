@@ -33,7 +33,7 @@ class Workloads:
             return WorkloadAnswer(problem=f"{shown} is not in the files of --workloads")
         if found.uid and resource.uid and found.uid != resource.uid:
             return WorkloadAnswer(
-                problem=f"{shown} has the uid {found.uid}, the binding names {resource.uid}: it was created anew"
+                problem=f"{shown} has the uid {found.uid}, the binding names {resource.uid}: it was created again"
             )
         return WorkloadAnswer(found)
 

@@ -1,7 +1,7 @@
 """The metadata of workloads, for plugins that declare that they need it: docs/decisions/0024-workloads.md.
 
-``metadata_store`` keeps what bindings name of one kind, ``reflector`` keeps that true to the API server, ``informer`` knows which
-bindings there are, answers what is known of their workloads, and wakes them.
+``metadata_store`` stores the objects of one kind that bindings name. ``reflector`` lists and watches them. ``informer`` has
+the references of bindings to workloads, looks metadata up, and enqueues bindings whose workload has changed.
 """
 
 from karmada_scheduler.informer.workloads.informer import NotSynced, WorkloadInformer

@@ -1,6 +1,6 @@
-"""Which workloads bindings name, what is known of them, and which bindings are woken by what changes.
+"""The workloads that bindings name: their metadata, and which bindings are enqueued when it changes.
 
-Nothing is watched, and nothing is kept, while no plugin needs it.
+Nothing is watched or stored while no plugin needs it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ PATIENCE_SECONDS: Final = 5.0
 """How long a binding waits for the metadata of its workload."""
 
 _READS: Final = 8
-"""How many single objects are read at a time."""
+"""Number of single objects that are read at the same time."""
 _MARGIN_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class NotSynced:
-    """The metadata is not known yet; whoever asked for it is told when it is.
+    """The metadata was not read yet; ``on_synced`` is called with the binding when it is.
 
     Attributes:
-        retry_after: Seconds after which to ask again if nobody was told before.
+        retry_after: Seconds after which to look it up again without that call.
     """
 
     retry_after: float
@@ -45,11 +45,11 @@ class _Reference:
 
 
 class _Kind:
-    """A kind that occurs.
+    """A kind of workload that bindings name.
 
     Attributes:
-        reflector: Keeps its metadata.
-        bindings: Those that name an object, by its name.
+        reflector: Lists and watches its metadata.
+        bindings: The bindings that name an object, by the object's name.
     """
 
     def __init__(self, reflector: Reflector) -> None:
@@ -58,15 +58,15 @@ class _Kind:
 
 
 class WorkloadInformer:
-    """The metadata of the workloads that some bindings name; to be used from one event loop."""
+    """The metadata of the workloads that bindings name; for use from one event loop."""
 
     def __init__(
         self,
         client: Client,
         *,
-        wants: Callable[[Binding], bool],
-        wake: Callable[[BindingKey], None],
-        resume: Callable[[BindingKey], None],
+        is_needed: Callable[[Binding], bool],
+        on_change: Callable[[BindingKey], None],
+        on_synced: Callable[[BindingKey], None],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         patience: float = PATIENCE_SECONDS,
@@ -75,26 +75,27 @@ class WorkloadInformer:
 
         Args:
             client: Reads metadata.
-            wants: Tells whether a plugin that decides about a binding needs its workload.
-            wake: Told the key of a binding whose workload says something else than before.
-            resume: Told the key of a binding that ``look_up`` let wait, when it need not wait any longer.
+            is_needed: Returns whether a plugin of a binding's profile needs its workload.
+            on_change: Called with the key of a binding whose workload has other metadata than before.
+            on_synced: Called with the key of a binding for which ``look_up`` returned ``NotSynced``, when it has
+                another answer.
             clock: In seconds, never running backwards.
-            sleep: Waits for so many seconds.
-            patience: Seconds that a binding waits at most: for the list of its kind, or for the read of its workload.
+            sleep: Waits for a number of seconds.
+            patience: Maximum wait of a binding for the list of its kind, or for the read of its workload, in seconds.
         """
-        self._wants = wants
-        self._wake = wake
-        self._resume = resume
+        self._is_needed = is_needed
+        self._on_change = on_change
+        self._on_synced = on_synced
         self._clock = clock
         self._patience = patience
         self._deps = Dependencies(client=client, clock=clock, sleep=sleep, reads=asyncio.Semaphore(_READS))
         self._followed: dict[BindingKey, _Reference] = {}
         self._kinds: dict[KindName, _Kind] = {}
         self._waiting: set[BindingKey] = set()
-        self._answered_none: set[BindingKey] = set()
+        self._without_metadata: set[BindingKey] = set()
 
     def __len__(self) -> int:
-        """Count the objects whose metadata is kept; may be asked from any thread."""
+        """Return the number of objects whose metadata is stored; may be called from any thread."""
         return sum(len(each.reflector.store) for each in list(self._kinds.values()))
 
     @property
@@ -103,7 +104,7 @@ class WorkloadInformer:
         return sorted(self._kinds)
 
     def unavailable(self) -> list[KindName]:
-        """Return the kinds that are not listed yet, or cannot be watched; may be asked from any thread."""
+        """Return the kinds that are not listed yet, or cannot be watched; may be called from any thread."""
         return [
             name
             for name, each in list(self._kinds.items())
@@ -111,26 +112,26 @@ class WorkloadInformer:
         ]
 
     def follow_all(self, bindings: Iterable[Binding]) -> None:
-        """Follow these bindings and no others, as far as plugins need their workloads."""
-        wanted = {each.key: each for each in bindings if self._wants(each)}
+        """Watch the workloads of these bindings and of no others, as far as plugins need them."""
+        wanted = {each.key: each for each in bindings if self._is_needed(each)}
         for key in self._followed.keys() - wanted.keys():
             self._unfollow(key)
         for key, binding in wanted.items():
             self._follow(key, binding)
-        # A list is only of use for the objects that are wanted when it begins.
+        # A list only has the objects that are wanted when it starts.
         for each in self._kinds.values():
             each.reflector.start()
 
-    def saw(self, key: BindingKey, binding: Binding | None) -> None:
-        """Follow a binding as it is now, None if there is none any more."""
-        if binding is None or not self._wants(binding):
-            self._unfollow(key)
-        else:
-            self._follow(key, binding)
-            self._kinds[self._followed[key].kind].reflector.start()
+    def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
+        """Watch the workload that a changed binding names now; None for a binding that is gone."""
+        if new is not None and self._is_needed(new):
+            self._follow(new.key, new)
+            self._kinds[self._followed[new.key].kind].reflector.start()
+        elif (present := new or old) is not None:
+            self._unfollow(present.key)
 
     def look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
-        """Return what is known of the workload of a binding; never waits."""
+        """Return the metadata of the workload of a binding, or why there is none; never waits."""
         key = binding.key
         self._follow(key, binding)
         reference = self._followed[key]
@@ -139,32 +140,32 @@ class WorkloadInformer:
         found = reflector.store.find(reference.name, reference.uid)
         if isinstance(found, Workload):
             self._waiting.discard(key)
-            self._answered_none.discard(key)
+            self._without_metadata.discard(key)
             return WorkloadAnswer(found)
         problem = found.reason if isinstance(found, Missing) else reflector.problem
         if problem:
-            return self._nothing(key, problem)
-        began, last_error = reflector.began, reflector.last_error
+            return self._no_metadata(key, problem)
+        started, last_error = reflector.started, reflector.last_error
         if reflector.is_synced:
             pending = reflector.get_object(reference.name)
             if pending.problem:
-                return self._nothing(key, pending.problem)
-            began, last_error = pending.began, pending.last_error
-        left = began + self._patience - self._clock()
+                return self._no_metadata(key, pending.problem)
+            started, last_error = pending.started, pending.last_error
+        left = started + self._patience - self._clock()
         if left > 0:
             self._waiting.add(key)
             return NotSynced(left + _MARGIN_SECONDS)
         text = f"the metadata of {reference.kind} was not read within {self._patience:g}s"
-        return self._nothing(key, f"{text}: {last_error}" if last_error else text)
+        return self._no_metadata(key, f"{text}: {last_error}" if last_error else text)
 
     def close(self) -> None:
-        """Stop all watches and forget everything."""
+        """Stop all watches and delete all metadata."""
         for key in list(self._followed):
             self._unfollow(key)
 
-    def _nothing(self, key: BindingKey, problem: str) -> WorkloadAnswer:
+    def _no_metadata(self, key: BindingKey, problem: str) -> WorkloadAnswer:
         self._waiting.discard(key)
-        self._answered_none.add(key)
+        self._without_metadata.add(key)
         return WorkloadAnswer(None, problem)
 
     def _follow(self, key: BindingKey, binding: Binding) -> None:
@@ -189,7 +190,7 @@ class WorkloadInformer:
         if reference is None:
             return
         self._waiting.discard(key)
-        self._answered_none.discard(key)
+        self._without_metadata.discard(key)
         kind = self._kinds[reference.kind]
         keys = kind.bindings[reference.name]
         keys.discard(key)
@@ -201,32 +202,32 @@ class WorkloadInformer:
             kind.reflector.stop()
 
     def _new_kind(self, name: KindName) -> _Kind:
-        def changed(about: Name, before: State, now: State) -> None:
-            self._changed(kind, about, before, now)
+        def on_metadata_change(about: Name, before: State, now: State) -> None:
+            self._metadata_changed(kind, about, before, now)
 
-        def state_changed() -> None:
+        def on_state_change() -> None:
             self._requeue({key for keys in kind.bindings.values() for key in keys})
 
-        def was_got(about: Name) -> None:
+        def on_get(about: Name) -> None:
             self._requeue(kind.bindings.get(about, ()))
 
-        store = MetadataStore(name.kind, changed)
-        kind = _Kind(Reflector(name, store, self._deps, on_state_change=state_changed, on_get=was_got))
+        store = MetadataStore(name.kind, on_metadata_change)
+        kind = _Kind(Reflector(name, store, self._deps, on_state_change=on_state_change, on_get=on_get))
         return kind
 
-    def _changed(self, kind: _Kind, name: Name, before: State, now: State) -> None:
+    def _metadata_changed(self, kind: _Kind, name: Name, before: State, now: State) -> None:
         keys = kind.bindings.get(name, ())
         self._requeue(keys)
         if isinstance(before, Workload) and isinstance(now, Workload):
             for key in keys:
-                self._wake(key)
+                self._on_change(key)
 
     def _requeue(self, keys: Iterable[BindingKey]) -> None:
-        """Let go on what waits, and wake what was decided without its workload."""
+        """Enqueue the bindings that wait, and those that were scheduled without metadata."""
         for key in keys:
             if key in self._waiting:
                 self._waiting.discard(key)
-                self._resume(key)
-            elif key in self._answered_none:
-                self._answered_none.discard(key)
-                self._wake(key)
+                self._on_synced(key)
+            elif key in self._without_metadata:
+                self._without_metadata.discard(key)
+                self._on_change(key)

@@ -12,15 +12,15 @@ Name = tuple[str, str]
 """Namespace and name."""
 
 RECENT: Final = 1000
-"""How many objects that no binding names are kept: the latest that were seen, as a binding is made after its workload."""
+"""Number of objects without a binding that are stored, the newest ones: a binding is created after its workload."""
 
 
 class Missing(NamedTuple):
-    """An object that is not there.
+    """An object that does not exist.
 
     Attributes:
-        uid: Of what was there last; "" if that is not known.
-        reason: For people.
+        uid: The uid of the last object of this name; "" if there is no record of one.
+        reason: Shown to users.
     """
 
     uid: str
@@ -28,11 +28,11 @@ class Missing(NamedTuple):
 
 
 State = Workload | Missing | None
-"""What is known of an object; None for nothing."""
+"""An object, or that it does not exist; None as long as neither is certain."""
 
 
 class MetadataStore:
-    """Metadata by namespace and name; one watch writes it, and reads of single objects beside it."""
+    """Metadata by namespace and name; a watch fills it, and reads of single objects do."""
 
     def __init__(
         self, kind: str, on_change: Callable[[Name, State, State], None], *, recent: int = RECENT
@@ -40,9 +40,9 @@ class MetadataStore:
         """Start empty.
 
         Args:
-            kind: For texts.
-            on_change: Told the name, and what was and is known of it, when that differs in what plugins see.
-            recent: How many objects that nobody wants are kept.
+            kind: Used in messages.
+            on_change: Called with the name and the state before and after a change that plugins can see.
+            recent: Number of objects without a binding that are stored.
         """
         self._kind = kind
         self._on_change = on_change
@@ -54,11 +54,11 @@ class MetadataStore:
         self._wanted_meanwhile: set[Name] = set()
 
     def __len__(self) -> int:
-        """Count the objects whose metadata is kept."""
+        """Return the number of objects whose metadata is stored."""
         return sum(isinstance(state, Workload) for state in list(self._states.values())) + len(self._recent)
 
     def want(self, name: Name) -> None:
-        """Keep an object from now on; one that was missing may be there by now."""
+        """Store an object from now on. If it was missing, it may exist by now, so its state is uncertain again."""
         if not isinstance(self._states.get(name), Workload):
             self._states[name] = self._recent.pop(name, None)
             self._confirmed.discard(name)
@@ -66,16 +66,16 @@ class MetadataStore:
                 self._wanted_meanwhile.add(name)
 
     def drop(self, name: Name) -> None:
-        """Forget an object."""
+        """Delete an object."""
         self._states.pop(name, None)
         self._confirmed.discard(name)
         self._wanted_meanwhile.discard(name)
 
     def find(self, name: Name, uid: str) -> State:
-        """Return what is known of an object of a uid ("" for any), None if the API server is to be asked.
+        """Return the state of an object with a uid ("" for any), None if it has to be read from the API server.
 
-        An object of another uid, or one that is gone, may have been created anew, so that the watch has not brought it
-        yet: that is believed when it is ``confirmed``.
+        An object with another uid, or one that is gone, may have been created again, and the watch may not have
+        delivered it yet. Such a state is returned only after ``confirm``.
         """
         state = self._states.get(name)
         if state is None or not uid or state.uid == uid:
@@ -86,21 +86,21 @@ class MetadataStore:
             return None
         return Missing(
             state.uid,
-            f"{self._shown(name)} has the uid {state.uid}, the binding names {uid}: it was created anew",
+            f"{self._shown(name)} has the uid {state.uid}, the binding names {uid}: it was created again",
         )
 
     def confirm(self, name: Name, found: Workload | None) -> None:
-        """Take in what the API server answered about one object, None if it is not there."""
+        """Store the API server's answer about one object, None if it does not exist."""
         if name not in self._states:
             return
         if found is not None:
             self.put(found)
         else:
-            self._set(name, Missing("", f"{self._shown(name)} is not there"))
+            self._set(name, Missing("", f"{self._shown(name)} does not exist"))
         self._confirmed.add(name)
 
     def put(self, found: Workload) -> None:
-        """Take in a version of an object, unless a newer one is known."""
+        """Store a version of an object, unless a newer one is stored."""
         name = found.namespace, found.name
         if name not in self._states:
             self._note_recent(name, found)
@@ -111,21 +111,21 @@ class MetadataStore:
         self._set(name, found)
 
     def deleted(self, name: Name, uid: str) -> None:
-        """Take note that the object of a uid was deleted."""
+        """Note that the object with a uid was deleted."""
         self._recent.pop(name, None)
         known = self._states.get(name)
         if isinstance(known, Workload) and known.uid == uid:
             self._set(name, Missing(uid, f"{self._shown(name)} was deleted"))
 
     def begin_list(self) -> None:
-        """Begin to take in a complete list."""
+        """Start to store a complete list."""
         self._listed = set()
         self._recent.clear()
         self._wanted_meanwhile.clear()
 
     def take(self, page: Iterable[Workload]) -> None:
-        """Take in a page of the list; it is the truth, also where it is older than what was known."""
-        assert self._listed is not None  # begun
+        """Store a page of the list. It replaces newer versions as well: lists are authoritative."""
+        assert self._listed is not None  # started
         for found in page:
             name = found.namespace, found.name
             if name in self._states:
@@ -135,22 +135,22 @@ class MetadataStore:
                 self._note_recent(name, found)
 
     def leave(self, names: Iterable[Name]) -> None:
-        """Leave objects of the list as they are known, be it not at all: they are there, whether they can be read or not."""
-        assert self._listed is not None  # begun
+        """Leave the state of objects of the list as it is: they exist, whether they can be read or not."""
+        assert self._listed is not None  # started
         self._listed.update(name for name in names if name in self._states)
 
     def end_list(self) -> None:
-        """Take what the list did not have for missing; what was asked for meanwhile may be newer than the list."""
-        assert self._listed is not None  # begun
+        """Mark the objects that the list lacks as missing; those wanted in the meantime may be newer than the list."""
+        assert self._listed is not None  # started
         for name in self._states.keys() - self._listed:
             known = self._states[name]
             if name in self._confirmed:
-                self._states[name] = None  # it may be newer than the list, and is asked for again
+                self._states[name] = None  # it may be newer than the list, and is read again
                 self._confirmed.discard(name)
             elif isinstance(known, Workload):
                 self._set(name, Missing(known.uid, f"{self._shown(name)} was deleted"))
             elif known is None and name not in self._wanted_meanwhile:
-                self._set(name, Missing("", f"{self._shown(name)} is not there"))
+                self._set(name, Missing("", f"{self._shown(name)} does not exist"))
         self._listed = None
 
     def _set(self, name: Name, state: State) -> None:

@@ -1,8 +1,8 @@
-"""One kind's metadata, listed and watched until cancelled; single objects are read beside it.
+"""Lists and watches the metadata of one kind until cancelled, and reads single objects.
 
-Lists and watches fail for as long as they like: what is known stays, and a ``problem`` says what is certain not to work.
-After each failure, and after a watch that brought nothing at all, the kind is listed anew, and the list is the truth: there is
-one writer, so versions that go back (a restore of etcd) need no further care.
+While lists and watches fail, stored metadata stays, and ``problem`` has a failure that retries cannot fix. After each
+failure, and after a watch without any event, the kind is listed again. The list is authoritative: there is one writer,
+so lower versions (a restore of etcd) need no further handling.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, N
 log = logging.getLogger(__name__)
 
 PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds between two attempts that fail."""
+"""Seconds between attempts after failures."""
 
 _GRACE_SECONDS: Final = 30.0
-"""How much longer than asked for a watch may last."""
-_REMEMBERED_SECONDS: Final = 60.0
-"""After this time without one a failure counts as the first."""
+"""How much longer than requested a watch may last."""
+_FAILURE_RESET_SECONDS: Final = 60.0
+"""After this time without a failure, the next one counts as the first."""
 _WORKED_SECONDS: Final = 5.0
-"""A watch that lasted as long as this has worked, even if it brought nothing."""
+"""A watch that lasted this long has worked, even without an event."""
 
 
 class Client(Protocol):
-    """What reads metadata; ``client.metadata.MetadataClient`` is one."""
+    """Reads metadata; ``client.metadata.MetadataClient`` implements it."""
 
     async def discover(self, kind: KindName) -> ServedResource: ...
 
@@ -50,13 +50,13 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What all kinds share.
+    """The dependencies that all kinds share.
 
     Attributes:
         client: Reads metadata.
         clock: In seconds, never running backwards.
-        sleep: Waits for so many seconds.
-        reads: Bounds how many single objects are read at a time.
+        sleep: Waits for a number of seconds.
+        reads: Limits the number of single objects that are read at the same time.
     """
 
     client: Client
@@ -69,27 +69,27 @@ class PendingGet:
     """A single object that is being read.
 
     Attributes:
-        began: When, in seconds.
-        problem: Why it will not be known soon; "" if it may be.
-        last_error: What went wrong last.
+        started: Time of the first attempt, in seconds.
+        problem: A failure that retries cannot fix; "" without one.
+        last_error: The error of the last attempt.
     """
 
-    def __init__(self, began: float) -> None:
-        self.began = began
+    def __init__(self, started: float) -> None:
+        self.started = started
         self.problem = ""
         self.last_error = ""
         self.task: asyncio.Task[None] | None = None
 
 
 class Reflector:
-    """Keeps the store of one kind true to the API server.
+    """Lists and watches one kind into a store.
 
     Attributes:
-        store: What is known.
-        began: When it was started, in seconds.
-        is_synced: Whether all that was there has been listed once.
-        problem: What is certain not to work, for people; "" if nothing is.
-        last_error: What went wrong last.
+        store: The metadata.
+        started: Time of the start, in seconds.
+        is_synced: Whether a complete list was stored.
+        problem: A failure that retries cannot fix, shown to users; "" without one.
+        last_error: The error of the last attempt.
     """
 
     def __init__(
@@ -101,51 +101,51 @@ class Reflector:
         on_state_change: Callable[[], None],
         on_get: Callable[[Name], None],
     ) -> None:
-        """Prepare; ``start`` begins.
+        """Prepare; ``start`` starts.
 
         Args:
-            kind: What is watched.
-            store: What to keep true.
-            dependencies: What all kinds share.
-            on_state_change: Called when the kind is synced, or its ``problem`` is another one.
-            on_get: Told the name when a single object has been read, or is known not to be readable.
+            kind: The watched kind.
+            store: Gets the metadata.
+            dependencies: Shared by all kinds.
+            on_state_change: Called when the kind is synced, or its ``problem`` changes.
+            on_get: Called with the name when a single object was read, or turns out not to be readable.
         """
         self.kind: Final = kind
         self.store: Final = store
-        self.began = dependencies.clock()
+        self.started = dependencies.clock()
         self.is_synced = False
         self.problem = ""
         self.last_error = ""
         self._deps = dependencies
-        self._on_news = on_state_change
-        self._on_read = on_get
+        self._on_state_change = on_state_change
+        self._on_get = on_get
         self._resource: ServedResource | None = None
         self._task: asyncio.Task[None] | None = None
         self._gets: dict[Name, PendingGet] = {}
         self._logged = ""
 
     def start(self) -> None:
-        """Begin to list and watch; in an event loop."""
+        """Start to list and watch; in an event loop."""
         if self._task is None:
-            self.began = self._deps.clock()
+            self.started = self._deps.clock()
             self._task = asyncio.create_task(self._run(), name=f"metadata of {self.kind}")
 
     def stop(self) -> None:
-        """End everything."""
+        """Stop the watch and all reads."""
         for task in (self._task, *(each.task for each in self._gets.values())):
             if task is not None:
                 task.cancel()
 
     def get_object(self, name: Name) -> PendingGet:
-        """Read a single object that the watch has not brought, and go on until the API server has answered."""
+        """Read a single object that the watch has not delivered, with retries until the API server answers."""
         pending = self._gets.get(name)
         if pending is None:
             pending = self._gets[name] = PendingGet(self._deps.clock())
-            pending.task = asyncio.create_task(self._read(name, pending), name=f"metadata of {name}")
+            pending.task = asyncio.create_task(self._read_single(name, pending), name=f"metadata of {name}")
         return pending
 
     def drop(self, name: Name) -> None:
-        """Forget an object."""
+        """Delete an object and stop to read it."""
         self.store.drop(name)
         pending = self._gets.pop(name, None)
         if pending is not None and pending.task is not None:
@@ -154,53 +154,53 @@ class Reflector:
     async def _run(self) -> None:
         failures = 0
         while True:
-            begun = self._deps.clock()
+            started = self._deps.clock()
             last_error: str | None = None
             try:
                 await self._list_and_watch()
             except NotServedError as error:
                 self._resource, last_error = None, str(error)
-                self._has_problem(last_error)
+                self._set_problem(last_error)
             except ApiError as error:
                 last_error = str(error)
                 if error.is_not_found:
                     self._resource = None
                 if error.code == 403:
-                    self._has_problem(self._forbidden("list and watch", last_error))
+                    self._set_problem(self._forbidden("list and watch", last_error))
             except Exception as error:
                 last_error = f"{type(error).__name__}: {error}"
                 log.exception("Cannot watch the metadata of workloads", extra={"kind": str(self.kind)})
-            worked = self._deps.clock() - begun > _REMEMBERED_SECONDS
+            worked = self._deps.clock() - started > _FAILURE_RESET_SECONDS
             failures = 0 if last_error is None else 1 if worked else failures + 1
             if last_error is not None:
                 self.last_error = last_error
-                if failures != 1 or not self.is_synced:  # one is what every restart of an API server brings
+                if failures != 1 or not self.is_synced:  # every restart of an API server causes one
                     self._log_once(self.problem or last_error)
             await self._deps.sleep(PAUSES[min(max(failures, 1), len(PAUSES)) - 1])
 
     async def _list_and_watch(self) -> None:
-        """List, then watch until the list has to be taken anew."""
+        """List, then watch until another list is needed."""
         resource = self._resource
         if resource is None:
             resource = self._resource = await self._deps.client.discover(self.kind)
         version = await self._list(resource)
         if not self.is_synced:
             self.is_synced = True
-            self._on_news()
-        brought = True
-        while brought:
-            brought, begun = False, self._deps.clock()
+            self._on_state_change()
+        has_events = True
+        while has_events:
+            has_events, started = False, self._deps.clock()
             try:
                 async with asyncio.timeout(WATCH_SECONDS + _GRACE_SECONDS):
-                    stream = self._deps.client.watch(resource, version, self._works)
+                    stream = self._deps.client.watch(resource, version, self._accepted)
                     async with aclosing(stream) as events:
                         async for event in events:
                             version = event["object"]["metadata"].get("resourceVersion") or version
-                            brought = True
-                            self._saw(event["type"], event["object"])
+                            has_events = True
+                            self._on_event(event["type"], event["object"])
             except TimeoutError:
                 return
-            if not brought and self._deps.clock() - begun < _WORKED_SECONDS:
+            if not has_events and self._deps.clock() - started < _WORKED_SECONDS:
                 raise ApiError(f"the watch of {resource} ended without an event")
             await self._deps.sleep(PAUSES[0])
 
@@ -214,7 +214,7 @@ class Reflector:
         self.store.end_list()
         return listed
 
-    def _saw(self, event: str, manifest: Mapping[str, Any]) -> None:
+    def _on_event(self, event: str, manifest: Mapping[str, Any]) -> None:
         if event == "BOOKMARK":
             return
         found = self._parsed(manifest)
@@ -226,7 +226,7 @@ class Reflector:
             self.store.put(found)
 
     def _parsed(self, manifest: Mapping[str, Any]) -> Workload | None:
-        """Read metadata; None for what cannot be read, and what is known of it stays."""
+        """Parse metadata; None for an object that cannot be read, whose stored metadata stays."""
         problem = json_body.unreadable(manifest)
         if problem is None:
             try:
@@ -237,10 +237,10 @@ class Reflector:
                 problem = str(error)
         namespace, name = _name_of(manifest)
         extra = {"kind": str(self.kind), "object": f"{namespace}/{name}", "error": problem}
-        log.warning("Cannot read the metadata of a workload, it stays as it is known", extra=extra)
+        log.warning("Cannot read the metadata of a workload, its stored metadata stays", extra=extra)
         return None
 
-    async def _read(self, name: Name, pending: PendingGet) -> None:
+    async def _read_single(self, name: Name, pending: PendingGet) -> None:
         failures = 0
         while True:
             try:
@@ -253,17 +253,17 @@ class Reflector:
                 if isinstance(error, ApiError) and error.code == 403 and not pending.problem:
                     pending.problem = self._forbidden("get", str(error))
                     self._log_once(pending.problem)
-                    self._on_read(name)
+                    self._on_get(name)
             else:
                 del self._gets[name]
                 self.store.confirm(name, workload)
-                self._on_read(name)
+                self._on_get(name)
                 return
             await self._deps.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
             failures += 1
 
     async def _get(self, name: Name) -> Workload | None:
-        """Return an object, None if it is not there; ApiError if that cannot be found out."""
+        """Return an object, None if it does not exist; ApiError without an answer."""
         if self._resource is None:
             raise ApiError(self.problem or self.last_error or f"{self.kind} is not discovered")
         found = await self._deps.client.get(self._resource, *name)
@@ -274,33 +274,33 @@ class Reflector:
             raise ApiError("its metadata cannot be read")
         return workload
 
-    def _works(self) -> None:
-        """Take note that the API server has accepted a watch."""
+    def _accepted(self) -> None:
+        """Note that the API server has accepted a watch."""
         if self._logged:
             log.info("The metadata of workloads is watched", extra={"kind": str(self.kind)})
             self._logged = ""
         if self.problem:
             self.problem = ""
-            self._on_news()
+            self._on_state_change()
 
-    def _has_problem(self, problem: str) -> None:
+    def _set_problem(self, problem: str) -> None:
         if problem != self.problem:
             self.problem = problem
-            self._on_news()
+            self._on_state_change()
 
     def _forbidden(self, verbs: str, last_error: str) -> str:
         what = str(self._resource or self.kind)
         return f"the scheduler may not {verbs} {what}, which workloadMetadata of the chart's side=karmada grants ({last_error})"
 
     def _log_once(self, text: str) -> None:
-        """Log a problem once."""
+        """Log a problem, unless it was the last one that was logged."""
         if text != self._logged:
             self._logged = text
             extra = {"kind": str(self.kind), "error": text}
-            log.error("Cannot watch the metadata of workloads, plugins are told so", extra=extra)
+            log.error("Cannot watch the metadata of workloads, plugins get this as the reason", extra=extra)
 
 
 def _name_of(manifest: Mapping[str, Any]) -> Name:
-    """Return the name of an object, also of one that cannot be read."""
+    """Return the namespace and name of an object, also of one that cannot be read."""
     metadata = manifest.get("metadata") or {}
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

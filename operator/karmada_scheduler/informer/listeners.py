@@ -1,0 +1,69 @@
+"""Functions that are called for the changes that event handlers put into the caches.
+
+All have the same form: they get the object before and after the change, and None for an object that did not exist
+before, or does not exist any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.informer import requeue_rules
+
+BindingListener = Callable[[Binding | None, Binding | None], None]
+ClusterListener = Callable[[Cluster | None, Cluster | None], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """The listeners of one process; those of a kind are called in their order.
+
+    Attributes:
+        bindings: Called with a binding before and after a change.
+        clusters: Called with a cluster before and after a change.
+        versions: Called with the key and the resourceVersion of each changed binding that the watch delivers,
+            whether the cache has that version or not.
+    """
+
+    bindings: Sequence[BindingListener] = ()
+    clusters: Sequence[ClusterListener] = ()
+    versions: Sequence[Callable[[BindingKey, int], None]] = ()
+
+
+class PermitListener:
+    """Ends the wait at Permit of a binding that has changed, or whose target cluster is being deleted."""
+
+    def __init__(self, waiting: WaitingBindings, scheduler_names: Collection[str]) -> None:
+        """End waits of these bindings; they may belong to schedulers of these names."""
+        self._waiting = waiting
+        self._scheduler_names = frozenset(scheduler_names)
+
+    def binding_changed(self, old: Binding | None, new: Binding | None) -> None:
+        """End the wait of a binding whose decision is out of date."""
+        present = new or old
+        if self._waiting and present is not None:
+            self._waiting.binding_changed(present.key, new, still_ours=self._is_assigned)
+
+    def cluster_changed(self, old: Cluster | None, new: Cluster | None) -> None:
+        """End the waits for a cluster that is being deleted or is gone."""
+        present = new or old
+        if self._waiting and present is not None and (new is None or new.deleting):
+            self._waiting.cluster_leaves(present.name)
+
+    def _is_assigned(self, binding: Binding) -> bool:
+        return requeue_rules.is_assigned_to(binding, self._scheduler_names)
+
+
+def only_assigned(listener: BindingListener, scheduler_names: Collection[str]) -> BindingListener:
+    """Return a listener for which bindings that are not claimed, or assigned to other schedulers, do not exist."""
+    names = frozenset(scheduler_names)
+
+    def listen(old: Binding | None, new: Binding | None) -> None:
+        is_assigned = new is not None and requeue_rules.is_claimed_and_assigned(new, names)
+        listener(old, new if is_assigned else None)
+
+    return listen

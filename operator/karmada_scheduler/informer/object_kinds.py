@@ -1,0 +1,78 @@
+"""The watched kinds: how their objects are named and parsed, which cache stores them, and what handles a change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
+from karmada_scheduler.api.binding import RESOURCE_BINDING, BindingKey
+from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, PolicyKey
+from karmada_scheduler.cache.store import Change, Store
+
+__all__ = ["BINDING_KINDS", "CLUSTER", "POLICY_KINDS", "ObjectKind"]
+
+Manifest = Mapping[str, Any]
+Key = TypeVar("Key")
+Object = TypeVar("Object")
+
+CLUSTER: Final = "Cluster"
+
+
+class ObjectKind(Generic[Key, Object]):
+    """One watched kind.
+
+    Attributes:
+        store: The cache of its objects; both kinds of bindings share one, as both kinds of policies do.
+        parse: Makes an object of a manifest; ValueError if the manifest is not valid.
+        key_of: Returns the key for a kind and a manifest, of an object that cannot be parsed, too.
+        on_change: Called after each change of the store by a watch or a list.
+    """
+
+    def __init__(
+        self,
+        store: Store[Any, Any],
+        parse: Callable[[Manifest], Object],
+        key_of: Callable[[str, Manifest], Key],
+        on_change: Callable[[Change[Any]], None],
+    ) -> None:
+        self.store = store
+        self.parse = parse
+        self.key_of = key_of
+        self.on_change = on_change
+
+
+def cluster_key(_: str, manifest: Manifest) -> str:
+    """Return the name of a Cluster, "" if it has none."""
+    return namespace_and_name(manifest)[1]
+
+
+def binding_key(kind: str, manifest: Manifest) -> BindingKey:
+    """Return the key of a binding."""
+    namespace, name = namespace_and_name(manifest)
+    return BindingKey(kind, namespace if kind == RESOURCE_BINDING else "", name)
+
+
+def policy_key(kind: str, manifest: Manifest) -> PolicyKey:
+    """Return the key of a policy."""
+    namespace, name = namespace_and_name(manifest)
+    return PolicyKey(kind, namespace if kind == PROPAGATION_POLICY else "", name)
+
+
+def key_kind(key: str | BindingKey | PolicyKey) -> str:
+    """Return the kind of the object that a key names."""
+    return CLUSTER if isinstance(key, str) else key.kind
+
+
+def namespace_and_name(manifest: Manifest) -> tuple[str, str]:
+    """Return the namespace and the name of an object, "" for one that is missing."""
+    metadata = manifest.get("metadata") or {}
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def version_of(manifest: Manifest) -> int:
+    """Return the resourceVersion, or ``sys.maxsize`` when it is missing, so that the object always counts as new."""
+    text = (manifest.get("metadata") or {}).get("resourceVersion")
+    return int(text) if isinstance(text, str) and text.isdecimal() else sys.maxsize

@@ -1,0 +1,72 @@
+"""The comparison of a complete list with a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from karmada_scheduler.cache.store import Change
+from karmada_scheduler.client import json_body
+from karmada_scheduler.informer.object_kinds import Manifest, namespace_and_name
+
+
+class RelistDiff:
+    """Puts a complete list of one kind into the cache page by page, and counts the differences.
+
+    Watch events may arrive between two pages, for objects on any page: resourceVersions decide.
+    """
+
+    def __init__(
+        self,
+        key_of: Callable[[Manifest], object],
+        put: Callable[[Manifest, int | None], Change[Any] | None],
+        count_missed: Callable[[int], None],
+        remove_all_but: Callable[[Collection[object], int], int],
+    ) -> None:
+        """Start without a page; ``EventHandlers.relist_diff`` makes it.
+
+        Args:
+            key_of: Returns the key of an object.
+            put: Puts an object of a list of some version into the cache; returns what changed.
+            count_missed: Gets the number of objects of a page that the watch had not delivered.
+            remove_all_but: Removes all objects but those with these keys, for a list of this version; returns their
+                number.
+        """
+        self._key_of = key_of
+        self._put = put
+        self._count_missed = count_missed
+        self._remove_all_but = remove_all_but
+        self._keys: set[object] = set()
+        self._is_complete = True
+        self._missed = 0
+        self._older = 0
+
+    @property
+    def older(self) -> int:
+        """How many objects have an older version in this list than in the cache."""
+        return self._older
+
+    def add_page(self, manifests: Iterable[Manifest], *, as_of: int | None = None) -> None:
+        """Put a page into the cache; ``as_of`` is the resourceVersion of the list."""
+        before = self._missed
+        for manifest in manifests:
+            self._keys.add(self._key_of(manifest))
+            if json_body.unreadable(manifest) is not None and not namespace_and_name(manifest)[1]:
+                self._is_complete = False  # it may be any object that the list seems to lack
+            change = self._put(manifest, as_of)
+            if change is None or change.is_same_version:
+                continue
+            if change.is_rollback:
+                self._older += 1
+            else:
+                self._missed += 1
+        self._count_missed(self._missed - before)
+
+    def finish(self, resource_version: str) -> int:
+        """Remove the objects that the complete list lacks; return the number of differences.
+
+        Only objects that are not newer than the list are removed, and none if the list has an object without a name.
+        """
+        if not self._is_complete:
+            return self._missed + self._older
+        return self._missed + self._older + self._remove_all_but(self._keys, int(resource_version))
