@@ -297,7 +297,7 @@ async def test_a_client_certificate_that_is_replaced_is_shown_and_its_predecesso
 
     def answer(request: web.Request) -> web.Response:
         serials.add(request.get_extra_info("peercert")["serialNumber"])
-        return web.json_response({})
+        return web.json_response({"versions": ["v1"]})
 
     async with Server(answer).running(_listening(authority, wants_certificate=True)) as url:
         document = {

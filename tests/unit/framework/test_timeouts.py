@@ -550,7 +550,8 @@ def test_what_plugins_call_and_what_keeps_their_record_is_shielded(called_by_plu
 def test_every_module_that_calls_plugins_under_a_watch_is_a_runner() -> None:
     """Otherwise what has called a plugin is taken for its code, and a limit of time ends the scheduler's own functions."""
     sources = sorted(Path(karmada_scheduler.__file__).parent.rglob("*.py"))
-    runners = [path for path in sources if re.search(r"with .*\b(watch|_timeout)\b", path.read_text())]
+    statement = re.compile(r"^ *with .*\b(watch|_timeout)\b", re.MULTILINE)
+    runners = [path for path in sources if statement.search(path.read_text())]
     assert {path.name for path in runners} >= {
         "plugin_call.py",
         "timeouts.py",
