@@ -6,9 +6,14 @@ import asyncio
 
 import pytest
 
-from karmada_scheduler.binding_cycle.write_limiter import FEWEST, PATIENCE_SECONDS, WELL_SECONDS, WriteLimiter
+from karmada_scheduler.binding_cycle.write_limiter import (
+    GOOD_LATENCY_SECONDS,
+    LOW_PRIORITY_SECONDS,
+    MIN_WINDOW,
+    WriteLimiter,
+)
 from karmada_scheduler.client.connection import ApiError
-from karmada_scheduler.scheduling_queue.work_queue import TokenBucket
+from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
 
 
 class World:
@@ -19,7 +24,7 @@ class World:
         self.slept: list[float] = []
         self.windows: list[int] = []
         bucket = None if rate is None else TokenBucket(rate=rate, burst=1, clock=self.clock)
-        self.pace = WriteLimiter(
+        self.limiter = WriteLimiter(
             most=most, clock=self.clock, sleep=self.sleep, rate=bucket, on_window=self.windows.append
         )
         self.under_way = 0
@@ -35,8 +40,10 @@ class World:
             self.slept.append(seconds)
             self.now += seconds
 
-    async def write(self, number: int = 0, *, patient: bool = False, error: ApiError | None = None) -> None:
-        async with self.pace.turn(patient=patient):
+    async def write(
+        self, number: int = 0, *, low_priority: bool = False, error: ApiError | None = None
+    ) -> None:
+        async with self.limiter.slot(low_priority=low_priority):
             self.began.append(number)
             self.under_way += 1
             self.most_at_a_time = max(self.most_at_a_time, self.under_way)
@@ -85,32 +92,32 @@ async def world() -> World:
 
 
 async def test_more_writes_go_at_a_time_while_they_are_answered_quickly(world: World) -> None:
-    await world.load(WELL_SECONDS / 2)
-    assert world.pace.window == 32
+    await world.load(GOOD_LATENCY_SECONDS / 2)
+    assert world.limiter.window == 32
     assert world.most_at_a_time == 32
     assert world.windows == sorted(world.windows)
 
 
 async def test_fewer_go_at_a_time_while_answers_take_long(world: World) -> None:
-    await world.load(WELL_SECONDS * 3, times=40)
-    assert world.pace.window == FEWEST
+    await world.load(GOOD_LATENCY_SECONDS * 3, times=40)
+    assert world.limiter.window == MIN_WINDOW
 
 
 async def test_in_between_the_window_stays(world: World) -> None:
-    await world.load(WELL_SECONDS * 1.5)
+    await world.load(GOOD_LATENCY_SECONDS * 1.5)
     assert world.windows == [8]
 
 
 async def test_writes_that_no_window_holds_back_do_not_widen_it(world: World) -> None:
-    await world.load(WELL_SECONDS / 2, writers=3)
+    await world.load(GOOD_LATENCY_SECONDS / 2, writers=3)
     assert world.windows == [8]
 
 
 async def test_a_server_that_is_far_away_is_not_taken_for_a_busy_one(world: World) -> None:
-    far = WELL_SECONDS * 6
+    far = GOOD_LATENCY_SECONDS * 6
     await world.load(far, times=3, writers=1)
     await world.load(far)
-    assert world.pace.window == 32
+    assert world.limiter.window == 32
 
 
 @pytest.mark.parametrize("code", [0, 429, 500, 503, 504])
@@ -154,7 +161,7 @@ async def test_writes_begin_in_the_order_in_which_they_came(world: World) -> Non
 
 
 async def test_patient_ones_let_those_that_came_later_go_first(world: World) -> None:
-    tasks = [asyncio.create_task(world.write(number, patient=number in {8, 10})) for number in range(13)]
+    tasks = [asyncio.create_task(world.write(number, low_priority=number in {8, 10})) for number in range(13)]
     await _settled()
     world._open.set()
     await asyncio.gather(*tasks)
@@ -162,10 +169,10 @@ async def test_patient_ones_let_those_that_came_later_go_first(world: World) -> 
 
 
 async def test_patience_ends(world: World) -> None:
-    tasks = [asyncio.create_task(world.write(number, patient=number == 8)) for number in range(9)]
+    tasks = [asyncio.create_task(world.write(number, low_priority=number == 8)) for number in range(9)]
     await _settled()
-    world.now += PATIENCE_SECONDS
-    tasks += [asyncio.create_task(world.write(number, patient=number == 9)) for number in range(9, 12)]
+    world.now += LOW_PRIORITY_SECONDS
+    tasks += [asyncio.create_task(world.write(number, low_priority=number == 9)) for number in range(9, 12)]
     await _settled()
     world._open.set()
     await asyncio.gather(*tasks)
@@ -173,23 +180,23 @@ async def test_patience_ends(world: World) -> None:
 
 
 async def test_a_patient_one_goes_at_once_where_nobody_waits(world: World) -> None:
-    writing = asyncio.create_task(world.write(patient=True))
+    writing = asyncio.create_task(world.write(low_priority=True))
     await _settled()
     assert world.began == [0]
     world._open.set()
     await writing
 
 
-@pytest.mark.parametrize("patient", [False, True])
-async def test_one_that_gives_up_waiting_takes_no_turn(world: World, patient: bool) -> None:
-    tasks = [asyncio.create_task(world.write(number, patient=patient)) for number in range(10)]
+@pytest.mark.parametrize("low_priority", [False, True])
+async def test_one_that_gives_up_waiting_takes_no_turn(world: World, low_priority: bool) -> None:
+    tasks = [asyncio.create_task(world.write(number, low_priority=low_priority)) for number in range(10)]
     await _settled()
     tasks[8].cancel()
     await _settled()
     world._open.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert world.began == [*range(8), 9]
-    assert world.pace._under_way == 0
+    assert world.limiter._under_way == 0
 
 
 async def test_one_that_gives_up_as_its_turn_comes_hands_it_on() -> None:
@@ -200,7 +207,7 @@ async def test_one_that_gives_up_as_its_turn_comes_hands_it_on() -> None:
     tasks[0].add_done_callback(lambda _: tasks[1].cancel())
     await asyncio.gather(*tasks, return_exceptions=True)
     assert world.began in ([0, 1, 2], [0, 2])
-    assert world.pace._under_way == 0
+    assert world.limiter._under_way == 0
 
 
 async def test_a_rate_that_was_asked_for_is_kept() -> None:
@@ -213,6 +220,6 @@ async def test_a_rate_that_was_asked_for_is_kept() -> None:
 
 async def test_the_window_is_never_wider_than_the_most_at_a_time() -> None:
     world = World(most=3)
-    await world.load(WELL_SECONDS / 2)
+    await world.load(GOOD_LATENCY_SECONDS / 2)
     assert world.most_at_a_time == 3
     assert world.windows == [3]

@@ -19,7 +19,7 @@ class World:
     def fail(self, key: str, *, unschedulable: bool = False) -> None:
         """Take a key, let it fail and return it."""
         assert self.pop() == key
-        self.queue.retry(key, unschedulable=unschedulable)
+        self.queue.add_rate_limited(key, unschedulable=unschedulable)
         self.queue.done(key)
 
     def seconds_until_due(self) -> float:
@@ -112,7 +112,7 @@ def test_an_event_during_processing_wins_over_the_failure(world: World) -> None:
     world.queue.add("a")
     world.pop()
     world.queue.add("a")
-    world.queue.retry("a", unschedulable=True)
+    world.queue.add_rate_limited("a", unschedulable=True)
     world.queue.done("a")
     assert world.queue.pending() == {"active": 1, "backoff": 0, "unschedulable": 0}
 
@@ -159,7 +159,7 @@ def test_a_success_leaves_nothing_behind(world: World) -> None:
     world.queue.done("a")
     assert world.queue.pending() == {"active": 0, "backoff": 0, "unschedulable": 0}
     assert world.queue.seconds_to_next() is None
-    assert world.queue.in_progress == 0
+    assert world.queue.processing == 0
 
 
 def test_a_key_says_how_long_it_was_due(world: World) -> None:

@@ -4,12 +4,9 @@ import asyncio
 
 import pytest
 
-from karmada_scheduler.scheduling_queue.work_queue import (
-    RetryLimits,
-    SchedulingQueue,
-    TokenBucket,
-    WaitingQueue,
-)
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits, TokenBucket
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 
 class Clock:
@@ -28,28 +25,28 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def queue(clock: Clock) -> SchedulingQueue[str]:
-    return SchedulingQueue(limits=RetryLimits(), clock=clock)
+def queue(clock: Clock) -> WorkQueue[str]:
+    return WorkQueue(limits=RetryLimits(), clock=clock)
 
 
-def popped(queue: SchedulingQueue[str]) -> str | None:
+def popped(queue: WorkQueue[str]) -> str | None:
     item = queue.pop()
     return None if item is None else item[0]
 
 
-def test_keys_come_out_in_the_order_they_were_added(queue: SchedulingQueue[str]) -> None:
+def test_keys_come_out_in_the_order_they_were_added(queue: WorkQueue[str]) -> None:
     for key in "abc":
         queue.add(key)
     assert [popped(queue) for _ in range(4)] == ["a", "b", "c", None]
 
 
-def test_a_key_that_waits_is_not_queued_twice(queue: SchedulingQueue[str]) -> None:
+def test_a_key_that_waits_is_not_queued_twice(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("a")
     assert (popped(queue), popped(queue)) == ("a", None)
 
 
-def test_a_key_added_while_it_is_processed_comes_back_when_it_is_done(queue: SchedulingQueue[str]) -> None:
+def test_a_key_added_while_it_is_processed_comes_back_when_it_is_done(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert popped(queue) == "a"
     queue.add("a")
@@ -58,32 +55,30 @@ def test_a_key_added_while_it_is_processed_comes_back_when_it_is_done(queue: Sch
     assert popped(queue) == "a"
 
 
-def test_a_key_that_is_done_without_a_new_event_does_not_come_back(queue: SchedulingQueue[str]) -> None:
+def test_a_key_that_is_done_without_a_new_event_does_not_come_back(queue: WorkQueue[str]) -> None:
     queue.add("a")
     popped(queue)
     queue.done("a")
     assert popped(queue) is None
-    assert queue.in_progress == 0
+    assert queue.processing == 0
 
 
-def test_the_retry_delay_doubles_with_every_failure_up_to_the_limit(queue: SchedulingQueue[str]) -> None:
-    delays = [queue.retry("a") for _ in range(20)]
+def test_the_retry_delay_doubles_with_every_failure_up_to_the_limit(queue: WorkQueue[str]) -> None:
+    delays = [queue.add_rate_limited("a") for _ in range(20)]
     assert delays[:4] == [0.005, 0.01, 0.02, 0.04]
     assert delays[-1] == 1000.0
 
 
-def test_forgetting_a_key_starts_its_delays_anew(queue: SchedulingQueue[str]) -> None:
-    queue.retry("a")
-    queue.retry("a")
+def test_forgetting_a_key_starts_its_delays_anew(queue: WorkQueue[str]) -> None:
+    queue.add_rate_limited("a")
+    queue.add_rate_limited("a")
     queue.forget("a")
-    assert queue.failures("a") == 0
-    assert queue.retry("a") == 0.005
+    assert queue.num_requeues("a") == 0
+    assert queue.add_rate_limited("a") == 0.005
 
 
-def test_a_failed_key_is_due_after_its_delay_and_not_before(
-    queue: SchedulingQueue[str], clock: Clock
-) -> None:
-    queue.retry("a")
+def test_a_failed_key_is_due_after_its_delay_and_not_before(queue: WorkQueue[str], clock: Clock) -> None:
+    queue.add_rate_limited("a")
     assert popped(queue) is None
     clock.now += 0.004
     assert popped(queue) is None
@@ -91,14 +86,14 @@ def test_a_failed_key_is_due_after_its_delay_and_not_before(
     assert popped(queue) == "a"
 
 
-def test_an_event_brings_a_failed_key_back_at_once(queue: SchedulingQueue[str]) -> None:
+def test_an_event_brings_a_failed_key_back_at_once(queue: WorkQueue[str]) -> None:
     for _ in range(10):
-        queue.retry("a")
+        queue.add_rate_limited("a")
     queue.add("a")
     assert popped(queue) == "a"
 
 
-def test_of_two_delays_of_one_key_the_earlier_counts(queue: SchedulingQueue[str], clock: Clock) -> None:
+def test_of_two_delays_of_one_key_the_earlier_counts(queue: WorkQueue[str], clock: Clock) -> None:
     queue.add_after("a", 5)
     queue.add_after("a", 1)
     queue.add_after("a", 9)
@@ -109,9 +104,7 @@ def test_of_two_delays_of_one_key_the_earlier_counts(queue: SchedulingQueue[str]
     assert popped(queue) is None
 
 
-def test_the_time_to_the_next_key_follows_the_earliest_delay(
-    queue: SchedulingQueue[str], clock: Clock
-) -> None:
+def test_the_time_to_the_next_key_follows_the_earliest_delay(queue: WorkQueue[str], clock: Clock) -> None:
     assert queue.seconds_to_next() is None
     queue.add_after("a", 3)
     clock.now += 1
@@ -120,15 +113,15 @@ def test_the_time_to_the_next_key_follows_the_earliest_delay(
     assert queue.seconds_to_next() == 0
 
 
-def test_a_key_says_how_long_it_waited(queue: SchedulingQueue[str], clock: Clock) -> None:
+def test_a_key_says_how_long_it_waited(queue: WorkQueue[str], clock: Clock) -> None:
     queue.add("a")
     clock.now += 1.5
     assert queue.pop() == ("a", 1.5)
 
 
 def test_retries_of_many_keys_share_a_bucket(clock: Clock) -> None:
-    queue: SchedulingQueue[str] = SchedulingQueue(limits=RetryLimits(qps=10, burst=2), clock=clock)
-    assert [queue.retry(key) for key in "abc"] == [0.005, 0.005, pytest.approx(0.1)]
+    queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(qps=10, burst=2), clock=clock)
+    assert [queue.add_rate_limited(key) for key in "abc"] == [0.005, 0.005, pytest.approx(0.1)]
 
 
 def test_a_bucket_fills_at_its_rate_and_not_above_its_size(clock: Clock) -> None:
@@ -139,7 +132,7 @@ def test_a_bucket_fills_at_its_rate_and_not_above_its_size(clock: Clock) -> None
 
 
 async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
-    queue = WaitingQueue(SchedulingQueue[str](limits=RetryLimits(), clock=clock))
+    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=clock))
     waiter = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     assert not waiter.done()
@@ -148,7 +141,7 @@ async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
 
 
 async def test_waiting_for_a_key_ends_when_a_busy_one_is_returned_dirty(clock: Clock) -> None:
-    queue = WaitingQueue(SchedulingQueue[str](limits=RetryLimits(), clock=clock))
+    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=clock))
     queue.add("a")
     await queue.get()
     queue.add("a")
@@ -159,6 +152,6 @@ async def test_waiting_for_a_key_ends_when_a_busy_one_is_returned_dirty(clock: C
 
 
 async def test_waiting_for_a_key_ends_when_a_delay_has_passed() -> None:
-    queue = WaitingQueue(SchedulingQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time))
+    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time))
     queue.add_after("a", 0.01)
     assert (await queue.get())[0] == "a"
