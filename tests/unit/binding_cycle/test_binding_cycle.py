@@ -244,7 +244,7 @@ async def test_a_result_is_one_patch_of_the_spec_and_one_of_the_status(harness: 
     ]
 
 
-async def test_the_status_is_written_when_the_watch_has_brought_the_result() -> None:
+async def test_the_status_is_written_after_the_watch_has_delivered_the_result() -> None:
     harness = CycleHarness(manifests.binding(), event_wait=3600)
     writing = asyncio.create_task(harness.bind(harness.decision(("m1", 3))))
     for _ in range(10):
@@ -256,7 +256,7 @@ async def test_the_status_is_written_when_the_watch_has_brought_the_result() -> 
     assert len(harness.own_writes) == 0
 
 
-async def test_the_caller_hears_when_only_the_status_is_still_to_be_written(harness: CycleHarness) -> None:
+async def test_the_result_is_returned_before_the_status_is_written(harness: CycleHarness) -> None:
     wrote: list[list[str]] = []
     decision = harness.decision(("m1", 3))
     await harness.bind(decision, on_stored=lambda: wrote.append(harness.wrote))
@@ -276,7 +276,7 @@ FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "mes
         ({"schedulerObservingAffinityName": "backup"}, {"affinity_name": "backup"}, "the others"),
     ],
 )
-async def test_results_go_before_a_status_unless_a_successor_could_not_make_up_for_it(
+async def test_a_status_has_low_priority_unless_a_new_leader_could_not_reconstruct_it(
     status: dict[str, Any], fields: dict[str, Any], first: str
 ) -> None:
     harness = CycleHarness(manifests.binding() | {"status": status}, most=1)
@@ -303,7 +303,7 @@ async def test_results_go_before_a_status_unless_a_successor_could_not_make_up_f
     assert harness.wrote == ["spec", "status"]
 
 
-async def test_of_a_decision_without_a_result_the_caller_hears_nothing_before_its_status() -> None:
+async def test_a_decision_that_changes_only_the_status_writes_no_result() -> None:
     harness = CycleHarness(settled_manifest())
     unchanged = Decision(
         harness.binding.key, harness.binding.spec.clusters, PLACEMENT, error=SchedulingError("x")
@@ -314,7 +314,7 @@ async def test_of_a_decision_without_a_result_the_caller_hears_nothing_before_it
     assert harness.wrote == ["status"]
 
 
-async def test_a_status_is_built_on_what_others_wrote_while_it_waited(harness: CycleHarness) -> None:
+async def test_a_status_keeps_what_others_wrote_while_it_waited(harness: CycleHarness) -> None:
     applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
 
     def change_what_the_watch_brings() -> None:
@@ -331,7 +331,7 @@ async def test_a_status_is_built_on_what_others_wrote_while_it_waited(harness: C
     assert harness.read == []
 
 
-async def test_a_reschedule_that_is_asked_for_while_a_status_waits_is_still_to_come(
+async def test_a_reschedule_requested_while_a_status_waits_does_not_count_as_done(
     harness: CycleHarness,
 ) -> None:
     def trigger() -> None:
@@ -347,7 +347,7 @@ async def test_a_reschedule_that_is_asked_for_while_a_status_waits_is_still_to_c
     assert Binding.from_manifest(harness.server.stored).reschedule_triggered
 
 
-async def test_the_status_of_a_binding_is_not_written_to_another_that_took_its_name(
+async def test_a_status_is_not_written_to_another_binding_of_the_same_name(
     harness: CycleHarness,
 ) -> None:
     def replace_it() -> None:
@@ -359,7 +359,7 @@ async def test_the_status_of_a_binding_is_not_written_to_another_that_took_its_n
     assert harness.wrote == ["spec"]
 
 
-async def test_a_status_alone_waits_for_no_echo() -> None:
+async def test_a_status_without_a_result_waits_for_no_watch_event() -> None:
     manifest = settled_manifest()
     manifest["metadata"]["generation"] = 4
     harness = CycleHarness(manifest, event_wait=3600)
@@ -367,20 +367,20 @@ async def test_a_status_alone_waits_for_no_echo() -> None:
     assert harness.wrote == ["status"]
 
 
-async def test_the_answers_enter_the_cache_and_wake_nothing(harness: CycleHarness) -> None:
+async def test_answers_enter_the_cache_and_enqueue_nothing(harness: CycleHarness) -> None:
     await harness.bind(harness.decision(("m1", 2)))
     cached = harness.cache.get(harness.binding.key)
     assert cached == Binding.from_manifest(harness.server.stored)
     assert harness.read == []
 
 
-async def test_the_affinity_term_in_force_is_written_with_the_status(harness: CycleHarness) -> None:
+async def test_the_affinity_term_in_use_is_written_with_the_status(harness: CycleHarness) -> None:
     await harness.bind(harness.decision(("m1", 2), affinity_name="backup"))
     assert harness.server.stored["status"]["schedulerObservingAffinityName"] == "backup"
     assert harness.wrote == ["spec", "status"]
 
 
-async def test_a_decision_that_changes_nothing_has_no_work() -> None:
+async def test_a_decision_that_changes_nothing_needs_no_transaction() -> None:
     harness = CycleHarness(settled_manifest())
     assert not harness.has_work(harness.decision(("m1", 2), ("m2", 2)))
 
@@ -397,21 +397,21 @@ async def test_a_decision_that_changes_nothing_has_no_work() -> None:
         ),
     ],
 )
-def test_a_decision_that_changes_something_has_work(
+def test_a_decision_that_changes_something_needs_a_transaction(
     change: dict[str, Any], decided: list[tuple[str, int]]
 ) -> None:
     harness = CycleHarness(settled_manifest(**change))
     assert harness.has_work(harness.decision(*decided))
 
 
-def test_a_generation_that_moved_without_consequence_still_has_to_be_noted() -> None:
+def test_a_decision_that_only_updates_the_observed_generation_needs_a_transaction() -> None:
     manifest = settled_manifest()
     manifest["metadata"]["generation"] = 4
     harness = CycleHarness(manifest)
     assert harness.has_work(harness.decision(("m1", 2), ("m2", 2)))
 
 
-async def test_what_nothing_is_to_be_done_about_gets_its_generation_noted() -> None:
+async def test_a_binding_that_needs_no_scheduling_gets_its_generation_recorded() -> None:
     manifest = settled_manifest()
     manifest["metadata"]["generation"] = 4
     harness = CycleHarness(manifest)
@@ -421,7 +421,7 @@ async def test_what_nothing_is_to_be_done_about_gets_its_generation_noted() -> N
     assert harness.recorder.events == []
 
 
-async def test_no_cluster_that_fits_clears_the_targets_and_is_not_retried() -> None:
+async def test_a_binding_that_no_cluster_fits_loses_its_clusters_and_is_not_retried() -> None:
     harness = CycleHarness(settled_manifest())
     error = FitError(3, Diagnosis())
     outcome = await harness.bind(harness.decision(error=error))
@@ -435,7 +435,7 @@ async def test_no_cluster_that_fits_clears_the_targets_and_is_not_retried() -> N
     ]
 
 
-async def test_replicas_that_do_not_fit_keep_the_targets_and_are_retried() -> None:
+async def test_a_binding_whose_replicas_do_not_fit_keeps_its_clusters_and_is_retried() -> None:
     harness = CycleHarness(settled_manifest())
     error = UnschedulableError("failed to assign replicas: too many")
     outcome = await harness.bind(Decision(harness.binding.key, error=error))
@@ -444,7 +444,7 @@ async def test_replicas_that_do_not_fit_keep_the_targets_and_are_retried() -> No
     assert outcome.retry
 
 
-async def test_a_place_that_was_found_before_a_later_pass_failed_is_recorded_as_one() -> None:
+async def test_clusters_of_an_earlier_pass_are_recorded_although_a_later_pass_failed() -> None:
     harness = CycleHarness(settled_manifest())
     found = Attempt("backup", targets=(TargetCluster("m1", 4),))
     failed = Attempt("backup", error=UnschedulableError("failed to assign replicas: too many"))
@@ -461,7 +461,7 @@ async def test_a_place_that_was_found_before_a_later_pass_failed_is_recorded_as_
     assert outcome.retry
 
 
-async def test_a_failure_that_was_told_before_is_not_written_again() -> None:
+async def test_a_failure_that_the_status_already_reports_is_not_written_again() -> None:
     harness = CycleHarness(settled_manifest())
     failed = Decision(harness.binding.key, error=SchedulingError("no"))
     await harness.bind(failed)
@@ -471,7 +471,7 @@ async def test_a_failure_that_was_told_before_is_not_written_again() -> None:
     assert len(harness.recorder.events) == 2
 
 
-async def test_every_affinity_term_that_failed_has_an_event_of_its_own(harness: CycleHarness) -> None:
+async def test_each_failed_affinity_term_has_its_own_event(harness: CycleHarness) -> None:
     failures = (TermFailure(0, "first", UnschedulableError("full")),)
     await harness.bind(harness.decision(("m1", 2), affinity_name="second", failed_terms=failures))
     assert [message for _, _, message in harness.recorder.events] == [
@@ -480,7 +480,7 @@ async def test_every_affinity_term_that_failed_has_an_event_of_its_own(harness: 
     ]
 
 
-async def test_if_all_terms_failed_for_other_reasons_than_fit_there_is_no_further_event(
+async def test_no_further_event_follows_if_all_terms_failed_with_an_error(
     harness: CycleHarness,
 ) -> None:
     error = UnschedulableError("full")
@@ -489,7 +489,7 @@ async def test_if_all_terms_failed_for_other_reasons_than_fit_there_is_no_furthe
     assert len(harness.recorder.events) == 1
 
 
-async def test_a_binding_that_changed_under_the_decision_is_read_and_decided_again(
+async def test_a_binding_that_changed_after_the_decision_is_read_and_decided_again(
     harness: CycleHarness,
 ) -> None:
     harness.server.change(replicas=9)
@@ -500,7 +500,7 @@ async def test_a_binding_that_changed_under_the_decision_is_read_and_decided_aga
     assert harness.recorder.events == []
 
 
-async def test_a_status_that_changed_meanwhile_is_read_again_and_keeps_what_others_wrote(
+async def test_after_a_status_conflict_the_binding_is_read_and_keeps_what_others_wrote(
     harness: CycleHarness,
 ) -> None:
     applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
@@ -541,7 +541,7 @@ class TestUnknownFields:
         ]
         return manifest
 
-    async def test_they_stay_on_targets_that_stay_as_they_are(self) -> None:
+    async def test_they_stay_on_unchanged_targets(self) -> None:
         harness = CycleHarness(self.manifest())
         await harness.bind(harness.decision(("m3", 0), ("m1", 2), ("m4", 2)))
         assert harness.server.stored["spec"]["clusters"] == [
@@ -550,7 +550,7 @@ class TestUnknownFields:
             {"name": "m4", "replicas": 2},
         ]
 
-    async def test_they_go_from_targets_whose_replicas_change(self) -> None:
+    async def test_they_are_dropped_from_targets_whose_replicas_change(self) -> None:
         harness = CycleHarness(self.manifest())
         await harness.bind(harness.decision(("m1", 1), ("m2", 2), ("m3", 1)))
         assert harness.server.stored["spec"]["clusters"] == [
@@ -571,7 +571,7 @@ class TestUnknownFields:
             {"name": "m4", "replicas": 2},
         ]
 
-    async def test_what_was_written_is_known_to_the_next_decision(self) -> None:
+    async def test_the_next_decision_sees_the_fields_that_were_written(self) -> None:
         harness = CycleHarness(self.manifest())
         await harness.bind(harness.decision(("m1", 2), ("m4", 2)))
         known = harness.cache.get(harness.binding.key)
@@ -582,7 +582,7 @@ class TestUnknownFields:
             {"name": "m5", "replicas": 2},
         ]
 
-    def test_a_decision_that_changes_nothing_else_has_no_work(self) -> None:
+    def test_a_decision_about_unchanged_targets_needs_no_transaction(self) -> None:
         harness = CycleHarness(self.manifest())
         assert not harness.has_work(harness.decision(("m1", 2), ("m2", 2), ("m3", 0)))
 
@@ -611,7 +611,9 @@ class TestUnknownFields:
         }
 
 
-async def test_a_quota_that_refuses_is_told_and_retried_and_moves_nothing(harness: CycleHarness) -> None:
+async def test_a_refusal_by_a_quota_is_reported_and_retried_and_keeps_the_clusters(
+    harness: CycleHarness,
+) -> None:
     text = 'admission webhook "resourcebinding.karmada.io" denied the request: quota'
     harness.server.failures["spec"] = [ApiError(text, code=403, reason="QuotaExceeded")]
     outcome = await harness.bind(harness.decision(("m1", 2)))
@@ -622,7 +624,7 @@ async def test_a_quota_that_refuses_is_told_and_retried_and_moves_nothing(harnes
     assert harness.recorder.events == [("Warning", "ScheduleBindingFailed", text)]
 
 
-async def test_no_fit_that_cannot_be_written_says_both_and_is_retried() -> None:
+async def test_the_condition_reports_both_errors_if_no_cluster_fits_and_the_write_is_refused() -> None:
     harness = CycleHarness(settled_manifest())
     harness.server.failures["spec"] = [ApiError("not allowed", code=403, reason="Forbidden")]
     outcome = await harness.bind(harness.decision(error=FitError(0, Diagnosis())))
@@ -639,7 +641,7 @@ async def test_no_fit_that_cannot_be_written_says_both_and_is_retried() -> None:
         pytest.param(ApiError("failed calling webhook", code=500), 0.0, id="webhook-down"),
     ],
 )
-async def test_a_write_that_may_work_later_is_retried_and_nothing_is_said(
+async def test_a_temporary_write_error_is_retried_without_an_event(
     harness: CycleHarness, failure: ApiError, pause: float
 ) -> None:
     harness.server.failures["spec"] = [failure]
@@ -661,7 +663,7 @@ async def test_a_write_that_may_work_later_is_retried_and_nothing_is_said(
         pytest.param(ApiError("404 page not found", code=404), False, id="proxy"),
     ],
 )
-async def test_a_binding_is_given_up_only_when_it_is_known_to_be_gone(
+async def test_only_an_error_that_names_the_binding_as_deleted_ends_its_retries(
     harness: CycleHarness, at: str, failure: ApiError, given_up: bool
 ) -> None:
     harness.server.failures[at] = [failure] * 8
@@ -671,7 +673,7 @@ async def test_a_binding_is_given_up_only_when_it_is_known_to_be_gone(
     assert outcome == DONE if given_up else outcome.retry
 
 
-async def test_a_namespace_that_is_said_to_go_gives_up_no_binding(harness: CycleHarness) -> None:
+async def test_a_write_into_a_terminating_namespace_is_retried(harness: CycleHarness) -> None:
     harness.server.failures["spec"] = [
         ApiError("terminating", code=403, reason="Forbidden", causes=("NamespaceTerminating",))
     ]
@@ -680,7 +682,7 @@ async def test_a_namespace_that_is_said_to_go_gives_up_no_binding(harness: Cycle
     assert harness.recorder.events == []
 
 
-async def test_nothing_is_written_by_a_process_that_may_not_lead_any_more_and_nothing_is_given_up(
+async def test_a_process_that_may_not_be_the_leader_writes_nothing_and_retries(
     harness: CycleHarness,
 ) -> None:
     harness.is_leading = False
@@ -693,7 +695,7 @@ async def test_nothing_is_written_by_a_process_that_may_not_lead_any_more_and_no
     assert harness.wrote == []
 
 
-async def test_a_binding_that_is_read_again_and_is_older_than_it_was_known_is_told_of() -> None:
+async def test_a_binding_that_is_read_with_a_lower_version_is_a_rollback() -> None:
     harness = CycleHarness(manifests.binding(version=990))
     harness.server.stored = manifests.binding(version=750)
     outcome = await harness.bind(harness.decision(("m1", 2)))
@@ -701,7 +703,7 @@ async def test_a_binding_that_is_read_again_and_is_older_than_it_was_known_is_to
     assert harness.rollbacks == 1
 
 
-async def test_a_binding_that_the_watch_brings_while_it_is_read_is_not_older_than_it_was_known() -> None:
+async def test_a_newer_version_from_the_watch_during_a_read_is_no_rollback() -> None:
     harness = CycleHarness(manifests.binding(version=7))
     harness.server.stored = manifests.binding(version=8, generation=2)
     harness.delivered_before_read = manifests.binding(version=9, generation=3)
@@ -709,13 +711,13 @@ async def test_a_binding_that_the_watch_brings_while_it_is_read_is_not_older_tha
     assert harness.rollbacks == 0
 
 
-async def test_the_server_is_asked_again_after_half_a_minute_at_most(harness: CycleHarness) -> None:
+async def test_a_requested_delay_is_limited_to_30_seconds(harness: CycleHarness) -> None:
     harness.server.failures["spec"] = [ApiError("later", code=503, retry_after=1e9)]
     outcome = await harness.bind(harness.decision(("m1", 2)))
     assert outcome.retry_after == 30.0
 
 
-async def test_a_result_that_others_have_written_already_is_not_told_of_as_stored(
+async def test_a_result_that_others_have_already_written_does_not_count_as_written(
     harness: CycleHarness,
 ) -> None:
     """Only what this cycle wrote lets others go on before the status."""
@@ -752,7 +754,7 @@ async def test_a_status_that_changed_since_the_decision_does_not_count_as_a_writ
     assert harness.wrote == ["status"]
 
 
-async def test_a_status_that_could_not_be_written_is_owed_and_written_later(harness: CycleHarness) -> None:
+async def test_a_status_that_could_not_be_written_is_written_later(harness: CycleHarness) -> None:
     harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
     outcome = await harness.bind(harness.decision(("m1", 2)))
     assert outcome.retry
@@ -766,7 +768,7 @@ async def test_a_status_that_could_not_be_written_is_owed_and_written_later(harn
     assert harness.cycle.is_observed(Binding.from_manifest(harness.server.stored))
 
 
-async def test_a_success_that_is_owed_to_a_binding_is_not_told_of_another_one_by_its_name(
+async def test_a_pending_report_is_not_written_to_another_binding_of_the_same_name(
     harness: CycleHarness,
 ) -> None:
     harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
@@ -783,7 +785,7 @@ async def test_a_success_that_is_owed_to_a_binding_is_not_told_of_another_one_by
     assert harness.server.requests[-1] == ("status", {"schedulerObservedGeneration": 4})
 
 
-async def test_nothing_is_owed_to_a_binding_that_is_gone(harness: CycleHarness) -> None:
+async def test_a_deleted_binding_has_no_pending_report(harness: CycleHarness) -> None:
     harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
     await harness.bind(harness.decision(("m1", 2)))
     assert len(harness.cycle._statuses._pending) == 1
@@ -791,7 +793,7 @@ async def test_nothing_is_owed_to_a_binding_that_is_gone(harness: CycleHarness) 
     assert harness.cycle._statuses._pending == {}
 
 
-async def test_a_place_of_which_the_status_was_never_told_is_told_although_nothing_is_to_be_done() -> None:
+async def test_an_unreported_placement_is_reported_although_no_scheduling_is_needed() -> None:
     """Another scheduler wrote the result and died before it wrote the status."""
     manifest = settled_manifest()
     manifest["status"] = {}
@@ -805,7 +807,7 @@ async def test_a_place_of_which_the_status_was_never_told_is_told_although_nothi
     assert harness.cycle.is_observed(Binding.from_manifest(harness.server.stored))
 
 
-async def test_the_result_of_a_cluster_scoped_binding_is_told_without_a_colon() -> None:
+async def test_the_event_of_a_cluster_scoped_binding_has_no_colon() -> None:
     manifest = manifests.binding()
     manifest["kind"] = "ClusterResourceBinding"
     del manifest["metadata"]["namespace"]
@@ -814,7 +816,7 @@ async def test_the_result_of_a_cluster_scoped_binding_is_told_without_a_colon() 
     assert harness.recorder.events[0][2] == "Binding has been scheduled successfully. Result {m1:0}"
 
 
-def test_a_binding_that_is_being_deleted_is_told_of(harness: CycleHarness) -> None:
+def test_a_binding_that_is_being_deleted_gets_an_event(harness: CycleHarness) -> None:
     harness.cycle.record_deleting(harness.binding)
     assert harness.recorder.events == [
         ("Warning", "ScheduleBindingFailed", "skip schedule deleting resourceBinding: demo/web-deployment")

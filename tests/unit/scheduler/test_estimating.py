@@ -212,14 +212,14 @@ class LoopHarness:
         return self.metrics.registry.get_sample_value(f"karmada_scheduler_{name}", labels) or 0.0
 
 
-async def test_the_smaller_of_summary_and_estimate_counts() -> None:
+async def test_the_smaller_of_resource_summary_and_estimate_counts() -> None:
     loop = LoopHarness()
     loop.put("web", replicas=10)
     await loop.run(lambda: "web" in loop.cycle.bound)
     assert loop.cycle.bound["web"] == {"m1": 5, "m2": 5}
 
 
-async def test_while_one_decision_waits_others_go_on() -> None:
+async def test_other_bindings_are_decided_while_one_waits_for_estimates() -> None:
     loop = LoopHarness()
     loop.estimators.held.add("slow")
     loop.put("slow")
@@ -230,7 +230,7 @@ async def test_while_one_decision_waits_others_go_on() -> None:
     assert list(loop.cycle.bound) == ["quick", "slow"]
 
 
-async def test_what_has_no_replicas_asks_nobody() -> None:
+async def test_a_binding_without_replicas_needs_no_estimates() -> None:
     loop = LoopHarness()
     made = binding("configmap").scheduler("ours").resource_version("1").build()
     loop.bindings.put(made)
@@ -243,7 +243,7 @@ async def test_what_has_no_replicas_asks_nobody() -> None:
     ("fallbacks", "is_void", "extent"),
     [({"m2": "silent"}, False, "some"), ({"m1": "void", "m2": "void"}, True, "all")],
 )
-async def test_a_decision_that_went_by_summaries_says_so(
+async def test_a_fallback_to_the_resource_summary_is_logged_and_counted(
     caplog: pytest.LogCaptureFixture, fallbacks: dict[str, str], is_void: bool, extent: str
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -257,7 +257,7 @@ async def test_a_decision_that_went_by_summaries_says_so(
     assert loop.sample("estimate_fallbacks_total", extent=extent) == 1
 
 
-async def test_a_decision_that_heard_everybody_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_decision_with_all_estimates_logs_no_fallback(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     loop = LoopHarness()
     loop.put("web")
@@ -267,7 +267,7 @@ async def test_a_decision_that_heard_everybody_says_nothing(caplog: pytest.LogCa
 
 
 class TestProtection:
-    async def test_decisions_take_turns(self) -> None:
+    async def test_decisions_run_one_at_a_time(self) -> None:
         loop = LoopHarness(PROTECTED)
         loop.estimators.held.add("first")
         loop.put("first")
@@ -277,7 +277,7 @@ class TestProtection:
         await loop.end()
         assert list(loop.cycle.bound) == ["first", "second"]
 
-    async def test_the_next_decision_knows_of_one_that_is_not_written_yet(self) -> None:
+    async def test_the_next_decision_counts_a_placement_that_is_not_written_yet(self) -> None:
         loop = LoopHarness(PROTECTED)
         loop.cycle.gate.clear()
         loop.put("first", replicas=6)
@@ -287,7 +287,7 @@ class TestProtection:
         assert loop.taken() == {"m1": 3, "m2": 3}  # nothing is left of 5 and 5 for six more
         await loop.end()
 
-    async def test_a_burst_takes_no_more_than_there_is(self) -> None:
+    async def test_a_burst_of_bindings_takes_no_more_than_the_available_replicas(self) -> None:
         loop = LoopHarness(PROTECTED)
         for number in range(20):
             loop.put(f"web-{number}", replicas=1)
@@ -296,7 +296,7 @@ class TestProtection:
         total = [sum(placed.get(name, 0) for placed in loop.cycle.bound.values()) for name in ("m1", "m2")]
         assert total == [5, 5]
 
-    async def test_a_write_that_fails_gives_its_room_back(self) -> None:
+    async def test_a_failed_write_releases_its_assumed_replicas(self) -> None:
         loop = LoopHarness(PROTECTED)
         loop.cycle.failing.add("web")
         loop.put("web", replicas=4)
@@ -304,7 +304,7 @@ class TestProtection:
         await loop.end()
         assert loop.taken() == {}
 
-    async def test_a_write_that_fails_leaves_what_was_assumed_of_the_same_binding(self) -> None:
+    async def test_a_failed_write_restores_the_previous_assumption_about_the_binding(self) -> None:
         loop = LoopHarness(PROTECTED)
         made = loop.put("web", replicas=4, on={"m1": 2})
         assert loop.assumed is not None

@@ -183,7 +183,7 @@ def _versioned(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "1"}}
 
 
-async def test_a_binding_is_decided_and_handed_to_the_cycle() -> None:
+async def test_a_decision_is_written_and_counted() -> None:
     loop = LoopHarness()
     loop.put()
     await loop.run()
@@ -194,7 +194,7 @@ async def test_a_binding_is_decided_and_handed_to_the_cycle() -> None:
     assert loop.queue.processing == 0
 
 
-async def test_a_binding_that_is_gone_or_not_ours_is_forgotten() -> None:
+async def test_a_deleted_binding_and_one_of_another_scheduler_are_skipped() -> None:
     loop = LoopHarness()
     loop.queue.add(BindingKey("ResourceBinding", "demo", "gone"))
     loop.put(schedulerName="theirs")
@@ -203,7 +203,7 @@ async def test_a_binding_that_is_gone_or_not_ours_is_forgotten() -> None:
     assert loop.queue.processing == 0
 
 
-async def test_a_binding_that_no_policy_claims_any_more_is_decided_when_something_woke_it() -> None:
+async def test_an_enqueued_binding_is_scheduled_although_no_policy_claims_it_any_more() -> None:
     loop = LoopHarness()
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
@@ -214,7 +214,7 @@ async def test_a_binding_that_no_policy_claims_any_more_is_decided_when_somethin
 
 
 @pytest.mark.parametrize(("claimed", "passes"), [(True, 2), (False, 1)])
-async def test_a_decision_is_settled_if_its_own_write_would_wake_the_binding(
+async def test_a_decision_is_made_stable_if_its_own_write_would_enqueue_the_binding(
     *, claimed: bool, passes: int
 ) -> None:
     """As upstream, which comes to rest in as many steps; the order of clusters shows it (fuzz-loop, seed 17)."""
@@ -231,7 +231,7 @@ async def test_a_decision_is_settled_if_its_own_write_would_wake_the_binding(
     assert len(decision.attempts) == passes
 
 
-async def test_a_binding_that_is_being_deleted_is_told_of_and_left_alone() -> None:
+async def test_a_binding_that_is_being_deleted_gets_an_event_and_is_not_scheduled() -> None:
     loop = LoopHarness()
     manifest = manifests.binding()
     manifest["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
@@ -242,7 +242,7 @@ async def test_a_binding_that_is_being_deleted_is_told_of_and_left_alone() -> No
     assert loop.cycle.bound == []
 
 
-async def test_a_claimed_binding_without_placement_is_left_alone_until_it_has_one() -> None:
+async def test_a_binding_without_a_placement_is_not_scheduled_until_it_has_one() -> None:
     loop = LoopHarness()
     loop.put(placement=None)
     await loop.run()
@@ -251,7 +251,7 @@ async def test_a_claimed_binding_without_placement_is_left_alone_until_it_has_on
     assert len(loop.cycle.bound) == 1
 
 
-async def test_each_binding_without_placement_is_told_of_once_also_one_that_takes_the_name_of_another(
+async def test_each_binding_without_a_placement_is_logged_once_also_under_a_reused_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     loop = LoopHarness()
@@ -267,7 +267,7 @@ async def test_each_binding_without_placement_is_told_of_once_also_one_that_take
     assert len(caplog.records) == 2
 
 
-async def test_what_was_told_of_bindings_that_are_gone_is_forgotten() -> None:
+async def test_deleted_bindings_without_a_placement_do_not_accumulate() -> None:
     loop = LoopHarness()
     for number in range(20):
         key = loop.put(f"web-{number}", placement=None)
@@ -276,7 +276,7 @@ async def test_what_was_told_of_bindings_that_are_gone_is_forgotten() -> None:
     assert len(loop.scheduler._missing_placements) <= 2
 
 
-async def test_a_binding_that_is_gone_is_forgotten_by_the_cycle() -> None:
+async def test_a_deleted_binding_is_forgotten_by_the_binding_cycle() -> None:
     loop = LoopHarness()
     key = loop.put()
     loop.bindings.discard(key)
@@ -299,7 +299,7 @@ async def test_a_failed_binding_is_retried_after_its_delay() -> None:
     assert loop.queue.num_requeues(key) == 0
 
 
-async def test_finding_no_cluster_counts_as_scheduled_as_upstream() -> None:
+async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() -> None:
     loop = LoopHarness()
     loop.clusters.discard("m1")
     loop.clusters.discard("m2")
@@ -319,7 +319,7 @@ async def test_finding_no_cluster_counts_as_scheduled_as_upstream() -> None:
         pytest.param(0, False, [], id="no change of its own wakes it"),
     ],
 )
-async def test_a_binding_without_replicas_that_loses_its_clusters_needs_nothing_after_that(
+async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_generation_recorded(
     replicas: int, *, claimed: bool, observed: list[str]
 ) -> None:
     """As upstream, which is woken by its own write."""
@@ -358,7 +358,7 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_needs_nothing_
     assert loop.queue.delayed == len(observed), "what could not be noted is tried again"
 
 
-async def test_a_pause_that_the_server_asked_for_is_kept() -> None:
+async def test_a_delay_that_the_server_requested_is_kept() -> None:
     loop = LoopHarness()
     loop.cycle.results = [CycleResult(SchedulingError("later"), retry=True, retry_after=30.0)]
     loop.put()
@@ -366,7 +366,7 @@ async def test_a_pause_that_the_server_asked_for_is_kept() -> None:
     assert loop.queue.seconds_to_next() == 30.0
 
 
-async def test_a_decision_on_an_outdated_binding_is_taken_again_at_once() -> None:
+async def test_a_binding_that_changed_is_decided_again_at_once() -> None:
     loop = LoopHarness()
     loop.cycle.results = [CycleResult(is_outdated=True)]
     loop.put()
@@ -375,7 +375,7 @@ async def test_a_decision_on_an_outdated_binding_is_taken_again_at_once() -> Non
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
 
 
-async def test_only_the_first_conflict_in_a_row_is_followed_by_another_decision_at_once() -> None:
+async def test_further_conflicts_in_a_row_are_followed_by_a_backoff() -> None:
     loop = LoopHarness()
     loop.cycle.results = [CycleResult(is_outdated=True)] * 3
     key = loop.put()
@@ -393,7 +393,7 @@ async def test_only_the_first_conflict_in_a_row_is_followed_by_another_decision_
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_writes_of_different_bindings_overlap_up_to_the_limit(limit: int) -> None:
+async def test_writes_of_different_bindings_overlap_up_to_max_in_flight(limit: int) -> None:
     loop = LoopHarness(max_in_flight=limit)
     loop.cycle.gate.clear()
     for name in "abcde":
@@ -407,7 +407,7 @@ async def test_writes_of_different_bindings_overlap_up_to_the_limit(limit: int) 
     assert loop.cycle.most_under_way == limit
 
 
-async def test_what_waits_for_its_status_holds_up_no_other_binding() -> None:
+async def test_a_binding_that_waits_for_its_status_has_no_slot() -> None:
     loop = LoopHarness(max_in_flight=1)
     loop.cycle.status_gate.clear()
     for name in "abc":
@@ -438,7 +438,7 @@ async def test_an_attempt_without_a_result_keeps_its_slot_until_its_status_is_wr
     assert [decision.key.name for decision in loop.cycle.bound] == ["a", "b"]
 
 
-async def test_a_member_of_a_group_waits_for_the_results_under_way_and_for_no_status() -> None:
+async def test_a_member_of_a_workload_group_waits_for_results_and_not_for_statuses() -> None:
     loop = LoopHarness(feature_gates=gates(WorkloadAffinity=True))
     loop.cycle.gate.clear()
     loop.cycle.status_gate.clear()
@@ -454,7 +454,7 @@ async def test_a_member_of_a_group_waits_for_the_results_under_way_and_for_no_st
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_stop_loses_no_member_of_a_group_that_waits() -> None:
+async def test_a_member_of_a_workload_group_that_waits_at_the_stop_stays_queued() -> None:
     loop = LoopHarness(feature_gates=gates(WorkloadAffinity=True))
     loop.cycle.gate.clear()
     loop.put("a")
@@ -477,7 +477,7 @@ async def test_two_writes_of_one_binding_never_overlap() -> None:
     assert len(loop.cycle.bound) == 2
 
 
-async def test_a_cycle_that_fails_unexpectedly_costs_its_own_binding_a_retry_and_nothing_else() -> None:
+async def test_an_unexpected_error_retries_its_binding_and_affects_no_other() -> None:
     loop = LoopHarness()
     loop.cycle.results = [ValueError("a bug")]
     loop.put("a")
@@ -488,7 +488,7 @@ async def test_a_cycle_that_fails_unexpectedly_costs_its_own_binding_a_retry_and
     assert loop.queue.processing == 0
 
 
-async def test_a_stop_waits_for_writes_and_gives_up_on_those_that_hang() -> None:
+async def test_a_stop_waits_for_writes_and_cancels_those_that_hang() -> None:
     loop = LoopHarness()
     loop.cycle.gate.clear()
     loop.put()
@@ -520,7 +520,7 @@ class Stands:
     ("stood", "rests"),
     [(0.001, []), (0.1, [0.0, 0.0]), (0.4, [0.4, 0.4]), (30.0, [1.0, 1.0])],
 )
-async def test_after_a_decision_that_held_up_the_loop_everybody_else_has_a_turn(
+async def test_a_decision_that_blocked_the_event_loop_is_followed_by_a_pause(
     stood: float, rests: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -543,7 +543,7 @@ async def test_after_a_decision_that_held_up_the_loop_everybody_else_has_a_turn(
     assert slept == pytest.approx(rests)
 
 
-async def test_what_a_plugin_asks_to_wait_is_waited_unless_the_plugin_was_replaced() -> None:
+async def test_a_delay_that_a_plugin_requested_is_kept_unless_the_plugin_was_replaced() -> None:
     loop = LoopHarness()
     error = PluginError("it took too long", retry_after=30.0)
     loop.cycle.results = [CycleResult(error, retry=True, retry_after=30.0)]
@@ -560,7 +560,7 @@ async def test_what_a_plugin_asks_to_wait_is_waited_unless_the_plugin_was_replac
     assert loop.queue.seconds_to_next() == pytest.approx(0.005)
 
 
-async def test_events_wait_until_no_binding_does() -> None:
+async def test_events_wait_until_the_queue_is_empty() -> None:
     loop = LoopHarness(max_in_flight=1)
     loop.cycle.gate.clear()
     for name in "abc":
@@ -601,7 +601,7 @@ class _Thinks:
 _TERMS = {"clusterAffinities": [{"affinityName": f"t{number}"} for number in range(150)]}
 
 
-async def test_while_a_decision_takes_long_others_are_taken() -> None:
+async def test_other_bindings_are_decided_during_a_long_decision() -> None:
     thinks = _Thinks(0.03)
     loop = LoopHarness(thinks, clock=thinks.clock)
     loop.put("long", placement=_TERMS)
@@ -613,7 +613,7 @@ async def test_while_a_decision_takes_long_others_are_taken() -> None:
     assert isinstance(loop.cycle.bound[1].error, FitError)
 
 
-async def test_a_decision_that_takes_too_long_is_tried_again_after_pauses_that_grow() -> None:
+async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delays() -> None:
     thinks = _Thinks(0.5)
     loop = LoopHarness(thinks, clock=thinks.clock)
     late = OverBudgetError("the decision took longer")
@@ -633,7 +633,7 @@ async def test_a_decision_that_takes_too_long_is_tried_again_after_pauses_that_g
     assert loop.scheduler._tasks._requeuer._over_budget_delays == {}
 
 
-async def test_where_placements_are_assumed_a_long_decision_is_the_only_one_meanwhile() -> None:
+async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_decision() -> None:
     on = gates(SchedulingOvercommitProtection=True)
     thinks = _Thinks(0.03)
     loop = LoopHarness(
@@ -673,7 +673,7 @@ _NOBODY = Workload("", "", "", "")
 _SATELLITE = Workload("apps/v1", "Deployment", "demo", "sat", annotations={"type": "space"})
 
 
-async def test_plugins_see_the_workload_before_and_in_a_decision() -> None:
+async def test_plugins_see_the_workload_at_pre_enqueue_and_at_filter() -> None:
     plugin = OnlySpace()
     loop = LoopHarness(plugin, find_workload=lambda _: WorkloadAnswer(_SATELLITE))
     loop.put()
@@ -682,7 +682,7 @@ async def test_plugins_see_the_workload_before_and_in_a_decision() -> None:
     assert (decision.error, plugin.gated) == (None, ["sat"])
 
 
-async def test_a_binding_whose_workload_is_not_known_yet_is_parked_and_holds_up_no_other() -> None:
+async def test_a_binding_whose_workload_is_unknown_is_checked_later_and_blocks_no_other() -> None:
     found: dict[str, WorkloadAnswer | NotSynced] = {"web": NotSynced(3.0), "api": WorkloadAnswer(_SATELLITE)}
     loop = LoopHarness(OnlySpace(), find_workload=lambda binding: found[binding.key.name], max_in_flight=1)
     loop.put("web")
@@ -696,7 +696,7 @@ async def test_a_binding_whose_workload_is_not_known_yet_is_parked_and_holds_up_
     assert "it was not read in time" in str(loop.cycle.bound[1].error)
 
 
-async def test_a_binding_that_was_activated_stays_so_while_its_workload_is_awaited() -> None:
+async def test_an_activation_is_kept_until_the_workload_is_known() -> None:
     class Gate(OnlySpace):
         def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
             return Result.unschedulable("not yet")
@@ -711,7 +711,7 @@ async def test_a_binding_that_was_activated_stays_so_while_its_workload_is_await
     assert [each.error for each in loop.cycle.bound] == [None]
 
 
-async def test_nobody_looks_for_workloads_where_no_plugin_needs_them() -> None:
+async def test_workloads_are_not_looked_up_if_no_plugin_needs_them() -> None:
     class Careless(OnlySpace):
         needs_workload = False
 

@@ -34,19 +34,19 @@ def popped(queue: WorkQueue[str]) -> str | None:
     return None if item is None else item[0]
 
 
-def test_keys_come_out_in_the_order_they_were_added(queue: WorkQueue[str]) -> None:
+def test_keys_are_taken_in_the_order_in_which_they_were_added(queue: WorkQueue[str]) -> None:
     for key in "abc":
         queue.add(key)
     assert [popped(queue) for _ in range(4)] == ["a", "b", "c", None]
 
 
-def test_a_key_that_waits_is_not_queued_twice(queue: WorkQueue[str]) -> None:
+def test_a_queued_key_is_not_queued_twice(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("a")
     assert (popped(queue), popped(queue)) == ("a", None)
 
 
-def test_a_key_added_while_it_is_processed_comes_back_when_it_is_done(queue: WorkQueue[str]) -> None:
+def test_a_key_added_while_it_is_processed_is_due_when_it_is_done(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert popped(queue) == "a"
     queue.add("a")
@@ -55,7 +55,7 @@ def test_a_key_added_while_it_is_processed_comes_back_when_it_is_done(queue: Wor
     assert popped(queue) == "a"
 
 
-def test_a_key_that_is_done_without_a_new_event_does_not_come_back(queue: WorkQueue[str]) -> None:
+def test_a_key_that_is_done_without_a_new_event_is_not_due_again(queue: WorkQueue[str]) -> None:
     queue.add("a")
     popped(queue)
     queue.done("a")
@@ -69,7 +69,7 @@ def test_the_retry_delay_doubles_with_every_failure_up_to_the_limit(queue: WorkQ
     assert delays[-1] == 1000.0
 
 
-def test_forgetting_a_key_starts_its_delays_anew(queue: WorkQueue[str]) -> None:
+def test_forget_resets_the_backoff_of_a_key(queue: WorkQueue[str]) -> None:
     queue.add_rate_limited("a")
     queue.add_rate_limited("a")
     queue.forget("a")
@@ -86,7 +86,7 @@ def test_a_failed_key_is_due_after_its_delay_and_not_before(queue: WorkQueue[str
     assert popped(queue) == "a"
 
 
-def test_an_event_brings_a_failed_key_back_at_once(queue: WorkQueue[str]) -> None:
+def test_an_event_makes_a_failed_key_due_at_once(queue: WorkQueue[str]) -> None:
     for _ in range(10):
         queue.add_rate_limited("a")
     queue.add("a")
@@ -113,18 +113,18 @@ def test_the_time_to_the_next_key_follows_the_earliest_delay(queue: WorkQueue[st
     assert queue.seconds_to_next() == 0
 
 
-def test_a_key_says_how_long_it_waited(queue: WorkQueue[str], clock: Clock) -> None:
+def test_a_key_is_taken_with_the_seconds_that_it_waited(queue: WorkQueue[str], clock: Clock) -> None:
     queue.add("a")
     clock.now += 1.5
     assert queue.pop() == ("a", 1.5)
 
 
-def test_retries_of_many_keys_share_a_bucket(clock: Clock) -> None:
+def test_retries_of_all_keys_share_a_token_bucket(clock: Clock) -> None:
     queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(qps=10, burst=2), clock=clock)
     assert [queue.add_rate_limited(key) for key in "abc"] == [0.005, 0.005, pytest.approx(0.1)]
 
 
-def test_a_bucket_fills_at_its_rate_and_not_above_its_size(clock: Clock) -> None:
+def test_a_token_bucket_fills_at_its_rate_up_to_its_size(clock: Clock) -> None:
     bucket = TokenBucket(rate=10, burst=2, clock=clock)
     assert [bucket.reserve() for _ in range(3)] == [0, 0, pytest.approx(0.1)]
     clock.now += 60
@@ -140,7 +140,7 @@ async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
     assert (await waiter)[0] == "a"
 
 
-async def test_waiting_for_a_key_ends_when_a_busy_one_is_returned_dirty(clock: Clock) -> None:
+async def test_waiting_for_a_key_ends_when_one_that_was_added_again_is_done(clock: Clock) -> None:
     queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=clock))
     queue.add("a")
     await queue.get()
