@@ -1,4 +1,4 @@
-"""The binding cycle: what is written, what is said, and what a refusal leads to."""
+"""The binding cycle: patches, Events, and the results of refused writes."""
 
 import asyncio
 import copy
@@ -35,7 +35,7 @@ CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
 
 
 class FakeApiServer:
-    """One binding on an API server that honours resourceVersions, and everything asked of it."""
+    """One binding on an API server that compares resourceVersions; records requests."""
 
     def __init__(self, manifest: dict[str, Any]) -> None:
         self.stored = manifest
@@ -49,7 +49,7 @@ class FakeApiServer:
             raise CONFLICT
 
     def change(self, **spec: Any) -> None:
-        """Let somebody else change the binding."""
+        """Change the binding as another client does."""
         self.stored = copy.deepcopy(self.stored)
         metadata = self.stored["metadata"]
         metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
@@ -145,7 +145,7 @@ class CycleHarness:
             on_stored()
         return await self.cycle.report(transaction, result)
 
-    def has_work(self, decision: Decision) -> bool:
+    def needs_transaction(self, decision: Decision) -> bool:
         return self.cycle.begin(self.binding, decision, NO_PLUGINS) is not None
 
     async def wait(self, waits: Mapping[str, Result]) -> Result:
@@ -175,7 +175,7 @@ def harness() -> CycleHarness:
     return CycleHarness(manifests.binding())
 
 
-def settled_manifest(**spec: Any) -> dict[str, Any]:
+def scheduled_manifest(**spec: Any) -> dict[str, Any]:
     """A binding that was scheduled to m1 and m2 and agrees with its status."""
     manifest = manifests.binding(
         version=7,
@@ -270,7 +270,7 @@ FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "mes
     ("status", "fields", "first"),
     [
         ({}, {}, "the others"),
-        (settled_manifest()["status"], {}, "the others"),
+        (scheduled_manifest()["status"], {}, "the others"),
         ({"conditions": [FAILED]}, {}, "the status"),
         ({}, {"affinity_name": "backup"}, "the status"),
         ({"schedulerObservingAffinityName": "backup"}, {"affinity_name": "backup"}, "the others"),
@@ -304,7 +304,7 @@ async def test_a_status_has_low_priority_unless_a_new_leader_could_not_reconstru
 
 
 async def test_a_decision_that_changes_only_the_status_writes_no_result() -> None:
-    harness = CycleHarness(settled_manifest())
+    harness = CycleHarness(scheduled_manifest())
     unchanged = Decision(
         harness.binding.key, harness.binding.spec.clusters, PLACEMENT, error=SchedulingError("x")
     )
@@ -325,7 +325,7 @@ async def test_a_status_keeps_what_others_wrote_while_it_waited(harness: CycleHa
     await harness.bind(harness.decision(("m1", 3)), on_stored=change_what_the_watch_brings)
     status = harness.server.stored["status"]
     assert [each["type"] for each in status["conditions"]] == ["FullyApplied", "Scheduled"]
-    # Replicas that came later are still to be decided: the status must not say that this was observed.
+    # The replicas changed after the decision, so the status must not report this generation as observed.
     assert status["schedulerObservedGeneration"] == 2
     assert harness.server.stored["metadata"]["generation"] == 3
     assert harness.read == []
@@ -360,7 +360,7 @@ async def test_a_status_is_not_written_to_another_binding_of_the_same_name(
 
 
 async def test_a_status_without_a_result_waits_for_no_watch_event() -> None:
-    manifest = settled_manifest()
+    manifest = scheduled_manifest()
     manifest["metadata"]["generation"] = 4
     harness = CycleHarness(manifest, event_wait=3600)
     assert await asyncio.wait_for(harness.cycle.observe(harness.binding), timeout=5) == DONE
@@ -381,8 +381,8 @@ async def test_the_affinity_term_in_use_is_written_with_the_status(harness: Cycl
 
 
 async def test_a_decision_that_changes_nothing_needs_no_transaction() -> None:
-    harness = CycleHarness(settled_manifest())
-    assert not harness.has_work(harness.decision(("m1", 2), ("m2", 2)))
+    harness = CycleHarness(scheduled_manifest())
+    assert not harness.needs_transaction(harness.decision(("m1", 2), ("m2", 2)))
 
 
 @pytest.mark.parametrize(
@@ -393,26 +393,26 @@ async def test_a_decision_that_changes_nothing_needs_no_transaction() -> None:
         pytest.param(
             {"rescheduleTriggeredAt": "2026-01-01T00:00:01Z"},
             [("m1", 2), ("m2", 2)],
-            id="a-reschedule-was-asked-for",
+            id="reschedule-requested",
         ),
     ],
 )
 def test_a_decision_that_changes_something_needs_a_transaction(
     change: dict[str, Any], decided: list[tuple[str, int]]
 ) -> None:
-    harness = CycleHarness(settled_manifest(**change))
-    assert harness.has_work(harness.decision(*decided))
+    harness = CycleHarness(scheduled_manifest(**change))
+    assert harness.needs_transaction(harness.decision(*decided))
 
 
 def test_a_decision_that_only_updates_the_observed_generation_needs_a_transaction() -> None:
-    manifest = settled_manifest()
+    manifest = scheduled_manifest()
     manifest["metadata"]["generation"] = 4
     harness = CycleHarness(manifest)
-    assert harness.has_work(harness.decision(("m1", 2), ("m2", 2)))
+    assert harness.needs_transaction(harness.decision(("m1", 2), ("m2", 2)))
 
 
 async def test_a_binding_that_needs_no_scheduling_gets_its_generation_recorded() -> None:
-    manifest = settled_manifest()
+    manifest = scheduled_manifest()
     manifest["metadata"]["generation"] = 4
     harness = CycleHarness(manifest)
     assert not harness.cycle.is_observed(harness.binding)
@@ -422,7 +422,7 @@ async def test_a_binding_that_needs_no_scheduling_gets_its_generation_recorded()
 
 
 async def test_a_binding_that_no_cluster_fits_loses_its_clusters_and_is_not_retried() -> None:
-    harness = CycleHarness(settled_manifest())
+    harness = CycleHarness(scheduled_manifest())
     error = FitError(3, Diagnosis())
     outcome = await harness.bind(harness.decision(error=error))
     assert harness.server.requests[0] == ("spec", {"annotations": {}, "clusters": []})
@@ -436,7 +436,7 @@ async def test_a_binding_that_no_cluster_fits_loses_its_clusters_and_is_not_retr
 
 
 async def test_a_binding_whose_replicas_do_not_fit_keeps_its_clusters_and_is_retried() -> None:
-    harness = CycleHarness(settled_manifest())
+    harness = CycleHarness(scheduled_manifest())
     error = UnschedulableError("failed to assign replicas: too many")
     outcome = await harness.bind(Decision(harness.binding.key, error=error))
     assert harness.wrote == ["status"]
@@ -445,7 +445,7 @@ async def test_a_binding_whose_replicas_do_not_fit_keeps_its_clusters_and_is_ret
 
 
 async def test_clusters_of_an_earlier_pass_are_recorded_although_a_later_pass_failed() -> None:
-    harness = CycleHarness(settled_manifest())
+    harness = CycleHarness(scheduled_manifest())
     found = Attempt("backup", targets=(TargetCluster("m1", 4),))
     failed = Attempt("backup", error=UnschedulableError("failed to assign replicas: too many"))
     decision = replace(
@@ -462,7 +462,7 @@ async def test_clusters_of_an_earlier_pass_are_recorded_although_a_later_pass_fa
 
 
 async def test_a_failure_that_the_status_already_reports_is_not_written_again() -> None:
-    harness = CycleHarness(settled_manifest())
+    harness = CycleHarness(scheduled_manifest())
     failed = Decision(harness.binding.key, error=SchedulingError("no"))
     await harness.bind(failed)
     again = Binding.from_manifest(harness.server.stored)
@@ -533,7 +533,7 @@ class TestUnknownFields:
     @classmethod
     def manifest(cls) -> dict[str, Any]:
         """A binding on m1, m2 and, without replicas, m3."""
-        manifest = settled_manifest()
+        manifest = scheduled_manifest()
         manifest["spec"]["clusters"] = [
             {"name": "m1", "replicas": 2, "components": cls.components(3), "zone": None},
             {"name": "m2", "replicas": 2, "components": cls.components(4)},
@@ -584,7 +584,7 @@ class TestUnknownFields:
 
     def test_a_decision_about_unchanged_targets_needs_no_transaction(self) -> None:
         harness = CycleHarness(self.manifest())
-        assert not harness.has_work(harness.decision(("m1", 2), ("m2", 2), ("m3", 0)))
+        assert not harness.needs_transaction(harness.decision(("m1", 2), ("m2", 2), ("m3", 0)))
 
     async def test_unknown_conditions_and_fields_of_the_status_stay(self) -> None:
         manifest = self.manifest()
@@ -625,7 +625,7 @@ async def test_a_refusal_by_a_quota_is_reported_and_retried_and_keeps_the_cluste
 
 
 async def test_the_condition_reports_both_errors_if_no_cluster_fits_and_the_write_is_refused() -> None:
-    harness = CycleHarness(settled_manifest())
+    harness = CycleHarness(scheduled_manifest())
     harness.server.failures["spec"] = [ApiError("not allowed", code=403, reason="Forbidden")]
     outcome = await harness.bind(harness.decision(error=FitError(0, Diagnosis())))
     assert harness.condition["reason"] == "NoClusterFit"
@@ -721,13 +721,13 @@ async def test_a_result_that_others_have_already_written_does_not_count_as_writt
     harness: CycleHarness,
 ) -> None:
     """Only what this cycle wrote lets others go on before the status."""
-    settled = settled_manifest()
-    settled["status"] = {}
-    before = settled["metadata"]
-    decided = copy.deepcopy(settled)
+    scheduled = scheduled_manifest()
+    scheduled["status"] = {}
+    before = scheduled["metadata"]
+    decided = copy.deepcopy(scheduled)
     decided["spec"]["clusters"] = []
     harness = CycleHarness(decided)
-    newest = copy.deepcopy(settled)
+    newest = copy.deepcopy(scheduled)
     newest["metadata"] = {**before, "resourceVersion": "8"}
     harness.server.stored = newest
     harness.cache.put(Binding.from_manifest(newest))
@@ -740,7 +740,7 @@ async def test_a_result_that_others_have_already_written_does_not_count_as_writt
 
 async def test_a_status_that_changed_since_the_decision_does_not_count_as_a_written_result() -> None:
     """The newest version is another object then, although no result was written."""
-    harness = CycleHarness(settled_manifest())
+    harness = CycleHarness(scheduled_manifest())
     newest = copy.deepcopy(harness.server.stored)
     newest["metadata"]["resourceVersion"] = "8"
     newest["status"]["aggregatedStatus"] = []
@@ -773,7 +773,7 @@ async def test_a_pending_report_is_not_written_to_another_binding_of_the_same_na
 ) -> None:
     harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
     await harness.bind(harness.decision(("m1", 2)))
-    again = settled_manifest()
+    again = scheduled_manifest()
     again["metadata"]["uid"] = "another"
     again["metadata"]["resourceVersion"] = "99"
     again["status"]["conditions"] = [FAILED]
@@ -795,7 +795,7 @@ async def test_a_deleted_binding_has_no_pending_report(harness: CycleHarness) ->
 
 async def test_an_unreported_placement_is_reported_although_no_scheduling_is_needed() -> None:
     """Another scheduler wrote the result and died before it wrote the status."""
-    manifest = settled_manifest()
+    manifest = scheduled_manifest()
     manifest["status"] = {}
     harness = CycleHarness(manifest)
     assert not harness.cycle.is_observed(harness.binding)

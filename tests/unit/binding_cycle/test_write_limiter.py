@@ -1,4 +1,4 @@
-"""How many writes are under way follows how the API server answers."""
+"""The write limiter: its window follows the latency of the API server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
 
 
 class LimiterHarness:
-    """An API server that answers as it is told, on a clock that only the test moves."""
+    """A write limiter before an API server that answers when the test lets it, on a clock of the test."""
 
     def __init__(self, *, most: int = 32, rate: float | None = None) -> None:
         self.now = 0.0

@@ -21,12 +21,12 @@ def test_every_step_of_a_decision_is_logged_with_upstreams_text() -> None:
 
 
 def test_each_pass_over_the_own_result_has_a_heading() -> None:
-    told = list(decision_log.lines(decide(binding("web").names("m1").duplicated(), cluster("m1"))))
-    assert told.count("Assigned Replicas: [m1:0]") == 2
-    assert told[told.index("Assigned Replicas: [m1:0]") + 1] == (
+    logged = list(decision_log.lines(decide(binding("web").names("m1").duplicated(), cluster("m1"))))
+    assert logged.count("Assigned Replicas: [m1:0]") == 2
+    assert logged[logged.index("Assigned Replicas: [m1:0]") + 1] == (
         "Pass 2, as if the result of the one before were written:"
     )
-    assert "Pass 3" not in " ".join(told)
+    assert "Pass 3" not in " ".join(logged)
 
 
 def test_the_error_that_ended_an_attempt_is_logged() -> None:
@@ -39,5 +39,5 @@ def test_the_error_that_ended_an_attempt_is_logged() -> None:
 
 def test_each_affinity_term_has_a_heading() -> None:
     decision = decide(binding("web").term("first", "gone").term("second", "m1"), cluster("m1"))
-    told = list(decision_log.lines(decision))
-    assert told.index('Affinity term "first"') < told.index('Affinity term "second"')
+    logged = list(decision_log.lines(decision))
+    assert logged.index('Affinity term "first"') < logged.index('Affinity term "second"')

@@ -1,4 +1,4 @@
-"""The loop with estimators that take their time, and with placements that count before they are reported."""
+"""The scheduling loop with estimators that wait, and with assumed placements."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from karmada_scheduler.testing import binding, cluster, framework, gates
 PROTECTED = gates(SchedulingOvercommitProtection=True)
 
 
-class Inquiry:
-    """One decision's questions; the answer comes when the test says so."""
+class FakeSession:
+    """The estimation session of one decision; it answers when the test releases it."""
 
     name = "scheduler-estimator"
 
-    def __init__(self, name: str, estimators: Estimators) -> None:
+    def __init__(self, name: str, estimators: FakeEstimators) -> None:
         self.fallbacks: dict[str, str] = {}
         self.concerned: set[str] = set()
         self._name = name
@@ -51,7 +51,7 @@ class Inquiry:
     ) -> list[int]:
         estimators = self._estimators
         self.concerned |= {each.name for each in clusters}
-        estimators.asked.append(self._name)
+        estimators.requested.append(self._name)
         await estimators.release(self._name).wait()
         self.fallbacks |= estimators.fallbacks
         if estimators.is_void:
@@ -60,22 +60,22 @@ class Inquiry:
             name: sum(each.components[0].replicas for each in workloads)
             for name, workloads in assumed.items()
         }
-        return [estimators.room - taken.get(each.name, 0) for each in clusters]
+        return [estimators.available - taken.get(each.name, 0) for each in clusters]
 
 
-class Estimators:
-    """Stands for ``estimator.accurate.AccurateEstimator``: two clusters with the same room."""
+class FakeEstimators:
+    """Stands for ``estimator.accurate.AccurateEstimator``: two clusters with the same available replicas."""
 
     def __init__(self) -> None:
-        self.room = 5
+        self.available = 5
         self.fallbacks: dict[str, str] = {}
         self.is_void = False
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.held: set[str] = set()
         self._releases: dict[str, asyncio.Event] = {}
 
-    def inquiry(self, bound: Binding) -> Inquiry:
-        return Inquiry(bound.key.name, self)
+    def inquiry(self, bound: Binding) -> FakeSession:
+        return FakeSession(bound.key.name, self)
 
     def release(self, name: str) -> asyncio.Event:
         """What a decision waits for; set already unless the test holds it back."""
@@ -151,7 +151,7 @@ class LoopHarness:
             self.clusters.put(replace(cluster(name).build(), resource_version="1"))
         self.metrics = Metrics()
         self.cycle = FakeCycle(self.bindings)
-        self.estimators = Estimators()
+        self.estimators = FakeEstimators()
         self.assumed = (
             AssumedPlacements(clock=lambda: 0.0) if on.enabled("SchedulingOvercommitProtection") else None
         )
@@ -236,12 +236,12 @@ async def test_a_binding_without_replicas_needs_no_estimates() -> None:
     loop.bindings.put(made)
     loop.queue.add(made.key)
     await loop.run(lambda: loop.cycle.bound)
-    assert loop.estimators.asked == []
+    assert loop.estimators.requested == []
 
 
 @pytest.mark.parametrize(
     ("fallbacks", "is_void", "extent"),
-    [({"m2": "silent"}, False, "some"), ({"m1": "void", "m2": "void"}, True, "all")],
+    [({"m2": "unresponsive"}, False, "some"), ({"m1": "void", "m2": "void"}, True, "all")],
 )
 async def test_a_fallback_to_the_resource_summary_is_logged_and_counted(
     caplog: pytest.LogCaptureFixture, fallbacks: dict[str, str], is_void: bool, extent: str
@@ -251,9 +251,9 @@ async def test_a_fallback_to_the_resource_summary_is_logged_and_counted(
     loop.estimators.fallbacks, loop.estimators.is_void = fallbacks, is_void
     loop.put("web")
     await loop.run(lambda: loop.cycle.bound)
-    (told,) = [record for record in caplog.records if "fell back to the resource summary" in record.message]
-    assert next(iter(fallbacks)) in told.message
-    assert told.__dict__["count"] == len(fallbacks)
+    (record,) = [each for each in caplog.records if "fell back to the resource summary" in each.message]
+    assert next(iter(fallbacks)) in record.message
+    assert record.__dict__["count"] == len(fallbacks)
     assert loop.sample("estimate_fallbacks_total", extent=extent) == 1
 
 
@@ -262,7 +262,7 @@ async def test_a_decision_with_all_estimates_logs_no_fallback(caplog: pytest.Log
     loop = LoopHarness()
     loop.put("web")
     await loop.run(lambda: loop.cycle.bound)
-    assert not [record for record in caplog.records if "fell back to the resource summary" in record.message]
+    assert not [each for each in caplog.records if "fell back to the resource summary" in each.message]
     assert loop.sample("estimate_fallbacks_total", extent="some") == 0
 
 
@@ -272,8 +272,8 @@ class TestProtection:
         loop.estimators.held.add("first")
         loop.put("first")
         loop.put("second")
-        await loop.run(lambda: loop.estimators.asked)
-        assert loop.estimators.asked == ["first"]
+        await loop.run(lambda: loop.estimators.requested)
+        assert loop.estimators.requested == ["first"]
         await loop.end()
         assert list(loop.cycle.bound) == ["first", "second"]
 
@@ -282,7 +282,7 @@ class TestProtection:
         loop.cycle.gate.clear()
         loop.put("first", replicas=6)
         loop.put("second", replicas=6)
-        await loop.run(lambda: "second" in loop.estimators.asked)
+        await loop.run(lambda: "second" in loop.estimators.requested)
         assert loop.cycle.bound == {}
         assert loop.taken() == {"m1": 3, "m2": 3}  # nothing is left of 5 and 5 for six more
         await loop.end()
@@ -291,7 +291,7 @@ class TestProtection:
         loop = LoopHarness(PROTECTED)
         for number in range(20):
             loop.put(f"web-{number}", replicas=1)
-        await loop.run(lambda: len(loop.estimators.asked) >= 20)
+        await loop.run(lambda: len(loop.estimators.requested) >= 20)
         await loop.end()
         total = [sum(placed.get(name, 0) for placed in loop.cycle.bound.values()) for name in ("m1", "m2")]
         assert total == [5, 5]
@@ -300,7 +300,7 @@ class TestProtection:
         loop = LoopHarness(PROTECTED)
         loop.cycle.failing.add("web")
         loop.put("web", replicas=4)
-        await loop.run(lambda: not loop.queue.processing and loop.estimators.asked)
+        await loop.run(lambda: not loop.queue.processing and loop.estimators.requested)
         await loop.end()
         assert loop.taken() == {}
 
@@ -311,7 +311,7 @@ class TestProtection:
         loop.assumed.assume(made, (TargetCluster("m1", 2),))
         loop.assumed.confirm(made.key)
         loop.cycle.failing.add("web")
-        await loop.run(lambda: not loop.queue.processing and loop.estimators.asked)
+        await loop.run(lambda: not loop.queue.processing and loop.estimators.requested)
         await loop.end()
         assert loop.taken() == {"m1": 2}
 

@@ -1,4 +1,4 @@
-"""The loop: what becomes of a key."""
+"""The scheduling loop: how each key is processed."""
 
 from __future__ import annotations
 
@@ -316,13 +316,13 @@ async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() 
     [
         pytest.param(0, True, ["web"], id="nothing is left to do"),
         pytest.param(2, True, [], id="replicas are missing"),
-        pytest.param(0, False, [], id="no change of its own wakes it"),
+        pytest.param(0, False, [], id="its own write does not enqueue it"),
     ],
 )
 async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_generation_recorded(
     replicas: int, *, claimed: bool, observed: list[str]
 ) -> None:
-    """As upstream, which is woken by its own write."""
+    """As upstream, whose own write enqueues the binding."""
     loop = LoopHarness()
     manifest = manifests.binding(
         "web",
@@ -649,7 +649,7 @@ async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_de
 
 
 class OnlySpace:
-    """Takes what is of type space; asks at every point that it has."""
+    """Accepts workloads of type space; reads the workload at PreEnqueue and Filter."""
 
     name = "OnlySpace"
     needs_workload = True
@@ -718,17 +718,17 @@ async def test_workloads_are_not_looked_up_if_no_plugin_needs_them() -> None:
         def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
             return SUCCESS
 
-    asked: list[Binding] = []
+    looked_up: list[Binding] = []
 
     def find_workload(binding: Binding) -> WorkloadAnswer:
-        asked.append(binding)
+        looked_up.append(binding)
         return WorkloadAnswer(_SATELLITE)
 
     loop = LoopHarness(Careless(), find_workload=find_workload)
     loop.put()
     await loop.run()
     [decision] = loop.cycle.bound
-    assert asked == []
+    assert looked_up == []
     assert (
         "UndeclaredWorkloadError: the workload is not read: no plugin of this profile has needs_workload"
         in str(decision.error)

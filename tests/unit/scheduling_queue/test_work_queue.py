@@ -10,7 +10,7 @@ from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 
 class Clock:
-    """A clock that moves when told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -155,3 +155,34 @@ async def test_waiting_for_a_key_ends_when_a_delay_has_passed() -> None:
     queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time))
     queue.add_after("a", 0.01)
     assert (await queue.get())[0] == "a"
+
+
+async def test_events_may_be_posted_after_the_queue_was_found_empty_or_was_shut_down() -> None:
+    queue: AsyncQueue[str] = AsyncQueue(WorkQueue(limits=RetryLimits(), clock=lambda: 0.0))
+    for key in "ab":
+        queue.add(key)
+    await queue.get()
+    idle = asyncio.create_task(queue.wait_idle(timeout=60))
+    await asyncio.sleep(0)
+    assert not idle.done()
+    await queue.get()
+    getting = asyncio.create_task(queue.get())
+    await idle
+    getting.cancel()
+    await asyncio.gather(getting, return_exceptions=True)
+    for key in "cd":
+        queue.add(key)
+    await queue.get()
+    idle = asyncio.create_task(queue.wait_idle(timeout=60))
+    await asyncio.sleep(0)
+    assert not idle.done()
+    queue.shut_down()
+    await idle
+
+
+async def test_waiting_for_an_empty_queue_is_limited() -> None:
+    queue: AsyncQueue[str] = AsyncQueue(WorkQueue(limits=RetryLimits(), clock=lambda: 0.0))
+    for key in "ab":
+        queue.add(key)
+    await queue.get()
+    await asyncio.wait_for(queue.wait_idle(timeout=0.001), timeout=5)
