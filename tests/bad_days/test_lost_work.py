@@ -11,7 +11,7 @@ from tests.unit.framework.test_binding_points import World
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_PAUSES", (0.0,) * 8)
+    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 async def _run(world: World, *, seconds: int = 5) -> None:
@@ -115,7 +115,7 @@ async def test_conflicts_in_a_row_are_paused_between_and_end_when_what_was_read_
     world.server.stored["web"] = {**stale, "metadata": {**stale["metadata"], "resourceVersion": "0"}}
     await world.run()
     assert world.server.reads == 2
-    assert world.queue.failures(key) == 1
+    assert world.queue.num_requeues(key) == 1
     await _run(world, seconds=20)
     assert 4 <= world.server.reads <= 15
     assert "conflicts again" in caplog.text
@@ -123,5 +123,5 @@ async def test_conflicts_in_a_row_are_paused_between_and_end_when_what_was_read_
     world.now += 1000
     await _run(world)
     assert world.placed() == ["m1", "m2"]
-    assert world.queue.failures(key) == 0
-    assert world.scheduler._conflicts == {}
+    assert world.queue.num_requeues(key) == 0
+    assert world.scheduler._tasks._requeuer._conflicts == {}

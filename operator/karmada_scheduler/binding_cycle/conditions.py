@@ -1,6 +1,6 @@
-"""What is told of an attempt: the Scheduled condition, the text of the Event, the targets as the API wants them.
+"""The content of statuses and Events: the Scheduled condition, status fields, target lists, messages.
 
-Pure; ``binding_cycle`` and ``status_writer`` write it.
+Pure; ``cycle`` and ``status_writer`` write it.
 
 Source: karmada v1.18.2 pkg/scheduler helper.go and event.go.
 """
@@ -13,26 +13,27 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
 from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
 
-SCHEDULED: Final = "Scheduled"
 _MESSAGE_LIMIT: Final = 32768
+"""The longest message of a condition, in characters; the API's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a status is to say.
+    """How scheduling of a binding ended, as its status reports it.
 
     Attributes:
         condition: The Scheduled condition.
-        generation: That of the binding which this is about. By the time that it is written, there may be a newer one.
-        at: When it came to that, as the API has times. Not when it is written: a reschedule that is asked for in
-            between is still to come.
-        affinity_name: The affinity term in force; None where it is not to be touched.
-        placed: Whether a place was found and written. The condition may tell of a later failure.
+        generation: The generation that was scheduled; the binding may have a newer one when the status is written.
+        at: The time at which scheduling ended, in the API's format. It precedes the time of the write, so that a
+            reschedule requested in between does not count as done.
+        affinity_name: The affinity term in use; None leaves the field as it is.
+        placed: Whether clusters were found and written. The condition may report a later failure.
     """
 
     condition: outcome.ConditionSpec
@@ -43,23 +44,22 @@ class Report:
 
     @property
     def is_success(self) -> bool:
-        """Whether the condition is that of a success."""
+        """Whether the condition reports a success."""
         return self.condition.status == "True"
 
 
 def ending(
     error: SchedulingError | None, refusal: ApiError | None
 ) -> tuple[Exception | None, outcome.ConditionSpec]:
-    """Return what an attempt ended with, and the condition that says so.
+    """Return the error that an attempt ended with, None for a success, and its condition.
 
-    Upstream joins the two errors of an attempt, and looks for a quota among them.
+    Upstream joins the two errors of an attempt, and checks whether one of them is a quota error.
     """
     if refusal is None:
         return error, outcome.condition_for(error)
     if error is not None and str(error) != str(refusal):
         joined = SchedulingError(f"[{error}, {refusal}]")
-        fits_nowhere = isinstance(error, FitError)
-        reason = outcome.NO_CLUSTER_FIT if fits_nowhere else outcome.SCHEDULER_ERROR
+        reason = outcome.NO_CLUSTER_FIT if isinstance(error, FitError) else outcome.SCHEDULER_ERROR
         return joined, outcome.ConditionSpec("False", reason, str(joined))
     quota = refusal.code == 403 and refusal.reason == outcome.QUOTA_EXCEEDED
     reason = outcome.QUOTA_EXCEEDED if quota else outcome.SCHEDULER_ERROR
@@ -67,18 +67,18 @@ def ending(
 
 
 def success(binding: Binding, decision: Decision | None, at: str) -> Report:
-    """Return the report of a success; without a decision the affinity term is not touched."""
+    """Return the report of a success at the time ``at``; without a decision the affinity term stays as it is."""
     name = decision.affinity_name if decision is not None else None
     return Report(outcome.condition_for(None), binding.generation, at, name, placed=True)
 
 
-def status_fields(base: Binding, report: Report, *, keep_time_if_settled: bool) -> dict[str, Any]:
-    """Return the fields of a status patch that says ``report`` on top of ``base``; {} when it says so already.
+def status_fields(base: Binding, report: Report, *, keep_unchanged_time: bool) -> dict[str, Any]:
+    """Return the status fields in which a report differs from the status of a binding.
 
     Args:
         base: The binding as stored.
-        report: What is to be said.
-        keep_time_if_settled: Whether a success that is recorded already needs no new time.
+        report: The new content.
+        keep_unchanged_time: Whether ``lastScheduledTime`` stays as it is if all other fields do.
     """
     status = base.status
     fields: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def status_fields(base: Binding, report: Report, *, keep_time_if_settled: bool) 
         fields["schedulerObservedGeneration"] = report.generation
     if report.affinity_name not in {None, status.scheduler_observing_affinity_name}:
         fields["schedulerObservingAffinityName"] = report.affinity_name
-    if fields or not keep_time_if_settled:
+    if fields or not keep_unchanged_time:
         fields["lastScheduledTime"] = report.at
     return fields
 
@@ -99,12 +99,12 @@ def status_fields(base: Binding, report: Report, *, keep_time_if_settled: bool) 
 def target_manifests(
     targets: Sequence[TargetCluster], unknown: Mapping[TargetCluster, Manifest] | None = None
 ) -> list[dict[str, Any]]:
-    """Return targets as the API wants them.
+    """Return targets as JSON of the API; a replica count of 0 is omitted.
 
     Args:
-        targets: Where the binding is to be; a replica count of 0 is left out.
-        unknown: ``BindingSpec.unknown_target_fields`` of the binding as it is: a target that is there with as many
-            replicas keeps them, another has none.
+        targets: The clusters with their replicas.
+        unknown: ``BindingSpec.unknown_target_fields`` of the stored binding. A target that is in it with the same
+            replicas keeps its unknown fields.
     """
     manifests: list[dict[str, Any]] = [
         {"name": target.name, "replicas": target.replicas} if target.replicas else {"name": target.name}
@@ -117,46 +117,46 @@ def target_manifests(
 
 
 def targets_text(decision: Decision) -> str:
-    """Return ``name:replicas`` of every target, as upstream lists them."""
+    """Return ``name:replicas`` of every target, in upstream's format."""
     return ", ".join(f"{target.name}:{target.replicas}" for target in decision.targets or ())
 
 
 def success_text(binding: Binding, decision: Decision) -> str:
-    """Return upstream's text, which has a colon after Result for a ResourceBinding only."""
+    """Return upstream's message, which has a colon after Result for a ResourceBinding only."""
     colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
     return f"Binding has been scheduled successfully. Result{colon} {{{targets_text(decision)}}}"
 
 
-def may_be_late(stored: Binding, report: Report) -> bool:
-    """Tell whether a successor would make up for a status that was never written, as when this process is killed.
+def is_reconstructible(stored: Binding, report: Report) -> bool:
+    """Return whether a new leader writes the same status if this process ends before.
 
-    It tells of places that were never told of, decides again where no place is known, and notes generations. It could
-    not know that a failure is over, nor which affinity term was in force.
+    A new leader reports unreported placements, schedules unplaced bindings and updates observed generations. It cannot
+    find out that a failure is over, nor which affinity term is in use.
     """
-    told = stored.status.condition(SCHEDULED)
+    condition = stored.status.condition(SCHEDULED_CONDITION)
     names = {None, stored.status.scheduler_observing_affinity_name}
-    return (told is None or told.get("status") == "True") and report.affinity_name in names
+    return (condition is None or condition.get("status") == "True") and report.affinity_name in names
 
 
 def with_condition(
     conditions: Sequence[Mapping[str, Any]], wanted: outcome.ConditionSpec, now: str
 ) -> list[Mapping[str, Any]] | None:
-    """Return the conditions with the Scheduled one set, None if they are so already.
+    """Return the conditions with the Scheduled one replaced by ``wanted``, None if nothing changes.
 
-    All others stay as they are, fields that we do not know included. Of the Scheduled one only what we write is left, for
-    the rest was said of what it was before. The time of the last transition moves only when the status flips.
+    Other conditions keep all their fields. Unknown fields of the Scheduled condition are dropped, because they describe
+    the condition as it was. ``lastTransitionTime`` changes only with the condition's status.
     """
     new: dict[str, Any] = {
-        "type": SCHEDULED,
+        "type": SCHEDULED_CONDITION,
         "status": wanted.status,
         "reason": wanted.reason,
         "message": wanted.message[:_MESSAGE_LIMIT],
         "lastTransitionTime": now,
     }
     result: list[Mapping[str, Any]] = []
-    placed = False
+    is_replaced = False
     for condition in conditions:
-        if condition.get("type") != SCHEDULED:
+        if condition.get("type") != SCHEDULED_CONDITION:
             result.append(condition)
             continue
         if condition.get("status") == wanted.status:
@@ -164,5 +164,5 @@ def with_condition(
         if all(condition.get(field) == new[field] for field in ("status", "reason", "message")):
             return None
         result.append(new)
-        placed = True
-    return result if placed else [*result, new]
+        is_replaced = True
+    return result if is_replaced else [*result, new]

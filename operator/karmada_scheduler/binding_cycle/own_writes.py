@@ -1,9 +1,9 @@
-"""Which of our own writes the watch has brought back already.
+"""Waits for the watch to deliver this process's own writes.
 
-An API server applies a patch to the object in its watch cache. Until the cache has got the write before, the patch is
-computed for nothing: the server finds out, reads the object from etcd, and computes it again. The status patch of a
-binding follows its spec patch at once, and three of ten came too early. A watch is fed by the same cache, so once
-it has brought a write, the next patch is computed once.
+An API server applies a patch to the object in its watch cache. Before the cache has the previous write, the server
+computes the patch in vain: it detects the conflict, reads the object from etcd, and computes the patch again. The
+status patch of a binding follows its spec patch at once, and three of ten came too early. A watch is fed by the same
+cache, so a patch that follows after the watch event is computed once.
 
 Source: kubernetes 1.35 staging/src/k8s.io/apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go
 (GuaranteedUpdate). docs/decisions/0014-status-after-own-write.md has the measurement.
@@ -16,48 +16,48 @@ from typing import Final
 
 from karmada_scheduler.api.binding import BindingKey
 
-ECHO_SECONDS: Final = 0.1
-"""How long a write waits for the echo of the one before; a watch may be down, and nothing depends on it."""
+WAIT_SECONDS: Final = 0.1
+"""How long a write waits for the watch event of the previous one. The event only saves work, and a watch may be down."""
 
 
 class OwnWrites:
-    """Tells when the watch has brought a version of a binding that somebody expects."""
+    """The newest version that the watch has delivered of each binding that this process writes."""
 
-    def __init__(self, *, seconds: float = ECHO_SECONDS) -> None:
-        """``seconds`` is the longest that ``arrival`` waits; with 0 it never does."""
+    def __init__(self, *, seconds: float = WAIT_SECONDS) -> None:
+        """Track nothing; ``seconds`` limits ``wait_observed``, 0 disables it."""
         self._seconds = seconds
-        self._seen: dict[BindingKey, int] = {}
+        self._observed: dict[BindingKey, int] = {}
         self._waiting: dict[BindingKey, tuple[int, asyncio.Future[None]]] = {}
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._observed)
 
     def expect(self, key: BindingKey) -> None:
-        """Remember from now on what the watch brings of a binding; its echo may overtake the answer to the write."""
-        self._seen[key] = 0
+        """Track a binding from now on; its watch event may arrive before the answer to the write."""
+        self._observed[key] = 0
 
     def forget(self, key: BindingKey) -> None:
-        """Expect nothing of a binding any more."""
-        self._seen.pop(key, None)
+        """Stop tracking a binding."""
+        self._observed.pop(key, None)
 
-    def saw(self, key: BindingKey, version: int) -> None:
-        """Take note of a version of a binding that the watch has brought."""
-        if version <= self._seen.get(key, version):
+    def observe(self, key: BindingKey, version: int) -> None:
+        """Record a version that the watch has delivered, if the binding is tracked."""
+        if version <= self._observed.get(key, version):
             return
-        self._seen[key] = version
-        wanted, arrived = self._waiting.get(key, (0, None))
-        if arrived is not None and version >= wanted and not arrived.done():
-            arrived.set_result(None)
+        self._observed[key] = version
+        wanted, delivered = self._waiting.get(key, (0, None))
+        if delivered is not None and version >= wanted and not delivered.done():
+            delivered.set_result(None)
 
-    async def arrival(self, key: BindingKey, version: int) -> None:
-        """Wait until the watch has brought a version of a binding or a newer one, if it is expected; but not for long."""
-        if not self._seconds or self._seen.get(key, version) >= version:
+    async def wait_observed(self, key: BindingKey, version: int) -> None:
+        """Wait until the watch has delivered this version of a tracked binding, or a newer one, or the time is up."""
+        if not self._seconds or self._observed.get(key, version) >= version:
             return
-        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = version, arrived
+        delivered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = version, delivered
         try:
             async with asyncio.timeout(self._seconds):
-                await arrived
+                await delivered
         except TimeoutError:
             pass
         finally:

@@ -1,7 +1,8 @@
-"""The second patch of a binding: its status says how it went.
+"""The second patch of a binding: its status reports how scheduling ended.
 
-A status is in no hurry: it waits until the watch has brought the result (``echoes``), and lets the results of other
-bindings go first (docs/decisions/0015-results-before-statuses.md), unless a successor could not make up for it.
+A status has low priority. It waits until the watch has delivered the result (``own_writes``), and lets results of other
+bindings go first (docs/decisions/0015-results-before-statuses.md). A status that a new leader could not reconstruct
+has the priority of a result.
 
 Source: karmada v1.18.2 pkg/scheduler/scheduler.go (patchBindingStatusCondition, patchBindingStatus).
 """
@@ -18,100 +19,111 @@ from typing import Any, Final
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import format_time
-from karmada_scheduler.binding_cycle.conditions import SCHEDULED, Report, may_be_late, status_fields, success
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.binding_cycle.conditions import Report, is_reconstructible, status_fields, success
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.writer import DONE, BindingWriter, NotLeadingError, Outcome
+from karmada_scheduler.binding_cycle.result import DONE, CycleResult
+from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
 from karmada_scheduler.client.connection import ApiError
 
 log = logging.getLogger(__name__)
 
-_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+_RETRY_DELAYS: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each attempt to write a status."""
 
 
 class StatusWriter:
-    """Writes statuses, and remembers those that could not be written."""
+    """Writes statuses, and keeps reports of successes that could not be written."""
 
-    def __init__(self, writes: BindingWriter, *, echoes: OwnWrites, now: Callable[[], datetime]) -> None:
-        """``now`` is the time of day."""
-        self._writes = writes
-        self._echoes = echoes
+    def __init__(self, writer: BindingWriter, *, own_writes: OwnWrites, now: Callable[[], datetime]) -> None:
+        """Write through ``writer``; ``now`` returns the time of day."""
+        self._writer = writer
+        self._own_writes = own_writes
         self._now = now
-        self._owed: dict[BindingKey, tuple[str, Report]] = {}
-        """What statuses should say of results that were written, where the status could not be, with the uid."""
+        self._pending: dict[BindingKey, tuple[str, Report]] = {}
+        """Reports on stored results whose status is not written yet, with the uid of the binding."""
 
     def time(self) -> str:
-        """Return the time of day as the API has it."""
+        """Return the time of day in the API's format."""
         return format_time(self._now())
 
-    async def tell(self, stored: Binding, report: Report) -> Outcome:
-        """Write a report on a binding as it is stored. Never raises."""
+    async def report(self, stored: Binding, report: Report) -> CycleResult:
+        """Write a report on a binding as it is stored. Raises nothing but what cancels the task."""
 
         def fields(base: Binding) -> dict[str, Any]:
-            return status_fields(base, report, keep_time_if_settled=False)
+            return status_fields(base, report, keep_unchanged_time=False)
 
-        result = await self._write(stored, fields, patient=may_be_late(stored, report))
+        result = await self._write(stored, fields, low_priority=is_reconstructible(stored, report))
         if result.error is None:
             self.forget(stored.key)
         else:
-            self.owe(stored, report)
+            self.keep_pending(stored, report)
         return result
 
-    def owe(self, stored: Binding, report: Report) -> None:
-        """Remember a report that could not be written, if it is of a success: any other is made again."""
+    def keep_pending(self, stored: Binding, report: Report) -> None:
+        """Keep the report of a success for the next status of the binding.
+
+        A failure is not kept, because the next attempt reports it again.
+        """
         if report.is_success:
-            self._owed[stored.key] = stored.uid, report
+            self._pending[stored.key] = stored.uid, report
 
     def forget(self, key: BindingKey) -> None:
-        """Owe nothing to a binding any more: it is told, or gone."""
-        self._owed.pop(key, None)
+        """Drop the pending report of a binding."""
+        self._pending.pop(key, None)
 
-    def _owed_to(self, binding: Binding) -> Report | None:
-        """Return what is still to be told of a binding; nothing that was of another one by its name."""
-        uid, report = self._owed.get(binding.key, ("", None))
+    def _pending_report(self, binding: Binding) -> Report | None:
+        """Return the pending report of a binding, unless it is about another binding of the same name."""
+        uid, report = self._pending.get(binding.key, ("", None))
         return report if uid == binding.uid else None
 
     def is_observed(self, binding: Binding) -> bool:
-        """Tell whether a binding that needs nothing has even been told so."""
+        """Return whether the status already says that no scheduling is needed."""
         return (
             binding.generation == binding.status.scheduler_observed_generation
-            and self._owed_to(binding) is None
-            and not _is_untold(binding)
+            and self._pending_report(binding) is None
+            and not _is_unreported(binding)
         )
 
-    async def observe(self, binding: Binding) -> Outcome:
-        """Note that a binding needs nothing: bring its observed generation up to date. Never raises."""
+    async def observe(self, binding: Binding) -> CycleResult:
+        """Write the observed generation of a binding that needs no scheduling, and its pending report.
+
+        Raises nothing but what cancels the task.
+        """
 
         def fields(base: Binding) -> dict[str, Any]:
-            owed = success(binding, None, self.time()) if _is_untold(base) else self._owed_to(base)
-            if owed is not None:
-                owed = replace(owed, generation=binding.generation)
-                return status_fields(base, owed, keep_time_if_settled=False)
+            pending = (
+                success(binding, None, self.time()) if _is_unreported(base) else self._pending_report(base)
+            )
+            if pending is not None:
+                report = replace(pending, generation=binding.generation)
+                return status_fields(base, report, keep_unchanged_time=False)
             if binding.generation == base.status.scheduler_observed_generation:
                 return {}
             return {"schedulerObservedGeneration": binding.generation}
 
-        result = await self._write(binding, fields, patient=True)
+        result = await self._write(binding, fields, low_priority=True)
         if result.error is None:
             self.forget(binding.key)
         return result
 
     async def _write(
-        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, patient: bool
-    ) -> Outcome:
-        """Patch the status; retry what may pass. Never raises."""
+        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, low_priority: bool
+    ) -> CycleResult:
+        """Patch the status; retry on conflicts and temporary errors."""
         base = binding
         failure: ApiError | None = None
-        await self._echoes.arrival(base.key, int(base.resource_version))
-        for pause in _PAUSES:
-            await asyncio.sleep(pause)
+        await self._own_writes.wait_observed(base.key, int(base.resource_version))
+        for delay in _RETRY_DELAYS:
+            await asyncio.sleep(delay)
             try:
                 if failure is not None:
-                    base = await self._writes.fresh(base.key)
+                    base = await self._writer.read(base.key)
                 if base.uid != binding.uid:
                     return DONE
-                await self._writes.status(base, fields_for, patient=patient)
+                await self._writer.patch_status(base, fields_for, low_priority=low_priority)
             except NotLeadingError as error:
-                return Outcome(error, retry=True)
+                return CycleResult(error, retry=True)
             except ApiError as error:
                 if error.says_gone(base.key.name):
                     return DONE
@@ -122,12 +134,14 @@ class StatusWriter:
                 log.log(logs.V4, "Patch schedule status to %s succeed", binding.key.display)
                 return DONE
         log.error("Failed to patch schedule status %s: %s", binding.key.display, failure)
-        return Outcome(failure, retry=True)
+        return CycleResult(failure, retry=True)
 
 
-def _is_untold(binding: Binding) -> bool:
-    """Tell whether a binding has a place of which its status was never told: whoever wrote it died in between."""
+def _is_unreported(binding: Binding) -> bool:
+    """Return whether a binding has clusters and no status: the scheduler that placed it ended in between."""
     status = binding.status
     return (
-        bool(binding.spec.clusters) and not status.last_scheduled_time and status.condition(SCHEDULED) is None
+        bool(binding.spec.clusters)
+        and not status.last_scheduled_time
+        and status.condition(SCHEDULED_CONDITION) is None
     )

@@ -1,109 +1,173 @@
-"""The way of one decision through Reserve, Permit, PreBind, Bind and PostBind.
+"""One decision as a transaction: Reserve, Permit, PreBind, Bind and PostBind, with Unreserve where it fails.
 
-Only a decision that found a place and changes the binding's spec goes this way. Whatever ends it before the
-binding is written gives back what plugins have reserved for it.
+Plugins take part in decisions that found clusters and change the spec of the binding. For other decisions, such as
+one that no cluster fits, the transaction only writes the result, if there is one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.binding_cycle.result import TransactionResult
+from karmada_scheduler.binding_cycle.writer import NotLeadingError
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.binding_points import BindContext
-from karmada_scheduler.framework.cycle import Cycle
-from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
-from karmada_scheduler.framework.runtime.binding_points import BindingPoints, WaitFor
+from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError
+from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.failure_log import excuse
+from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
 
 log = logging.getLogger(__name__)
 
 __timeout_shield__ = True
 
-Write = Callable[[], Awaitable[Binding]]
+
+class PermitWaiter(Protocol):
+    """Lets one binding wait at Permit."""
+
+    async def wait(self, waits: Mapping[str, Result]) -> Result:
+        """Wait until every plugin has allowed the binding, and return SUCCESS or the refusal.
+
+        Args:
+            waits: The WAIT result of each plugin by name, with its timeout.
+
+        Raises:
+            AbandonedError: The decision is outdated, or the process stops.
+        """
+        ...
+
+
+class ResultWriter(Protocol):
+    """Writes the result of a decision: ``spec.clusters`` and the applied placement."""
+
+    def ensure_leading(self) -> None:
+        """Raise NotLeadingError if another process may be the leader."""
+        ...
+
+    async def write(self, binding: Binding, decision: Decision) -> TransactionResult:
+        """Patch the binding, if the patch changes it. Raises ApiError or NotLeadingError."""
+        ...
+
+    async def read_back(self, binding: Binding, decision: Decision) -> Binding | None:
+        """Read the binding and return it if it has the result, None otherwise. Raises ApiError."""
+        ...
 
 
 class BindingTransaction:
-    """One decision on its way.
+    """Writes one decision, with the plugins of its profile.
 
     Attributes:
-        written: The binding as it was stored, once it was; None also where a plugin wrote by itself.
-        binder: Who has bound it, for texts.
+        binding: The binding as it was scheduled.
+        decision: The decision about it.
+        changes_result: Whether the decision changes ``spec.clusters`` or the applied placement.
     """
 
     def __init__(
         self,
-        points: BindingPoints,
         binding: Binding,
-        targets: Sequence[TargetCluster],
-        cycle: Cycle,
+        decision: Decision,
         *,
-        write: Write,
-        wait: WaitFor,
-        ensure_leading: Callable[[], None] = lambda: None,
+        plugins: BindingPoints,
+        writer: ResultWriter,
+        changes_result: bool,
     ) -> None:
-        """Set out.
+        self.binding = binding
+        self.decision = decision
+        self.changes_result = changes_result
+        self._plugins = plugins
+        self._writer = writer
+        self._context = self._bind_context()
+        self._refusal: SchedulingError | None = None
+        self._patched: TransactionResult | None = None
+        self._patch_error: Exception | None = None
 
-        Args:
-            points: The plugins.
-            binding: As it was decided about.
-            targets: Where it is to go.
-            cycle: The attempt that found the place.
-            write: What Bind plugins may call.
-            wait: How a binding waits at Permit.
-            ensure_leading: Raises if this process may not be the leader any more; called before everything that may
-                write.
+    def _bind_context(self) -> BindContext | None:
+        decision = self.decision
+        if isinstance(decision.error, FitError) or not self.changes_result:
+            return None
+        if decision.targets is None or decision.cycle is None:
+            return None
+        return BindContext(self.binding, decision.targets, decision.cycle, self._patch)
+
+    @property
+    def runs_plugins(self) -> bool:
+        """Whether the decision passes through the plugins."""
+        return self._context is not None
+
+    @property
+    def targets(self) -> Sequence[TargetCluster] | None:
+        """The clusters that the transaction is going to write; None if it writes none."""
+        return self.decision.targets if self.changes_result and self._refusal is None else None
+
+    def reserve(self) -> bool:
+        """Run Reserve and return whether every plugin agreed; after a refusal nothing is reserved.
+
+        ``run`` reports the refusal.
         """
-        self._points = points
-        self._ensure_leading = ensure_leading
-        self._write = write
-        self._wait = wait
-        self._failure: Exception | None = None
-        self._context = BindContext(binding, targets, cycle, self._patch)
-        self.written: Binding | None = None
-        self.binder = ""
+        if self._context is not None:
+            try:
+                self._plugins.reserve(self._context)
+            except SchedulingError as refusal:
+                self._refusal = refusal
+        return self._refusal is None
 
-    def reserve(self) -> None:
-        """Claim what the decision needs; SchedulingError if it is refused, and then nothing is claimed."""
-        self._points.reserve(self._context)
+    async def run(self, permit: PermitWaiter) -> TransactionResult:
+        """Run Permit, PreBind, Bind and PostBind, and return how the transaction ended.
 
-    async def go(self) -> None:
-        """Get permission, prepare and write.
-
-        What is written is bound: a plugin that fails after that changes nothing, and is only told of in the log.
-
-        Raises:
-            SchedulingError: A plugin refused or failed.
-            AbandonedError: The decision is out of date.
-            Exception: What the write itself raised.
+        Whatever ends it before the binding is written runs Unreserve. After that the binding is bound: a plugin that
+        fails later is logged and changes nothing. Raises nothing but what cancels the task.
         """
+        if self._refusal is not None:
+            return TransactionResult(self.binding, error=self._refusal)
         try:
-            await self._points.permit(self._context, self._wait)
-            self.binder = await self._points.bind(self._context, ensure_leading=self._ensure_leading)
+            if self._context is None:
+                return await self._writer.write(self.binding, self.decision)
+            return await self._run_plugins(self._context, permit)
+        except (SchedulingError, ApiError, AbandonedError, NotLeadingError) as error:
+            return TransactionResult(self.binding, error=error)
+
+    async def _run_plugins(self, context: BindContext, permit: PermitWaiter) -> TransactionResult:
+        binder = await self._bind(context, permit)
+        result = self._patched
+        if result is None:
+            result = await self._result_of_plugin(context, binder)
+        await self._plugins.post_bind(context)
+        return result
+
+    async def _bind(self, context: BindContext, permit: PermitWaiter) -> str:
+        """Run Permit, PreBind and Bind; return the name of the binder, for messages."""
+        try:
+            await self._plugins.permit(context, permit.wait)
+            return await self._plugins.bind(context, ensure_leading=self._writer.ensure_leading)
         except BaseException as error:
-            if self.written is not None and isinstance(error, SchedulingError):
-                log.error("After writing %s: %s", self._context.binding.key.display, error)  # noqa: TRY400
-                return
-            self.give_back()
-            if self._failure is not None and isinstance(error, PluginError):
-                raise self._failure from None
+            if self._patched is not None and isinstance(error, SchedulingError):
+                log.error("After writing %s: %s", self.binding.key.display, error)  # noqa: TRY400
+                return ""
+            self._plugins.unreserve(context)
+            if self._patch_error is not None and isinstance(error, PluginError):
+                raise self._patch_error from None
             raise
 
-    def give_back(self) -> None:
-        """Give back what was claimed: nothing is written."""
-        self._points.unreserve(self._context)
-
-    async def arrived(self) -> None:
-        """Tell plugins that the decision is written."""
-        await self._points.post_bind(self._context)
+    async def _result_of_plugin(self, context: BindContext, binder: str) -> TransactionResult:
+        """Read what a plugin has written without ``context.patch``; PluginError if it is not the decision."""
+        stored = await self._writer.read_back(self.binding, self.decision)
+        if stored is not None:
+            return TransactionResult(stored, was_written=True)
+        self._plugins.unreserve(context)
+        raise PluginError(f"{binder} says that it wrote spec.clusters and the annotation, and did not")
 
     async def _patch(self) -> Binding:
-        if self.written is not None:
-            return self.written
-        try:
-            self.written = await self._write()
-        except Exception as error:
-            self._failure = error
-            excuse(error)
-            raise
-        return self.written
+        """Write the result once; Bind plugins call this as ``context.patch``."""
+        if self._patched is None:
+            try:
+                self._patched = await self._writer.write(self.binding, self.decision)
+            except Exception as error:
+                self._patch_error = error
+                excuse(error)
+                raise
+        return self._patched.stored

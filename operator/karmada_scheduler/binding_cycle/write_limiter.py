@@ -1,10 +1,9 @@
-"""How many writes are under way at the same time: as many as the API server answers well.
+"""A concurrency limiter for writes: as many at a time as the API server answers in good time (AIMD).
 
-Upstream sends a fixed number of requests a second, 40 by default, whatever the API server could take. Here the
-number of writes in flight follows how long they take, as a sender's window follows a network; a rate that was asked
-for (``--kube-api-qps``) is kept on top of it. Placements go before what is only told of them, the statuses; neither
-Events nor the Lease take turns here. docs/decisions/0011-write-limiter.md and 0015-results-before-statuses.md have the
-reasons and the measurements.
+Upstream sends a fixed number of requests per second, 40 by default. Here the number of writes under way follows their
+latency, as the window of a network sender does. ``--kube-api-qps`` is an additional limit. Results have priority over
+statuses; Events and the Lease are not limited here. docs/decisions/0011-write-limiter.md and
+0015-results-before-statuses.md have the reasons and the measurements.
 """
 
 from __future__ import annotations
@@ -18,28 +17,33 @@ from statistics import median
 from typing import Final
 
 from karmada_scheduler.client.connection import ApiError
-from karmada_scheduler.scheduling_queue.work_queue import TokenBucket
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
 
-WELL_SECONDS: Final = 0.15
-"""A write that takes no longer than this was answered well."""
+GOOD_LATENCY_SECONDS: Final = 0.15
+"""A latency up to this is good."""
 
-WELL_FACTOR: Final = 4.0
-"""So was one that took no longer than this many times an unhurried one: the server may be far away."""
+GOOD_LATENCY_FACTOR: Final = 4.0
+"""A latency up to this multiple of the uncontended latency is good, too: the server may be far away."""
 
-PATIENCE_SECONDS: Final = 5.0
-"""How long a write that lets others go first does so."""
+LOW_PRIORITY_SECONDS: Final = 5.0
+"""How long a write of low priority lets others go first, at most."""
 
-FEWEST: Final = 2
-_FIRST: Final = 8
-_ROUND: Final = 8
-_GROWTH: Final = 1.25
-_BACK_OFF: Final = 0.75
-_CUT: Final = 0.5
-_RISE: Final = 1 / 16
+MIN_WINDOW: Final = 2
+_FIRST_WINDOW: Final = 8
+_MIN_SAMPLES: Final = 8
+"""The window changes after as many answers as it has slots, and after no fewer than this."""
+_INCREASE: Final = 1.25
+_DECREASE_SLOW: Final = 0.75
+"""The factor for the window after bad latencies."""
+_DECREASE_REFUSED: Final = 0.5
+"""The factor for the window after the server refused a write."""
+_LATENCY_RISE: Final = 1 / 16
+"""The weight of a higher sample in the uncontended latency; a lower sample replaces it."""
 
 
 class WriteLimiter:
-    """Lets writes begin, in the order in which they came, but the patient ones after the others."""
+    """Grants slots to writes in the order of arrival, within each of two priorities."""
 
     def __init__(
         self,
@@ -50,124 +54,135 @@ class WriteLimiter:
         rate: TokenBucket | None = None,
         on_window: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Begin with a few writes at a time.
+        """Start with a small window.
 
         Args:
-            most: The most writes at a time, at least 1.
-            clock: In seconds, never running backwards.
-            sleep: Waits for so many seconds.
-            rate: What writes per second are limited to, if to anything.
-            on_window: Told the number of writes at a time whenever it changes.
+            most: The largest window, at least 1.
+            clock: Returns seconds, never running backwards.
+            sleep: Waits for a number of seconds.
+            rate: Limits the writes per second; None for no limit.
+            on_window: Gets the window whenever it changes.
         """
         self._most = most
         self._clock = clock
         self._sleep = sleep
         self._rate = rate
         self._on_window = on_window
-        self._window = float(min(_FIRST, most))
+        self._window = float(min(_FIRST_WINDOW, most))
         self._under_way = 0
-        self._begun = 0
+        self._started = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._patient: deque[tuple[float, asyncio.Future[None]]] = deque()
-        self._held_until = clock()
-        self._cut_at = -inf
-        self._unhurried = 0.0
-        self._round: list[float] = []
+        self._low_priority: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self._paused_until = clock()
+        self._refused_at = -inf
+        self._uncontended_latency = 0.0
+        self._latencies: list[float] = []
         self._was_full = False
         on_window(self.window)
 
+    @classmethod
+    def from_options(
+        cls, options: Options, *, clock: Callable[[], float], on_window: Callable[[int], None]
+    ) -> WriteLimiter:
+        """Return a limiter with ``--max-in-flight`` as its largest window, and ``--kube-api-qps`` as its rate."""
+        rate = None
+        if options.kube_api_qps is not None:
+            rate = TokenBucket(rate=options.kube_api_qps, burst=options.kube_api_burst, clock=clock)
+        return cls(most=options.max_in_flight, clock=clock, rate=rate, on_window=on_window)
+
     @property
     def window(self) -> int:
-        """The number of writes that may be under way at the same time now."""
+        """The number of writes that may be under way at the same time."""
         return int(self._window)
 
     @asynccontextmanager
-    async def turn(self, *, patient: bool = False) -> AsyncIterator[None]:
-        """Wait for a turn; the block is to be one write, and what it raises tells how the server is.
+    async def slot(self, *, low_priority: bool = False) -> AsyncIterator[None]:
+        """Wait for a slot and hold it for the block, which is one write.
 
-        ApiErrors with a ``retry_after`` hold up every write for that long.
+        The latency of the block and the ApiErrors that it raises change the window. An ApiError with ``retry_after``
+        pauses all writes for that time.
 
         Args:
-            patient: Whether to let writes go first that are not, for ``PATIENCE_SECONDS`` at most.
+            low_priority: Whether other writes go first, for ``LOW_PRIORITY_SECONDS`` at most.
         """
         if self._rate is not None:
             await self._sleep(self._rate.reserve())
-        await self._enter(patient=patient)
+        await self._acquire(low_priority=low_priority)
         try:
-            while (pause := self._held_until - self._clock()) > 0:
+            while (pause := self._paused_until - self._clock()) > 0:
                 await self._sleep(pause)
-            self._begun += 1
-            began, number, first = self._clock(), self._begun, self._under_way == 1
+            self._started += 1
+            start, number, is_first = self._clock(), self._started, self._under_way == 1
             try:
                 yield
             except ApiError as error:
                 if error.may_pass:
-                    self._refused(began, error.retry_after or 0.0)
+                    self._on_refusal(start, error.retry_after or 0.0)
                 else:
-                    self._answered(self._clock() - began, alone=first and number == self._begun)
+                    self._on_answer(self._clock() - start, alone=is_first and number == self._started)
                 raise
-            self._answered(self._clock() - began, alone=first and number == self._begun)
+            self._on_answer(self._clock() - start, alone=is_first and number == self._started)
         finally:
             self._under_way -= 1
-            self._admit()
+            self._grant()
 
-    async def _enter(self, *, patient: bool) -> None:
-        if not self._waiting and not self._patient and self._under_way < self.window:
+    async def _acquire(self, *, low_priority: bool) -> None:
+        if not self._waiting and not self._low_priority and self._under_way < self.window:
             self._under_way += 1
             return
         self._was_full = True
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if patient:
-            self._patient.append((self._clock(), turn))
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if low_priority:
+            self._low_priority.append((self._clock(), granted))
         else:
-            self._waiting.append(turn)
+            self._waiting.append(granted)
         try:
-            await turn
+            await granted
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if granted.done() and not granted.cancelled():
                 self._under_way -= 1
-                self._admit()
+                self._grant()
             raise
 
-    def _admit(self) -> None:
-        while (self._waiting or self._patient) and self._under_way < self.window:
-            turn = self._next()
-            if not turn.done():
+    def _grant(self) -> None:
+        while (self._waiting or self._low_priority) and self._under_way < self.window:
+            granted = self._next()
+            if not granted.done():
                 self._under_way += 1
-                turn.set_result(None)
+                granted.set_result(None)
 
     def _next(self) -> asyncio.Future[None]:
-        overdue = self._patient and self._clock() - self._patient[0][0] >= PATIENCE_SECONDS
-        if self._waiting and not overdue:
+        is_overdue = self._low_priority and self._clock() - self._low_priority[0][0] >= LOW_PRIORITY_SECONDS
+        if self._waiting and not is_overdue:
             return self._waiting.popleft()
-        return self._patient.popleft()[1]
+        return self._low_priority.popleft()[1]
 
-    def _answered(self, seconds: float, *, alone: bool) -> None:
+    def _on_answer(self, latency: float, *, alone: bool) -> None:
         if alone:
-            known = self._unhurried or seconds
-            self._unhurried = min(seconds, known + _RISE * (seconds - known))
-        self._round.append(seconds)
-        if len(self._round) < max(_ROUND, self.window):
+            known = self._uncontended_latency or latency
+            self._uncontended_latency = min(latency, known + _LATENCY_RISE * (latency - known))
+        self._latencies.append(latency)
+        if len(self._latencies) < max(_MIN_SAMPLES, self.window):
             return
-        typical = median(self._round)
-        well = max(WELL_SECONDS, WELL_FACTOR * self._unhurried)
-        if typical > 2 * well:
-            self._resize(self._window * _BACK_OFF)
-        elif typical <= well and self._was_full:
-            self._resize(self._window * _GROWTH)
-        self._round.clear()
-        self._was_full = bool(self._waiting or self._patient)
+        typical = median(self._latencies)
+        good = max(GOOD_LATENCY_SECONDS, GOOD_LATENCY_FACTOR * self._uncontended_latency)
+        if typical > 2 * good:
+            self._resize(self._window * _DECREASE_SLOW)
+        elif typical <= good and self._was_full:
+            self._resize(self._window * _INCREASE)
+        self._latencies.clear()
+        self._was_full = bool(self._waiting or self._low_priority)
 
-    def _refused(self, began: float, hold: float) -> None:
-        """Halve the window, but once for all that was under way when it was halved."""
-        self._held_until = max(self._held_until, self._clock() + hold)
-        if began > self._cut_at:
-            self._cut_at = self._clock()
-            self._round.clear()
-            self._resize(self._window * _CUT)
+    def _on_refusal(self, start: float, pause: float) -> None:
+        """Halve the window, once for all writes that were under way at the last decrease."""
+        self._paused_until = max(self._paused_until, self._clock() + pause)
+        if start > self._refused_at:
+            self._refused_at = self._clock()
+            self._latencies.clear()
+            self._resize(self._window * _DECREASE_REFUSED)
 
     def _resize(self, wanted: float) -> None:
         before = self.window
-        self._window = min(float(self._most), max(float(min(FEWEST, self._most)), wanted))
+        self._window = min(float(self._most), max(float(min(MIN_WINDOW, self._most)), wanted))
         if self.window != before:
             self._on_window(self.window)

@@ -1,14 +1,13 @@
-"""Requests about bindings: in turn, only while this process leads, counted; answers enter the cache.
+"""Requests about bindings: limited by the write limiter, sent only while leading, counted.
 
-Every patch names the resourceVersion that it was computed from, so an answer never holds anything but what was known
-before plus our own change, and can enter the cache without waking the binding.
+Every patch names the resourceVersion that it was computed from. An answer therefore holds the version that was known
+before with our own change, and enters the cache without enqueueing the binding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import Manifest
@@ -21,63 +20,68 @@ from karmada_scheduler.metrics.metrics import Metrics
 
 
 class NotLeadingError(Exception):
-    """A write was not begun because this process may not be the leader any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a binding, and so of its key.
-
-    Attributes:
-        error: What went wrong, None when nothing did.
-        retry: Whether to try again after a pause.
-        again: Whether to decide again, because the binding changed under the decision: at once, but from the second
-            time in a row on after a pause.
-        pause: The seconds to wait before a retry, when the API server or a plugin asked for it.
-        later: After how many seconds to ask again whether the binding may be decided; 0 for not at all.
-    """
-
-    error: Exception | None = None
-    retry: bool = False
-    again: bool = False
-    pause: float = 0.0
-    later: float = 0.0
-
-
-DONE: Final = Outcome()
+    """A write was not sent because another process may be the leader."""
 
 
 class BindingWriter:
-    """Patches bindings and their statuses, and reads them anew."""
+    """Patches bindings and their statuses, and reads them again."""
 
     def __init__(
         self,
         client: KarmadaClient,
         bindings: BindingCache,
         *,
-        seen: Callable[[str, str, Mapping[str, Any]], None],
-        may_write: Callable[[], bool],
-        pace: WriteLimiter,
+        limiter: WriteLimiter,
+        is_leading: Callable[[], bool],
+        on_read: Callable[[str, str, Mapping[str, Any]], None],
+        on_rollback: Callable[[], None] = lambda: None,
         metrics: Metrics,
-        went_back: Callable[[], None],
     ) -> None:
-        """Take what writing needs; ``BindingCycle`` says what is what."""
+        """Connect the client with the cache.
+
+        Args:
+            client: Sends the requests.
+            bindings: Gets the answers to patches, so that the next decision is based on them.
+            limiter: Limits the number of writes at a time.
+            is_leading: Called before every write; returns False once the Lease may have expired.
+            on_read: Gets each manifest that is read, as a watch event: kind, ``MODIFIED``, manifest.
+            on_rollback: Called when a binding that is read has a lower resourceVersion than the cached one.
+            metrics: Counts writes.
+        """
         self._client = client
         self._bindings = bindings
-        self._seen = seen
-        self._may_write = may_write
-        self._pace = pace
+        self._limiter = limiter
+        self._is_leading = is_leading
+        self._on_read = on_read
+        self._on_rollback = on_rollback
         self._metrics = metrics
-        self._went_back = went_back
 
-    async def result(
+    def is_leading(self) -> bool:
+        """Return False once another process may be the leader."""
+        return self._is_leading()
+
+    def ensure_leading(self) -> None:
+        """Raise NotLeadingError once another process may be the leader."""
+        if not self._is_leading():
+            raise NotLeadingError("not leading any more, nothing is written")
+
+    def cached(self, key: BindingKey) -> Binding | None:
+        """Return the newest known version of a binding."""
+        return self._bindings.get(key)
+
+    async def patch_result(
         self, binding: Binding, annotations: Mapping[str, str], clusters: list[dict[str, Any]] | None
     ) -> Binding:
-        """Patch where a binding is to go, and return it as it is stored then.
+        """Patch annotations and ``spec.clusters`` of a binding; return the binding as stored.
+
+        Args:
+            binding: The version that the patch is based on.
+            annotations: The annotations to set.
+            clusters: ``spec.clusters`` as JSON; None leaves them as they are.
 
         Raises:
-            ApiError: It was refused, or there was no answer.
-            NotLeadingError: It was not begun.
+            ApiError: The API server refused the patch, or did not answer.
+            NotLeadingError: Another process may be the leader; nothing was sent.
         """
 
         async def patch() -> Binding:
@@ -87,17 +91,17 @@ class BindingWriter:
                 annotations=annotations,
                 clusters=clusters,
             )
-            return _read(Binding.from_manifest, await self._counted("spec", request))
+            return _parsed(Binding.from_manifest, await self._counted("spec", request))
 
-        return await self._written(patch, patient=False)
+        return await self._write(patch, low_priority=False)
 
-    async def status(
-        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, patient: bool
+    async def patch_status(
+        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, low_priority: bool
     ) -> None:
-        """Patch the status with what ``fields_for`` makes of the newest version that is known by then, {} for nothing.
+        """Patch the status with the fields that ``fields_for`` returns, unless it returns none.
 
-        Others write statuses, too, while ours waits for its turn, which is later for a ``patient`` one. Raises as
-        ``result`` does.
+        ``fields_for`` gets the newest known version of the binding once the write may be sent: other controllers write
+        statuses while this one waits. Raises as ``patch_result`` does.
         """
 
         async def patch() -> Binding:
@@ -108,21 +112,21 @@ class BindingWriter:
             request = self._client.patch_status(
                 base.key, resource_version=base.resource_version, status=fields
             )
-            return _read(base.with_status, await self._counted("status", request))
+            return _parsed(base.with_status, await self._counted("status", request))
 
-        await self._written(patch, patient=patient)
+        await self._write(patch, low_priority=low_priority)
 
-    async def fresh(self, key: BindingKey) -> Binding:
-        """Read a binding again; whatever somebody else changed wakes it as any event would. ApiError if it cannot be."""
-        return _read(Binding.from_manifest, await self.read(key))
+    async def read(self, key: BindingKey) -> Binding:
+        """Read a binding again. A change by somebody else enqueues it, as a watch event does. Raises ApiError."""
+        return _parsed(Binding.from_manifest, await self.read_manifest(key))
 
-    async def read(self, key: BindingKey) -> Manifest:
-        """Read a manifest as ``fresh`` does; tell if it is older than what was known before it was asked for."""
+    async def read_manifest(self, key: BindingKey) -> Manifest:
+        """Read a binding as ``read`` does, without parsing it."""
         known = self._bindings.version_of(key)
         manifest = await self._client.get_binding(key)
-        self._seen(key.kind, "MODIFIED", manifest)
+        self._on_read(key.kind, "MODIFIED", manifest)
         if int(manifest["metadata"]["resourceVersion"]) < known:
-            self._went_back()
+            self._on_rollback()
         return manifest
 
     def _newest(self, binding: Binding) -> Binding:
@@ -132,13 +136,12 @@ class BindingWriter:
         newer = compare_resource_versions(known.resource_version, binding.resource_version) > 0
         return known if newer else binding
 
-    async def _written(self, write: Callable[[], Awaitable[Binding]], *, patient: bool) -> Binding:
-        async with self._pace.turn(patient=patient):
-            if not self._may_write():
-                raise NotLeadingError("not leading any more, nothing is written")
-            answer = await write()
-        self._bindings.put_written(answer)
-        return answer
+    async def _write(self, patch: Callable[[], Awaitable[Binding]], *, low_priority: bool) -> Binding:
+        async with self._limiter.slot(low_priority=low_priority):
+            self.ensure_leading()
+            stored = await patch()
+        self._bindings.put_written(stored)
+        return stored
 
     async def _counted(self, target: str, request: Awaitable[Manifest]) -> Manifest:
         try:
@@ -150,8 +153,8 @@ class BindingWriter:
         return manifest
 
 
-def _read(parse: Callable[[Manifest], Binding], answer: Manifest) -> Binding:
-    """Parse an answer; ApiError if somebody else has made of the binding what cannot be read."""
+def _parsed(parse: Callable[[Manifest], Binding], answer: Manifest) -> Binding:
+    """Return the parsed answer; raise ApiError if it cannot be parsed, as after an invalid change by somebody else."""
     try:
         return parse(answer)
     except ValueError as problem:

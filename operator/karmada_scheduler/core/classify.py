@@ -44,11 +44,13 @@ class Classification(NamedTuple):
     Attributes:
         reason: Upstream's log line for the rule that applies.
         metric_type: Upstream's label for it; empty for AVOID.
+        is_routine: Whether a binding of this kind is scheduled at every event, without a change that requires it.
     """
 
     type: ScheduleType
     reason: str
     metric_type: str = ""
+    is_routine: bool = False
 
 
 def classify(binding: Binding, *, terminating: Container[str], gates: FeatureGates) -> Classification:
@@ -80,7 +82,7 @@ def classify(binding: Binding, *, terminating: Container[str], gates: FeatureGat
     if placement.is_duplicated or not binding.spec.is_workload:
         reason = f"Start to schedule {shown} as scheduling type is duplicated"
         type_ = ScheduleType.FAILOVER if moving or leaving else ScheduleType.RECONCILE
-        return _work(binding, type_, reason, RECONCILE_SCHEDULE)
+        return _work(binding, type_, reason, RECONCILE_SCHEDULE, is_routine=True)
     if leaving:
         reason = f"Reschedule {shown} as some scheduled clusters are deleted"
         return _work(binding, ScheduleType.FAILOVER, reason, RECONCILE_SCHEDULE)
@@ -99,14 +101,16 @@ def placement_of(binding: Binding) -> Placement:
     return binding.spec.placement
 
 
-def _work(binding: Binding, type_: ScheduleType, reason: str, metric_type: str) -> Classification:
+def _work(
+    binding: Binding, type_: ScheduleType, reason: str, metric_type: str, *, is_routine: bool = False
+) -> Classification:
     if (
         not binding.spec.clusters
         and not binding.applied_placement_json
         and not binding.status.last_scheduled_time
     ):
         type_ = ScheduleType.FIRST
-    return Classification(type_, reason, metric_type)
+    return Classification(type_, reason, metric_type, is_routine)
 
 
 def _shrunk(binding: Binding) -> bool:

@@ -25,7 +25,7 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import WaitingQueue
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ class ClusterReconciler:
         self,
         *,
         bindings: BindingCache,
-        queue: WaitingQueue[BindingKey],
+        queue: AsyncQueue[BindingKey],
         is_assigned: Callable[[Binding], bool],
         enqueue: Callable[[Binding, str], None],
         metrics: Metrics,
@@ -201,7 +201,7 @@ class ClusterReconciler:
         """Scan whenever a cluster has changed, until cancelled."""
         while True:
             await self._has_work.wait()
-            await self._queue.room(ENOUGH_DUE)
+            await self._queue.wait_shorter_than(ENOUGH_DUE)
             self.step()
             await asyncio.sleep(0)
 
@@ -223,7 +223,7 @@ class ClusterReconciler:
                 is_concerned = True
                 self._queue.add(key)
             scan.enqueued += is_concerned
-            if self._clock() > until or (is_concerned and not self._queue.has_room(ENOUGH_DUE)):
+            if self._clock() > until or (is_concerned and not self._queue.is_shorter_than(ENOUGH_DUE)):
                 return True
         self._finish_scan(scan)
         return True

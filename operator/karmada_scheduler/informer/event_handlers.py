@@ -43,7 +43,7 @@ from karmada_scheduler.informer.object_kinds import (
 from karmada_scheduler.informer.relist_diff import RelistDiff
 from karmada_scheduler.informer.requeue import Requeuer
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import WaitingQueue
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class EventHandlers:
         *,
         bindings: BindingCache,
         clusters: ClusterCache,
-        queue: WaitingQueue[BindingKey],
+        queue: AsyncQueue[BindingKey],
         scheduler_names: Collection[str],
         metrics: Metrics,
         clock: Callable[[], float],

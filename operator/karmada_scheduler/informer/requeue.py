@@ -9,7 +9,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.informer.object_kinds import CLUSTER
-from karmada_scheduler.scheduling_queue.work_queue import WaitingQueue
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 
 
 class Requeuer:
@@ -19,7 +19,7 @@ class Requeuer:
         self,
         *,
         bindings: BindingCache,
-        queue: WaitingQueue[BindingKey],
+        queue: AsyncQueue[BindingKey],
         scheduler_names: Collection[str],
         count: Callable[[str], None],
     ) -> None:

@@ -1,4 +1,4 @@
-"""A decision in words: the lines that upstream logs at V(4) on the way to it."""
+"""The log lines of a decision, as upstream writes them at V(4)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from karmada_scheduler.core.decision import Attempt, Decision
 
 
 def lines(decision: Decision) -> Iterator[str]:
-    """Yield what each attempt of a decision found, in order.
+    """Yield the lines of each attempt of a decision, in order.
 
-    A decision is taken again on top of its own result until it stays the same (``core.schedule``).
+    A decision is repeated on its own result until it is stable (``core.schedule``); each pass has a heading.
 
     Source of the texts: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go.
     """
@@ -24,11 +24,11 @@ def lines(decision: Decision) -> Iterator[str]:
             yield f'Affinity term "{attempt.affinity_name}"'
         yield from _attempt_lines(attempt)
     for name, reason in decision.fallbacks.items():
-        yield f'Cluster "{name}" went by its summary, reason: {reason}'
+        yield f'Cluster "{name}" fell back to the resource summary, reason: {reason}'
 
 
 def fallbacks(decision: Decision) -> str:
-    """Say briefly where a decision had to do without estimators, and why."""
+    """Return the clusters that fell back to the resource summary, shortened, and a reason."""
     names = sorted(decision.fallbacks)
     first = names[0]
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -40,7 +40,7 @@ def _attempt_lines(attempt: Attempt) -> Iterator[str]:
         yield f'Cluster "{name}" is not fit, reason: {", ".join(result.reasons)}'
     if attempt.candidates:
         yield f"Feasible clusters found: {_joined(each.name for each in attempt.candidates)}"
-        scores = (f"{each.name}:{each.score} (room for {each.allocatable})" for each in attempt.candidates)
+        scores = (f"{each.name}:{each.score} (available: {each.allocatable})" for each in attempt.candidates)
         yield f"Feasible clusters scores: {_joined(scores)}"
     if attempt.selected:
         yield f"Selected clusters: {_joined(each.name for each in attempt.selected)}"

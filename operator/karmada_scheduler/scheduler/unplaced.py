@@ -1,11 +1,12 @@
-"""Bindings that have no place now: why, and since when; and those that no policy claims.
+"""Counts unplaced bindings by reason and age, and bindings that no policy claims.
 
-Kept from the changes of the binding cache, so that answers to our own writes count as well as what a watch or a list
-brings. What was decided is read from the stored condition ``Scheduled``, which a restart does not lose.
+The counts follow the changes of the binding cache, which include the answers to our own writes. Decisions are read from
+the stored condition ``Scheduled``, which survives a restart.
 
-A binding is unplaced if the last decision about it failed, whether it keeps the clusters that it had or has none, and
-if it has no clusters and nothing was decided yet. It is not unplaced if scheduling is suspended, another scheduler is
-responsible, no policy claims it, it is being deleted, has no placement, or was scheduled with nothing to place.
+A binding is unplaced if its last attempt failed, with or without the clusters of an earlier decision, or if it has no
+clusters and was never scheduled. It is not unplaced if its scheduling is suspended, if it is assigned to another
+scheduler, if no policy claims it, if it is being deleted, if it has no placement, or if it was scheduled with no
+clusters as its result.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ from karmada_scheduler.informer import requeue_rules
 log = logging.getLogger(__name__)
 
 GATED: Final = "gated"
-"""A PreEnqueue plugin keeps it out of the queue."""
+"""A PreEnqueue plugin keeps the binding out of the queue."""
 WAITING: Final = "waiting"
-"""It is decided and waits at Permit."""
+"""The binding is decided and waits at Permit."""
 PENDING: Final = "pending"
-"""Nothing was decided about it yet."""
+"""The binding was not scheduled yet."""
 OTHER: Final = "other"
 """The condition has a reason that this scheduler does not write."""
 
-_WRITTEN: Final = frozenset(
+_OWN_REASONS: Final = frozenset(
     {outcome.NO_CLUSTER_FIT, outcome.UNSCHEDULABLE, outcome.SCHEDULER_ERROR, outcome.QUOTA_EXCEEDED}
 )
-REASONS: Final = (*sorted(_WRITTEN), GATED, OTHER, PENDING, WAITING)
+REASONS: Final = (*sorted(_OWN_REASONS), GATED, OTHER, PENDING, WAITING)
 
 
 class Unplaced(NamedTuple):
-    """Why a binding has no place, and since when, in seconds since 1970.
+    """The reason why a binding is unplaced, and the time since when, in seconds since 1970.
 
-    That is the ``lastTransitionTime`` of a condition that says so, which moves when a success becomes a failure and not
-    when the reason changes. A binding without that condition counts from its creation if it is new to this process,
-    else from when this process saw that it had no place.
+    The time is the ``lastTransitionTime`` of its condition, which changes when a success becomes a failure and not when
+    the reason changes. For a binding without such a condition, it is the creation if the binding is new to this process,
+    else the time at which this process first saw it unplaced.
     """
 
     reason: str
@@ -54,7 +55,7 @@ class Unplaced(NamedTuple):
 
 
 class UnplacedBindings:
-    """Counts bindings without a place. Changed in the main thread; ``report`` may be asked from any."""
+    """The unplaced bindings. Updated in the main thread; ``report`` may be called from any thread."""
 
     def __init__(
         self,
@@ -67,10 +68,10 @@ class UnplacedBindings:
         """Start with none.
 
         Args:
-            scheduler_names: Those of this process.
-            waiting: What waits at Permit.
-            gated: What PreEnqueue plugins keep out; read at every report.
-            now: Seconds since 1970.
+            scheduler_names: The scheduler names of this process.
+            waiting: The bindings that wait at Permit.
+            gated: The keys that PreEnqueue plugins keep out; read at every report.
+            now: Returns seconds since 1970.
         """
         self._scheduler_names = scheduler_names
         self._waiting = waiting
@@ -80,22 +81,22 @@ class UnplacedBindings:
         self._unclaimed: set[BindingKey] = set()
 
     def changed(self, old: Binding | None, new: Binding | None) -> None:
-        """Take in a change of one binding: as it was and as it is, None where there is nothing."""
+        """Update the counts after a change of one binding; ``old`` or ``new`` is None if it was added or deleted."""
         present = new or old
         assert present is not None  # a change has at least one side
         key = present.key
-        if new is None or not self._concerns_us(new):
+        if new is None or not self._is_counted(new):
             self._unplaced.pop(key, None)
             self._unclaimed.discard(key)
         elif requeue_rules.is_claimed(new):
             self._unclaimed.discard(key)
-            self._note_place(old, new)
+            self._update_unplaced(old, new)
         else:
             self._unplaced.pop(key, None)
-            self._note_unclaimed(new)
+            self._add_unclaimed(new)
 
     def report(self) -> Mapping[str, tuple[int, float]]:
-        """Return by reason how many there are, and for how many seconds the oldest has had no place (0 for none)."""
+        """Return by reason the number of bindings, and the age of the oldest in seconds (0 if there are none)."""
         now = self._now()
         held = dict.fromkeys(frozenset(self._gated), GATED)
         held.update({each.binding.key: WAITING for each in self._waiting.all()})
@@ -107,28 +108,29 @@ class UnplacedBindings:
         }
 
     def unclaimed(self) -> int:
-        """Return how many bindings are ours by their scheduler's name, and no policy claims them."""
+        """Return the number of bindings that are assigned to this scheduler and that no policy claims."""
         return len(self._unclaimed)
 
-    def _concerns_us(self, binding: Binding) -> bool:
+    def _is_counted(self, binding: Binding) -> bool:
         return (
             binding.spec.placement is not None
             and not binding.deleting
             and requeue_rules.is_assigned_to(binding, self._scheduler_names)
         )
 
-    def _note_place(self, old: Binding | None, new: Binding) -> None:
+    def _update_unplaced(self, old: Binding | None, new: Binding) -> None:
         condition = new.status.condition(SCHEDULED_CONDITION)
         reason = _reason(new, condition)
         if reason is None:
             self._unplaced.pop(new.key, None)
             return
-        told = None if condition is None or reason == PENDING else _transition(condition)
-        since = self._first_seen(old, new, is_decided=condition is not None) if told is None else told
+        since = None if condition is None or reason == PENDING else _transition(condition)
+        if since is None:
+            since = self._first_seen(old, new, is_decided=condition is not None)
         self._unplaced[new.key] = Unplaced(reason, since)
 
     def _first_seen(self, old: Binding | None, new: Binding, *, is_decided: bool) -> float:
-        """Return since when a binding has no place whose condition does not say it."""
+        """Return the time since when a binding is unplaced whose condition does not record it."""
         is_new = old is None or old.uid != new.uid
         known = self._unplaced.get(new.key)
         if known is not None and not is_new:
@@ -137,7 +139,7 @@ class UnplacedBindings:
             return new.creation_timestamp.timestamp()
         return self._now()
 
-    def _note_unclaimed(self, binding: Binding) -> None:
+    def _add_unclaimed(self, binding: Binding) -> None:
         if binding.key in self._unclaimed:
             return
         self._unclaimed.add(binding.key)
@@ -150,18 +152,20 @@ class UnplacedBindings:
 
 
 def _reason(binding: Binding, condition: Mapping[str, Any] | None) -> str | None:
-    """Return why a binding has no place as far as the API server knows, None if it has one or needs none."""
+    """Return the reason why a binding is unplaced by its stored state, None if it is not."""
     if condition is not None and condition.get("status") != "True":
         reason = condition.get("reason")
-        return reason if isinstance(reason, str) and reason in _WRITTEN else OTHER
+        return reason if isinstance(reason, str) and reason in _OWN_REASONS else OTHER
     if binding.spec.clusters:
         return None
-    is_settled = condition is not None and binding.status.scheduler_observed_generation == binding.generation
-    return None if is_settled else PENDING
+    is_scheduled = (
+        condition is not None and binding.status.scheduler_observed_generation == binding.generation
+    )
+    return None if is_scheduled else PENDING
 
 
 def _transition(condition: Mapping[str, Any]) -> float | None:
-    """Return when a condition came to be what it is, None if it does not say so."""
+    """Return the last transition of a condition in seconds since 1970, None if it is missing or invalid."""
     text = condition.get("lastTransitionTime")
     try:
         return parse_time(text).timestamp() if isinstance(text, str) else None

@@ -1,18 +1,20 @@
-"""The queue behind the gate PriorityBasedScheduling: three sets, of which one is worked on.
+"""The queue behind the gate PriorityBasedScheduling.
 
-- *active*: what is due, higher priority first, among equals what came first.
-- *backoff*: what failed for a reason that may pass by itself, until its pause is over: 1 s after the first
-  attempt, doubling to 10 s, counted from when it last became active.
-- *unschedulable*: what does not fit; for five minutes, or until an event.
+It has three sets, with upstream's names:
 
-An event brings a key back to *active* from wherever it is. A key that is being processed stays out of all
-three until it is done, and an event meanwhile means that it is processed again.
+- *active*: due keys, higher priority first, in the order of arrival among equals.
+- *backoff*: keys that failed for a reason that may pass, until their backoff is over: 1 s after the first attempt,
+  doubling to 10 s, counted from the time at which they last became active.
+- *unschedulable*: keys that did not fit; for five minutes, or until an event.
 
-The sets are looked through once a second and every thirty seconds, as upstream's flushers do, counted
-from the start of the queue: so a pause ends at the next full second after its time.
+An event moves a key to *active* from any set. A key that is processed is in no set until it is done; after an event
+meanwhile it is processed again.
+
+*backoff* is flushed every second and *unschedulable* every thirty seconds, counted from the start of the queue, as
+upstream's flushers do. A backoff therefore ends at the next full second after its time.
 
 Source: karmada v1.18.2 pkg/scheduler/internal/queue/scheduling_queue.go.
-Differs: the priority of a key is taken anew whenever an event adds it, even while it waits.
+Differs: an event that adds a key updates its priority, also while the key waits.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
-Rank = Callable[[Key, int, float], Any]
-"""Takes a key, its priority and when it became due; what it returns can be compared."""
+SortKey = Callable[[Key, int, float], Any]
+"""Returns the sort key of a key, from its priority and the time at which it became due; the smallest comes first."""
 
 INITIAL_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 10.0
@@ -37,7 +39,13 @@ UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 
 @dataclass(slots=True)
 class _Item(Generic[Key]):
-    """One binding on its way through the sets; ``since`` is when it last became active."""
+    """A key with its history.
+
+    Attributes:
+        since: When it last became active, in seconds of the queue's clock.
+        attempts: How often it was taken.
+        not_before: The end of a requested delay, in seconds of the queue's clock.
+    """
 
     key: Key
     priority: int
@@ -47,32 +55,32 @@ class _Item(Generic[Key]):
 
     @property
     def due(self) -> float:
-        """When its next try may be, unless an event comes before."""
-        return max(self.since + self.pause, self.not_before)
+        """The end of its backoff, in seconds of the queue's clock."""
+        return max(self.since + self.backoff, self.not_before)
 
     @property
-    def pause(self) -> float:
-        """Seconds between activation and the earliest next try."""
+    def backoff(self) -> float:
+        """Seconds between activation and the next attempt, without a requested delay."""
         if self.attempts == 0:
             return 0.0
         return min(INITIAL_BACKOFF * 2.0 ** min(self.attempts - 1, 30), MAX_BACKOFF)
 
 
 class PrioritySchedulingQueue(Generic[Key]):
-    """Keys of bindings by priority; the same operations as ``SchedulingQueue``."""
+    """Keys of bindings by priority; the same operations as ``WorkQueue``."""
 
-    def __init__(self, *, clock: Callable[[], float], rank: Rank[Key] | None = None) -> None:
-        """Start empty; ``clock`` is in seconds and never runs backwards.
+    def __init__(self, *, clock: Callable[[], float], sort_key: SortKey[Key] | None = None) -> None:
+        """Start empty, ordered by ``sort_key``.
 
-        What has the smallest ``rank`` of key, priority and time comes first; by default higher priorities do,
-        and among equals what came first.
+        By default, higher priorities come first, and equal ones in the order of arrival. ``clock`` returns seconds
+        and never runs backwards.
         """
         self._clock = clock
-        self._rank = rank or _by_priority
+        self._sort_key = sort_key or _by_priority
         self._started = clock()
         self._active: list[tuple[Any, int, Key, int, float]] = []
         self._items: dict[Key, _Item[Key]] = {}
-        self._again: dict[Key, int] = {}
+        self._requeue: dict[Key, int] = {}
         self._processing: dict[Key, _Item[Key]] = {}
         self._backoff: dict[Key, _Item[Key]] = {}
         self._unschedulable: dict[Key, _Item[Key]] = {}
@@ -81,21 +89,21 @@ class PrioritySchedulingQueue(Generic[Key]):
         self._unschedulable_flush = self._started + UNSCHEDULABLE_FLUSH_SECONDS
 
     def __len__(self) -> int:
-        """Count the keys that are due."""
+        """Return the number of due keys."""
         return len(self._items)
 
     def __contains__(self, key: Key) -> bool:
-        """Tell whether the key is due, or will be once it is done."""
-        return key in self._items or key in self._again
+        """Return whether a key is due, or will be when it is done."""
+        return key in self._items or key in self._requeue
 
     @property
-    def in_progress(self) -> int:
-        """How many keys were handed out and are not done."""
+    def processing(self) -> int:
+        """The number of keys that were taken and are not done."""
         return len(self._processing)
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their retry."""
+        """The number of keys in backoff or unschedulable."""
         return len(self._backoff) + len(self._unschedulable)
 
     def pending(self) -> dict[str, int]:
@@ -107,11 +115,11 @@ class PrioritySchedulingQueue(Generic[Key]):
         }
 
     def add(self, key: Key, priority: int = 0) -> None:
-        """Make a key due, or let it be processed again once it is done."""
+        """Move a key to active, or mark it to be processed again when it is done."""
         self._backoff.pop(key, None)
         self._unschedulable.pop(key, None)
         if key in self._processing:
-            self._again[key] = priority
+            self._requeue[key] = priority
         elif key not in self._items:
             self._activate(_Item(key, priority, self._clock()))
         elif self._items[key].priority != priority:
@@ -120,7 +128,7 @@ class PrioritySchedulingQueue(Generic[Key]):
             self._push(item)
 
     def pop(self) -> tuple[Key, float] | None:
-        """Hand out the first key and the seconds since it became due; None when none is."""
+        """Take the first key; return it with the seconds since it became due, None if no key is due."""
         self._flush()
         while self._active:
             _, _, key, priority, since = heapq.heappop(self._active)
@@ -133,32 +141,32 @@ class PrioritySchedulingQueue(Generic[Key]):
             return key, self._clock() - item.since
         return None
 
-    def retry(self, key: Key, *, unschedulable: bool = False) -> None:
-        """Note that a key failed; it waits in the set that fits, unless an event came meanwhile."""
+    def add_rate_limited(self, key: Key, *, unschedulable: bool = False) -> None:
+        """Move a failed key to backoff or unschedulable, unless an event was added meanwhile."""
         item = self._processing.get(key)
-        if item is None or key in self._again:
+        if item is None or key in self._requeue:
             return
         (self._unschedulable if unschedulable else self._backoff)[key] = item
 
     def add_after(self, key: Key, delay: float) -> None:
-        """Note that a key is to wait for ``delay`` seconds, and no less than its failures have earned."""
+        """Move a key to backoff for ``delay`` seconds, or for its own backoff if that is longer."""
         if key in self._processing:
             self._processing[key].not_before = self._clock() + delay
-        self.retry(key)
+        self.add_rate_limited(key)
 
     def forget(self, key: Key) -> None:
-        """Drop what is remembered of a key's failures."""
+        """Remove a key from backoff."""
         self._backoff.pop(key, None)
 
     def done(self, key: Key) -> None:
-        """Return a key that was handed out; it becomes due again if an event came meanwhile."""
+        """Mark a key that was taken as processed; it becomes due again if it was added meanwhile."""
         item = self._processing.pop(key, None)
-        priority = self._again.pop(key, None)
+        priority = self._requeue.pop(key, None)
         if item is not None and priority is not None:
             self._activate(_Item(key, priority, self._clock(), item.attempts))
 
     def seconds_to_next(self) -> float | None:
-        """Return how long until something may become due: 0 when something is, None when nothing waits."""
+        """Return the seconds until a key may become due: 0 if one is, None if no key is waiting."""
         self._flush()
         if self._items:
             return 0.0
@@ -182,8 +190,8 @@ class PrioritySchedulingQueue(Generic[Key]):
         self._push(item)
 
     def _push(self, item: _Item[Key]) -> None:
-        rank = self._rank(item.key, item.priority, item.since)
-        heapq.heappush(self._active, (rank, next(self._sequence), item.key, item.priority, item.since))
+        sort_key = self._sort_key(item.key, item.priority, item.since)
+        heapq.heappush(self._active, (sort_key, next(self._sequence), item.key, item.priority, item.since))
 
     def _flush(self) -> None:
         now = self._clock()
@@ -194,15 +202,15 @@ class PrioritySchedulingQueue(Generic[Key]):
             )
             self._backoff_flush = tick + BACKOFF_FLUSH_SECONDS
             due = [item for item in self._backoff.values() if item.due <= tick]
-            self._release(self._backoff, due, key=lambda item: (item.due, -item.priority, item.since))
+            self._activate_due(self._backoff, due, key=lambda item: (item.due, -item.priority, item.since))
         if now >= self._unschedulable_flush:
             period = UNSCHEDULABLE_FLUSH_SECONDS
             tick = self._started + math.floor((now - self._started) / period) * period
             self._unschedulable_flush = tick + period
             due = [item for item in self._unschedulable.values() if tick - item.since > UNSCHEDULABLE_SECONDS]
-            self._release(self._unschedulable, due, key=lambda item: (item.since,))
+            self._activate_due(self._unschedulable, due, key=lambda item: (item.since,))
 
-    def _release(
+    def _activate_due(
         self,
         waiting: dict[Key, _Item[Key]],
         due: list[_Item[Key]],

@@ -1,4 +1,4 @@
-"""Puts a QueueSort plugin in charge of the queue."""
+"""Orders the queue by a QueueSort plugin."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from karmada_scheduler.framework.runtime.plugin_call import Guard
 __plugin_runner__ = True
 
 
-class _Judge:
-    """Asks the plugin; while it is not called because it has hung, higher priorities go first."""
+class _Comparator:
+    """Calls the plugin; uses the default order while the plugin's circuit breaker is open."""
 
     def __init__(self, plugin: QueueSortPlugin, guard: Guard) -> None:
         self._plugin = plugin
@@ -31,41 +31,47 @@ class _Judge:
             with guard.watch:
                 is_less = bool(plugin.less(a, b))
         except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
-            with contextlib.suppress(PluginError):  # which is logged
+            with contextlib.suppress(PluginError):  # the guard has logged it
                 guard.blame(plugin, Point.QUEUE_SORT, problem, since=since)
             return False
         guard.answered(plugin, Point.QUEUE_SORT, since=since)
         return is_less
 
 
-class _Ranked:
-    """A place in the queue that a plugin compares."""
+class _SortKey:
+    """A queued binding that the plugin compares."""
 
-    __slots__ = ("_judge", "_queued")
+    __slots__ = ("_comparator", "_queued")
 
-    def __init__(self, judge: _Judge, queued: QueuedBinding) -> None:
-        self._judge = judge
+    def __init__(self, comparator: _Comparator, queued: QueuedBinding) -> None:
+        self._comparator = comparator
         self._queued = queued
 
-    def __lt__(self, other: _Ranked) -> bool:
-        return self._judge.less(self._queued, other._queued)
+    def __lt__(self, other: _SortKey) -> bool:
+        return self._comparator.less(self._queued, other._queued)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Ranked) and not self < other and not other < self
+        return isinstance(other, _SortKey) and not self < other and not other < self
 
     __hash__ = None  # type: ignore[assignment]  # compared only
 
 
-def ranked_by(
+def sort_key_of(
     plugin: QueueSortPlugin,
     binding_of: Callable[[BindingKey], Binding | None],
     *,
     guard: Guard | None = None,
 ) -> Callable[[BindingKey, int, float], object]:
-    """Return what ranks keys as a plugin says; ``guard`` stands between the queue and the plugin."""
-    judge = _Judge(plugin, guard or Guard())
+    """Return the sort key of ``PrioritySchedulingQueue`` that orders bindings as a plugin does.
 
-    def rank(key: BindingKey, priority: int, since: float) -> object:
-        return _Ranked(judge, QueuedBinding(key, priority, since, binding_of(key)))
+    Args:
+        plugin: The QueueSort plugin.
+        binding_of: Returns a binding by its key, None if it is not known.
+        guard: Calls the plugin.
+    """
+    comparator = _Comparator(plugin, guard or Guard())
 
-    return rank
+    def sort_key(key: BindingKey, priority: int, since: float) -> object:
+        return _SortKey(comparator, QueuedBinding(key, priority, since, binding_of(key)))
+
+    return sort_key

@@ -16,6 +16,7 @@ from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.binding_cycle.result import TransactionResult
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import condition
@@ -23,7 +24,7 @@ from karmada_scheduler.core.condition import ConditionSpec
 from karmada_scheduler.core.decision import Attempt, Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.framework import FitError, Plugin, PluginError, Result, WaitingBinding
+from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBinding
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import Guard
@@ -177,34 +178,59 @@ async def _run(
         workload=builder.workload_answer,
     )
     stored = _as_stored(binding, decision)
-
-    async def write() -> Binding:
-        if (failure := circumstances.get("write_fails")) is not None:
-            raise failure
-        handle.put(stored)
-        return stored
-
-    passes_by = isinstance(decision.error, FitError) or stored == binding
-    if passes_by or decision.targets is None or decision.cycle is None:
+    transaction = BindingTransaction(
+        binding,
+        decision,
+        plugins=recorded.binding,
+        writer=_Writer(handle, stored, circumstances.get("write_fails")),
+        changes_result=stored != binding,
+    )
+    if not transaction.runs_plugins:
         handle.put(stored)
         return Run(decision, stored, decision.error, recorder.calls)
-    passage = BindingTransaction(
-        recorded.binding,
-        binding,
-        decision.targets,
-        decision.cycle,
-        write=write,
-        wait=lambda waits: handle.wait(
-            binding, _timeouts(waits), lambda waiting: then(waiting, _timeouts(waits))
-        ),
-    )
+    transaction.reserve()
     try:
-        passage.reserve()
-        await passage.go()
-        await passage.arrived()
-    except Exception as error:  # noqa: BLE001 (it is what the test wants to see)
+        result = await transaction.run(_Permit(handle, binding, then))
+    except Exception as error:  # noqa: BLE001 (a test may let the write fail with any exception)
         return Run(decision, binding, error, recorder.calls)
-    return Run(decision, passage.written or binding, decision.error, recorder.calls)
+    return Run(decision, result.stored, result.error or decision.error, recorder.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes into the memory of a handle."""
+
+    handle: FakeHandle
+    stored: Binding
+    failure: Exception | None
+
+    def ensure_leading(self) -> None:
+        """Do nothing."""
+
+    async def write(self, _binding: Binding, _decision: Decision) -> TransactionResult:
+        """Store the binding, or fail as the test wants."""
+        if self.failure is not None:
+            raise self.failure
+        self.handle.put(self.stored)
+        return TransactionResult(self.stored, was_written=True)
+
+    async def read_back(self, binding: Binding, _decision: Decision) -> Binding:
+        """Return the binding as it was: a plugin that writes by itself writes elsewhere."""
+        return binding
+
+
+@dataclass(frozen=True, slots=True)
+class _Permit:
+    """Waits as the test wants."""
+
+    handle: FakeHandle
+    binding: Binding
+    then: Callable[[WaitingBinding, dict[str, float]], None]
+
+    async def wait(self, waits: Mapping[str, Result]) -> Result:
+        """Let the binding wait at the handle."""
+        timeouts = {plugin: result.timeout for plugin, result in waits.items()}
+        return await self.handle.wait(self.binding, timeouts, lambda waiting: self.then(waiting, timeouts))
 
 
 def _as_stored(binding: Binding, decision: Decision) -> Binding:
@@ -250,7 +276,3 @@ class _Recorder(Guard):
     def _keep(self, plugin: Plugin, function: Callable[..., object], context: object, answer: object) -> None:
         step = Step(plugin.name, getattr(function, "__name__", repr(function)), answer)
         self.calls.append(Call(step, getattr(context, "cycle", None)))
-
-
-def _timeouts(waits: Mapping[str, Result]) -> dict[str, float]:
-    return {plugin: result.timeout for plugin, result in waits.items()}

@@ -20,56 +20,56 @@ async def turns(coroutine: Coroutine[object, object, None]) -> asyncio.Task[None
     return task
 
 
-async def test_a_write_waits_until_the_watch_has_brought_its_version() -> None:
-    echoes = OwnWrites(seconds=FOREVER)
-    echoes.expect(WEB)
-    waiting = await turns(echoes.arrival(WEB, 7))
+async def test_waiting_ends_when_the_watch_delivers_the_version() -> None:
+    own_writes = OwnWrites(seconds=FOREVER)
+    own_writes.expect(WEB)
+    waiting = await turns(own_writes.wait_observed(WEB, 7))
     for key, version in ((WEB, 6), (OTHER, 7)):
-        echoes.saw(key, version)
+        own_writes.observe(key, version)
         await asyncio.sleep(0)
         assert not waiting.done()
-    echoes.saw(WEB, 7)
+    own_writes.observe(WEB, 7)
     await waiting
 
 
-async def test_a_newer_version_will_do() -> None:
-    echoes = OwnWrites(seconds=FOREVER)
-    echoes.expect(WEB)
-    waiting = await turns(echoes.arrival(WEB, 7))
-    echoes.saw(WEB, 9)
-    echoes.saw(WEB, 10)
+async def test_waiting_ends_when_the_watch_delivers_a_newer_version() -> None:
+    own_writes = OwnWrites(seconds=FOREVER)
+    own_writes.expect(WEB)
+    waiting = await turns(own_writes.wait_observed(WEB, 7))
+    own_writes.observe(WEB, 9)
+    own_writes.observe(WEB, 10)
     await waiting
 
 
-async def test_an_echo_that_overtook_the_answer_is_not_waited_for() -> None:
-    echoes = OwnWrites(seconds=FOREVER)
-    echoes.expect(WEB)
-    echoes.saw(WEB, 7)
-    await asyncio.wait_for(echoes.arrival(WEB, 7), timeout=5)
+async def test_an_event_that_arrived_before_the_answer_is_not_waited_for() -> None:
+    own_writes = OwnWrites(seconds=FOREVER)
+    own_writes.expect(WEB)
+    own_writes.observe(WEB, 7)
+    await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
 
 
-async def test_what_nobody_expects_is_neither_waited_for_nor_remembered() -> None:
-    echoes = OwnWrites(seconds=FOREVER)
-    echoes.saw(WEB, 6)
-    await asyncio.wait_for(echoes.arrival(WEB, 7), timeout=5)
-    echoes.expect(WEB)
-    echoes.forget(WEB)
-    assert len(echoes) == 0
-    await asyncio.wait_for(echoes.arrival(WEB, 7), timeout=5)
+async def test_a_binding_that_is_not_expected_is_neither_tracked_nor_waited_for() -> None:
+    own_writes = OwnWrites(seconds=FOREVER)
+    own_writes.observe(WEB, 6)
+    await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
+    own_writes.expect(WEB)
+    own_writes.forget(WEB)
+    assert len(own_writes) == 0
+    await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
 
 
-async def test_a_watch_that_brings_nothing_holds_nobody_up_for_long() -> None:
-    echoes = OwnWrites(seconds=0.001)
-    echoes.expect(WEB)
-    await asyncio.wait_for(echoes.arrival(WEB, 7), timeout=5)
-    await asyncio.wait_for(echoes.arrival(WEB, 7), timeout=5)
+async def test_waiting_for_a_silent_watch_is_limited() -> None:
+    own_writes = OwnWrites(seconds=0.001)
+    own_writes.expect(WEB)
+    await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
+    await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
 
 
-async def test_whoever_gives_up_waiting_leaves_nothing_behind() -> None:
-    echoes = OwnWrites(seconds=FOREVER)
-    echoes.expect(WEB)
-    waiting = await turns(echoes.arrival(WEB, 7))
+async def test_a_cancelled_wait_leaves_no_state() -> None:
+    own_writes = OwnWrites(seconds=FOREVER)
+    own_writes.expect(WEB)
+    waiting = await turns(own_writes.wait_observed(WEB, 7))
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    echoes.saw(WEB, 7)
-    await asyncio.wait_for(echoes.arrival(WEB, 7), timeout=5)
+    own_writes.observe(WEB, 7)
+    await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)

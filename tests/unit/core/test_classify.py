@@ -131,7 +131,8 @@ def settled(replicas: int = 4, **held: int) -> BindingBuilder:
 def test_a_binding_is_classified(
     builder: BindingBuilder, type_: ScheduleType, reason: str, label: str
 ) -> None:
-    assert done(builder) == Classification(type_, reason, label)
+    is_routine = reason.endswith("duplicated")
+    assert done(builder) == Classification(type_, reason, label, is_routine)
 
 
 def test_cluster_scoped_bindings_are_told_apart_in_the_log() -> None:

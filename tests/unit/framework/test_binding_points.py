@@ -18,11 +18,13 @@ from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
+from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client.connection import ApiError
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
@@ -34,10 +36,13 @@ from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.listeners import Listeners, PermitListener
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
-from karmada_scheduler.scheduler.scheduler import PARKED_SECONDS, Scheduler
+from karmada_scheduler.scheduler.pre_enqueue import GATED_SECONDS, PreEnqueueGate
+from karmada_scheduler.scheduler.scheduler import Scheduler
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.scheduling_queue.queue_sort import ranked_by
-from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
+from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, gates
 from tests import manifests
 from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
@@ -102,11 +107,11 @@ class World:
         self.events: list[tuple[str, str]] = []
         self.bindings, self.clusters = BindingCache(), ClusterCache()
         self.waiting = WaitingBindings()
-        self.queue: Any = SchedulingQueue(limits=RetryLimits(), clock=lambda: self.now)
+        self.queue: Any = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         if priorities:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
-        queue: WaitingQueue[BindingKey] = WaitingQueue(self.queue)
+        queue: AsyncQueue[BindingKey] = AsyncQueue(self.queue)
         permit = PermitListener(self.waiting, ["ours"])
         self.handlers = EventHandlers(
             bindings=self.bindings,
@@ -120,34 +125,46 @@ class World:
         self.server.event = lambda manifest: self.handlers.on_event("ResourceBinding", "MODIFIED", manifest)
         for name in ("m1", "m2"):
             self.cluster(name)
-        self.cycle = BindingCycle(
+        writer = BindingWriter(
             self.server,  # type: ignore[arg-type]
-            self,  # type: ignore[arg-type]
             self.bindings,
-            echoes=OwnWrites(seconds=0),
-            seen=self.handlers.on_event,
-            may_write=lambda: self.leads,
-            pace=WriteLimiter(most=32, clock=time.monotonic),
-            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+            limiter=WriteLimiter(most=32, clock=time.monotonic),
+            is_leading=lambda: self.leads,
+            on_read=self.handlers.on_event,
             metrics=self.metrics,
         )
+        cycle = BindingCycle(
+            writer,
+            self,  # type: ignore[arg-type]
+            own_writes=OwnWrites(seconds=0),
+            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+        )
+        self.gate = PreEnqueueGate(queue, self.bindings)
         self.profiles = Profiles({"ours": with_in_tree(*plugins, guard=guard)})
+        chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
-            options=Options(scheduler_name="ours", **options),
+            options=chosen,
             queue=queue,
             bindings=self.bindings,
             clusters=self.clusters,
-            look_up=lambda _: WorkloadAnswer(problem="nobody asks"),
+            find_workload=lambda _: WorkloadAnswer(problem="not needed"),
+            gate=self.gate,
+            cycle=cycle,
             profiles=self.profiles,
             waiting=self.waiting,
-            estimators=[],
+            algorithm=SchedulingAlgorithm(
+                chosen.feature_gates,
+                [],
+                peers=self.bindings if chosen.feature_gates.enabled("WorkloadAffinity") else None,
+                stored=self.bindings.get,
+            ),
             metrics=self.metrics,
             clock=lambda: self.now,
         )
         switchboard = HandleBackend(
             bindings=self.bindings, clusters=self.clusters, waiting=self.waiting, now=lambda: 0.0
         )
-        switchboard.activate = self.scheduler.activate
+        switchboard.activate = self.gate.activate
         self.handle = PluginHandle("ours", switchboard)
 
     def record(self, binding: Binding, kind: str, reason: str, text: str) -> None:
@@ -166,7 +183,7 @@ class World:
 
     async def run(self) -> None:
         """Let the loop run until it waits."""
-        task = asyncio.create_task(self.scheduler.run(self.cycle))
+        task = asyncio.create_task(self.scheduler.run())
         for _ in range(80):
             await asyncio.sleep(0)
         task.cancel()
@@ -184,7 +201,7 @@ class World:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_writer, "_PAUSES", (0.0,) * 8)
+    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
 
 
 class Books:
@@ -584,15 +601,15 @@ async def test_a_parked_binding_is_asked_about_again_later_or_when_something_hap
     key = world.put(**ON_M1)
     await world.run()
     assert world.server.writes == []
-    assert world.queue.seconds_to_next() == PARKED_SECONDS
+    assert world.queue.seconds_to_next() == GATED_SECONDS
     world.server.change("web", replicas=3)
     await world.run()
     assert world.queue.seconds_to_next() == 10.0
-    assert world.scheduler.gated == {key}
+    assert world.gate.gated == {key}
     world.now += 10.0
     await world.run()
     assert not answers
-    assert world.scheduler.gated == set()
+    assert world.gate.gated == set()
     assert world.placed() == ["m1", "m2"]
     assert key not in world.queue
 
@@ -628,7 +645,7 @@ async def test_a_pre_enqueue_that_breaks_is_a_scheduler_error_that_is_tried_agai
     assert reason == "SchedulerError"
     assert text in message
     assert [reason for reason, _ in world.events] == ["ScheduleBindingFailed"]
-    assert world.queue.failures(key) == 1
+    assert world.queue.num_requeues(key) == 1
 
 
 # --- leading ---
@@ -746,7 +763,7 @@ async def test_a_process_that_is_frozen_while_an_extender_binds_tells_of_no_succ
 def _queue(sorter: Any, guard: Guard | None = None) -> tuple[Any, Callable[[], list[str]]]:
     ticks = iter(range(1000))
     queue: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(
-        clock=lambda: float(next(ticks)) / 1000, rank=ranked_by(sorter, lambda _: None, guard=guard)
+        clock=lambda: float(next(ticks)) / 1000, sort_key=sort_key_of(sorter, lambda _: None, guard=guard)
     )
 
     def drain() -> list[str]:

@@ -17,7 +17,9 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster
 from tests import manifests
 
@@ -31,8 +33,8 @@ class ReconcilerHarness:
         self.bindings = BindingCache()
         for number in range(bindings):
             self.put(number, version=number + 1)
-        self.queue: WaitingQueue[BindingKey] = WaitingQueue(
-            SchedulingQueue(limits=RetryLimits(), clock=lambda: self.now)
+        self.queue: AsyncQueue[BindingKey] = AsyncQueue(
+            WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         )
         self.metrics = Metrics()
         self.enqueued: list[str] = []

@@ -13,7 +13,9 @@ from karmada_scheduler.client import json_body
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.listeners import BindingListener, Listeners
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tests import manifests
 
 RB = "ResourceBinding"
@@ -26,12 +28,12 @@ class Informer:
     def __init__(self) -> None:
         self.bindings = BindingCache()
         self.clusters = ClusterCache()
-        self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(limits=RetryLimits(), clock=lambda: 0.0)
+        self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
         self.metrics = Metrics()
         self.handlers = EventHandlers(
             bindings=self.bindings,
             clusters=self.clusters,
-            queue=WaitingQueue(self.queue),
+            queue=AsyncQueue(self.queue),
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: self.now,

@@ -6,7 +6,8 @@ import pytest
 
 from karmada_scheduler.framework.result import Code
 from karmada_scheduler.metrics.metrics import AlgorithmObserver, EstimatingObserver, Metrics
-from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 UPSTREAM = {
     "karmada_scheduler_schedule_attempts_total": {"result", "schedule_type"},
@@ -54,13 +55,13 @@ def used() -> Metrics:
         observer.step("Filter", 0.001)
     EstimatingObserver(metrics).asked("MaxAvailableReplicas", "success", 0.002)
     part = metrics.workqueues.of("scheduler-queue")
-    queue: SchedulingQueue[str] = SchedulingQueue(limits=RetryLimits(), clock=lambda: 0.0, observer=part)
+    queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0, observer=part)
     part.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
     queue.add("a")
     queue.add("a")
     queue.pop()
     queue.add("a")
-    queue.retry("b")
+    queue.add_rate_limited("b")
     return metrics
 
 

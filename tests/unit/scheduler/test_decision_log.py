@@ -1,10 +1,10 @@
-"""What is said of a decision at --v=4."""
+"""The log lines of a decision at --v=4."""
 
 from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.testing import binding, cluster, decide
 
 
-def test_every_step_of_a_decision_is_told_in_upstream_s_words() -> None:
+def test_every_step_of_a_decision_is_logged_with_upstreams_text() -> None:
     decision = decide(
         binding("web").replicas(4, cpu="1").names("m1", "m2").dynamic_weight(),
         cluster("m1").room(cpu="6"),
@@ -14,22 +14,22 @@ def test_every_step_of_a_decision_is_told_in_upstream_s_words() -> None:
     assert list(decision_log.lines(decision)) == [
         'Cluster "m3" is not fit, reason: cluster(s) did not match the placement cluster affinity constraint',
         "Feasible clusters found: [m1, m2]",
-        "Feasible clusters scores: [m1:0 (room for 6), m2:0 (room for 2)]",
+        "Feasible clusters scores: [m1:0 (available: 6), m2:0 (available: 2)]",
         "Selected clusters: [m1, m2]",
         "Assigned Replicas: [m1:3, m2:1]",
     ]
 
 
-def test_a_decision_on_top_of_its_own_result_is_told_apart() -> None:
-    told = list(decision_log.lines(decide(binding("web").names("m1").duplicated(), cluster("m1"))))
-    assert told.count("Assigned Replicas: [m1:0]") == 2
-    assert told[told.index("Assigned Replicas: [m1:0]") + 1] == (
+def test_each_pass_over_the_own_result_has_a_heading() -> None:
+    logged = list(decision_log.lines(decide(binding("web").names("m1").duplicated(), cluster("m1"))))
+    assert logged.count("Assigned Replicas: [m1:0]") == 2
+    assert logged[logged.index("Assigned Replicas: [m1:0]") + 1] == (
         "Pass 2, as if the result of the one before were written:"
     )
-    assert "Pass 3" not in " ".join(told)
+    assert "Pass 3" not in " ".join(logged)
 
 
-def test_what_stopped_an_attempt_is_told() -> None:
+def test_the_error_that_ended_an_attempt_is_logged() -> None:
     decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").room(cpu="2"))
     assert list(decision_log.lines(decision))[-1] == (
         "Failed: failed to assign replicas: failed to scale up: "
@@ -37,7 +37,7 @@ def test_what_stopped_an_attempt_is_told() -> None:
     )
 
 
-def test_each_affinity_term_is_told_apart() -> None:
+def test_each_affinity_term_has_a_heading() -> None:
     decision = decide(binding("web").term("first", "gone").term("second", "m1"), cluster("m1"))
-    told = list(decision_log.lines(decision))
-    assert told.index('Affinity term "first"') < told.index('Affinity term "second"')
+    logged = list(decision_log.lines(decision))
+    assert logged.index('Affinity term "first"') < logged.index('Affinity term "second"')

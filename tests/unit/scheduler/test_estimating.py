@@ -1,4 +1,4 @@
-"""The loop with estimators that take their time, and with placements that count before they are reported."""
+"""The scheduling loop with estimators that wait, and with assumed placements."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pytest
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import WorkloadAnswer
-from karmada_scheduler.binding_cycle.transaction import BindingTransaction
-from karmada_scheduler.binding_cycle.writer import DONE, Outcome
+from karmada_scheduler.binding_cycle.result import CycleResult, TransactionResult
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
@@ -21,23 +20,27 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.core.available_replicas import EstimationError
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import binding, cluster, framework, gates
 
 PROTECTED = gates(SchedulingOvercommitProtection=True)
 
 
-class Inquiry:
-    """One decision's questions; the answer comes when the test says so."""
+class FakeSession:
+    """The estimation session of one decision; it answers when the test releases it."""
 
     name = "scheduler-estimator"
 
-    def __init__(self, name: str, estimators: Estimators) -> None:
+    def __init__(self, name: str, estimators: FakeEstimators) -> None:
         self.fallbacks: dict[str, str] = {}
         self.concerned: set[str] = set()
         self._name = name
@@ -48,7 +51,7 @@ class Inquiry:
     ) -> list[int]:
         estimators = self._estimators
         self.concerned |= {each.name for each in clusters}
-        estimators.asked.append(self._name)
+        estimators.requested.append(self._name)
         await estimators.release(self._name).wait()
         self.fallbacks |= estimators.fallbacks
         if estimators.is_void:
@@ -57,22 +60,22 @@ class Inquiry:
             name: sum(each.components[0].replicas for each in workloads)
             for name, workloads in assumed.items()
         }
-        return [estimators.room - taken.get(each.name, 0) for each in clusters]
+        return [estimators.available - taken.get(each.name, 0) for each in clusters]
 
 
-class Estimators:
-    """Stands for ``estimator.accurate.AccurateEstimator``: two clusters with the same room."""
+class FakeEstimators:
+    """Stands for ``estimator.accurate.AccurateEstimator``: two clusters with the same available replicas."""
 
     def __init__(self) -> None:
-        self.room = 5
+        self.available = 5
         self.fallbacks: dict[str, str] = {}
         self.is_void = False
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.held: set[str] = set()
         self._releases: dict[str, asyncio.Event] = {}
 
-    def inquiry(self, bound: Binding) -> Inquiry:
-        return Inquiry(bound.key.name, self)
+    def inquiry(self, bound: Binding) -> FakeSession:
+        return FakeSession(bound.key.name, self)
 
     def release(self, name: str) -> asyncio.Event:
         """What a decision waits for; set already unless the test holds it back."""
@@ -82,8 +85,27 @@ class Estimators:
         return event
 
 
-class Cycle:
-    """Writes into the cache, or fails to."""
+class FakeTransaction:
+    """Writes a decision into the cache."""
+
+    runs_plugins = False
+
+    def __init__(self, binding: Binding, decision: Decision, cycle: FakeCycle) -> None:
+        self.binding = binding
+        self.decision = decision
+        changes = decision.targets is not None and decision.targets != binding.spec.clusters
+        self.targets = decision.targets if changes else None
+        self._cycle = cycle
+
+    def reserve(self) -> bool:
+        return True
+
+    async def run(self, _permit: object) -> TransactionResult:
+        return await self._cycle.write(self)
+
+
+class FakeCycle:
+    """A binding cycle that writes decisions into the cache, or fails to."""
 
     def __init__(self, bindings: BindingCache) -> None:
         self._bindings = bindings
@@ -92,65 +114,59 @@ class Cycle:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    def has_work(self, _: Binding, decision: Decision) -> bool:
-        return True
-
-    def changes_result(self, bound: Binding, decision: Decision) -> bool:
-        return decision.targets is not None and decision.targets != bound.spec.clusters
-
-    def passage(self, *_: object) -> None:
-        return None
+    def begin(self, bound: Binding, decision: Decision, _plugins: object) -> FakeTransaction:
+        return FakeTransaction(bound, decision, self)
 
     def is_observed(self, _: Binding) -> bool:
         return True
 
-    async def bind(
-        self,
-        bound: Binding,
-        decision: Decision,
-        passage: BindingTransaction | None,
-        *,
-        stored: Callable[[], None],
-    ) -> Outcome:
+    def record_failed_terms(self, _bound: Binding, _decision: Decision) -> None: ...
+
+    async def write(self, transaction: FakeTransaction) -> TransactionResult:
         await self.gate.wait()
-        if bound.key.name in self.failing:
-            return Outcome(RuntimeError("not written"))
-        targets = decision.targets or ()
-        self.bound[bound.key.name] = {each.name: each.replicas for each in targets}
-        before = self._bindings.get(bound.key)
+        key = transaction.binding.key
+        if key.name in self.failing:
+            return TransactionResult(transaction.binding, error=RuntimeError("not written"))
+        targets = transaction.decision.targets or ()
+        self.bound[key.name] = {each.name: each.replicas for each in targets}
+        before = self._bindings.get(key)
         assert before is not None
         version = str(int(before.resource_version) + 1)
-        self._bindings.put(
-            replace(before, resource_version=version, spec=replace(before.spec, clusters=targets))
-        )
-        stored()
-        return DONE if decision.error is None else Outcome(decision.error)
+        after = replace(before, resource_version=version, spec=replace(before.spec, clusters=targets))
+        self._bindings.put(after)
+        return TransactionResult(after, was_written=True)
+
+    async def report(self, transaction: FakeTransaction, result: TransactionResult) -> CycleResult:
+        return CycleResult(result.error or transaction.decision.error)
 
 
-class World:
-    """A running loop over caches that a test fills."""
+class LoopHarness:
+    """A scheduler with fake estimators and a fake binding cycle, and the caches that a test fills."""
 
     def __init__(self, feature_gates: FeatureGates | None = None) -> None:
         on = feature_gates or gates()
-        self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(limits=RetryLimits(), clock=lambda: 0.0)
+        self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0)
         self.bindings, self.clusters = BindingCache(), ClusterCache()
         for name in ("m1", "m2"):
             self.clusters.put(replace(cluster(name).build(), resource_version="1"))
         self.metrics = Metrics()
-        self.cycle = Cycle(self.bindings)
-        self.estimators = Estimators()
+        self.cycle = FakeCycle(self.bindings)
+        self.estimators = FakeEstimators()
         self.assumed = (
             AssumedPlacements(clock=lambda: 0.0) if on.enabled("SchedulingOvercommitProtection") else None
         )
+        queue = AsyncQueue(self.queue)
         self.scheduler = Scheduler(
             options=Options(scheduler_name="ours", feature_gates=on),
-            queue=WaitingQueue(self.queue),
+            queue=queue,
+            gate=PreEnqueueGate(queue, self.bindings),
             bindings=self.bindings,
             clusters=self.clusters,
-            look_up=lambda _: WorkloadAnswer(problem="nobody asks"),
+            find_workload=lambda _: WorkloadAnswer(problem="not needed"),
+            cycle=self.cycle,  # type: ignore[arg-type]
             profiles=Profiles({"ours": framework(select=["ClusterAffinity"])}),
             waiting=WaitingBindings(),
-            estimators=[GeneralEstimator(on)],
+            algorithm=SchedulingAlgorithm(on, [GeneralEstimator(on)], stored=self.bindings.get),
             metrics=self.metrics,
             clock=lambda: 0.0,
             accurate=self.estimators,  # type: ignore[arg-type]
@@ -167,7 +183,7 @@ class World:
 
     async def run(self, until: Callable[[], object]) -> None:
         """Let the loop run until something is so, and then until it waits."""
-        task = asyncio.create_task(self.scheduler.run(self.cycle))  # type: ignore[arg-type]
+        task = asyncio.create_task(self.scheduler.run())
         try:
             async with asyncio.timeout(10):
                 while not until():
@@ -196,120 +212,120 @@ class World:
         return self.metrics.registry.get_sample_value(f"karmada_scheduler_{name}", labels) or 0.0
 
 
-async def test_the_smaller_of_summary_and_estimate_counts() -> None:
-    world = World()
-    world.put("web", replicas=10)
-    await world.run(lambda: "web" in world.cycle.bound)
-    assert world.cycle.bound["web"] == {"m1": 5, "m2": 5}
+async def test_the_smaller_of_resource_summary_and_estimate_counts() -> None:
+    loop = LoopHarness()
+    loop.put("web", replicas=10)
+    await loop.run(lambda: "web" in loop.cycle.bound)
+    assert loop.cycle.bound["web"] == {"m1": 5, "m2": 5}
 
 
-async def test_while_one_decision_waits_others_go_on() -> None:
-    world = World()
-    world.estimators.held.add("slow")
-    world.put("slow")
-    world.put("quick")
-    await world.run(lambda: "quick" in world.cycle.bound)
-    assert list(world.cycle.bound) == ["quick"]
-    await world.end()
-    assert list(world.cycle.bound) == ["quick", "slow"]
+async def test_other_bindings_are_decided_while_one_waits_for_estimates() -> None:
+    loop = LoopHarness()
+    loop.estimators.held.add("slow")
+    loop.put("slow")
+    loop.put("quick")
+    await loop.run(lambda: "quick" in loop.cycle.bound)
+    assert list(loop.cycle.bound) == ["quick"]
+    await loop.end()
+    assert list(loop.cycle.bound) == ["quick", "slow"]
 
 
-async def test_what_has_no_replicas_asks_nobody() -> None:
-    world = World()
+async def test_a_binding_without_replicas_needs_no_estimates() -> None:
+    loop = LoopHarness()
     made = binding("configmap").scheduler("ours").resource_version("1").build()
-    world.bindings.put(made)
-    world.queue.add(made.key)
-    await world.run(lambda: world.cycle.bound)
-    assert world.estimators.asked == []
+    loop.bindings.put(made)
+    loop.queue.add(made.key)
+    await loop.run(lambda: loop.cycle.bound)
+    assert loop.estimators.requested == []
 
 
 @pytest.mark.parametrize(
     ("fallbacks", "is_void", "extent"),
-    [({"m2": "silent"}, False, "some"), ({"m1": "void", "m2": "void"}, True, "all")],
+    [({"m2": "unresponsive"}, False, "some"), ({"m1": "void", "m2": "void"}, True, "all")],
 )
-async def test_a_decision_that_went_by_summaries_says_so(
+async def test_a_fallback_to_the_resource_summary_is_logged_and_counted(
     caplog: pytest.LogCaptureFixture, fallbacks: dict[str, str], is_void: bool, extent: str
 ) -> None:
     caplog.set_level(logging.INFO)
-    world = World()
-    world.estimators.fallbacks, world.estimators.is_void = fallbacks, is_void
-    world.put("web")
-    await world.run(lambda: world.cycle.bound)
-    (told,) = [record for record in caplog.records if "went by summaries" in record.message]
-    assert next(iter(fallbacks)) in told.message
-    assert told.__dict__["count"] == len(fallbacks)
-    assert world.sample("estimate_fallbacks_total", extent=extent) == 1
+    loop = LoopHarness()
+    loop.estimators.fallbacks, loop.estimators.is_void = fallbacks, is_void
+    loop.put("web")
+    await loop.run(lambda: loop.cycle.bound)
+    (record,) = [each for each in caplog.records if "fell back to the resource summary" in each.message]
+    assert next(iter(fallbacks)) in record.message
+    assert record.__dict__["count"] == len(fallbacks)
+    assert loop.sample("estimate_fallbacks_total", extent=extent) == 1
 
 
-async def test_a_decision_that_heard_everybody_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_decision_with_all_estimates_logs_no_fallback(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    world = World()
-    world.put("web")
-    await world.run(lambda: world.cycle.bound)
-    assert not [record for record in caplog.records if "went by summaries" in record.message]
-    assert world.sample("estimate_fallbacks_total", extent="some") == 0
+    loop = LoopHarness()
+    loop.put("web")
+    await loop.run(lambda: loop.cycle.bound)
+    assert not [each for each in caplog.records if "fell back to the resource summary" in each.message]
+    assert loop.sample("estimate_fallbacks_total", extent="some") == 0
 
 
 class TestProtection:
-    async def test_decisions_take_turns(self) -> None:
-        world = World(PROTECTED)
-        world.estimators.held.add("first")
-        world.put("first")
-        world.put("second")
-        await world.run(lambda: world.estimators.asked)
-        assert world.estimators.asked == ["first"]
-        await world.end()
-        assert list(world.cycle.bound) == ["first", "second"]
+    async def test_decisions_run_one_at_a_time(self) -> None:
+        loop = LoopHarness(PROTECTED)
+        loop.estimators.held.add("first")
+        loop.put("first")
+        loop.put("second")
+        await loop.run(lambda: loop.estimators.requested)
+        assert loop.estimators.requested == ["first"]
+        await loop.end()
+        assert list(loop.cycle.bound) == ["first", "second"]
 
-    async def test_the_next_decision_knows_of_one_that_is_not_written_yet(self) -> None:
-        world = World(PROTECTED)
-        world.cycle.gate.clear()
-        world.put("first", replicas=6)
-        world.put("second", replicas=6)
-        await world.run(lambda: "second" in world.estimators.asked)
-        assert world.cycle.bound == {}
-        assert world.taken() == {"m1": 3, "m2": 3}  # nothing is left of 5 and 5 for six more
-        await world.end()
+    async def test_the_next_decision_counts_a_placement_that_is_not_written_yet(self) -> None:
+        loop = LoopHarness(PROTECTED)
+        loop.cycle.gate.clear()
+        loop.put("first", replicas=6)
+        loop.put("second", replicas=6)
+        await loop.run(lambda: "second" in loop.estimators.requested)
+        assert loop.cycle.bound == {}
+        assert loop.taken() == {"m1": 3, "m2": 3}  # nothing is left of 5 and 5 for six more
+        await loop.end()
 
-    async def test_a_burst_takes_no_more_than_there_is(self) -> None:
-        world = World(PROTECTED)
+    async def test_a_burst_of_bindings_takes_no_more_than_the_available_replicas(self) -> None:
+        loop = LoopHarness(PROTECTED)
         for number in range(20):
-            world.put(f"web-{number}", replicas=1)
-        await world.run(lambda: len(world.estimators.asked) >= 20)
-        await world.end()
-        total = [sum(placed.get(name, 0) for placed in world.cycle.bound.values()) for name in ("m1", "m2")]
+            loop.put(f"web-{number}", replicas=1)
+        await loop.run(lambda: len(loop.estimators.requested) >= 20)
+        await loop.end()
+        total = [sum(placed.get(name, 0) for placed in loop.cycle.bound.values()) for name in ("m1", "m2")]
         assert total == [5, 5]
 
-    async def test_a_write_that_fails_gives_its_room_back(self) -> None:
-        world = World(PROTECTED)
-        world.cycle.failing.add("web")
-        world.put("web", replicas=4)
-        await world.run(lambda: not world.queue.in_progress and world.estimators.asked)
-        await world.end()
-        assert world.taken() == {}
+    async def test_a_failed_write_releases_its_assumed_replicas(self) -> None:
+        loop = LoopHarness(PROTECTED)
+        loop.cycle.failing.add("web")
+        loop.put("web", replicas=4)
+        await loop.run(lambda: not loop.queue.processing and loop.estimators.requested)
+        await loop.end()
+        assert loop.taken() == {}
 
-    async def test_a_write_that_fails_leaves_what_was_assumed_of_the_same_binding(self) -> None:
-        world = World(PROTECTED)
-        made = world.put("web", replicas=4, on={"m1": 2})
-        assert world.assumed is not None
-        world.assumed.assume(made, (TargetCluster("m1", 2),))
-        world.assumed.confirm(made.key)
-        world.cycle.failing.add("web")
-        await world.run(lambda: not world.queue.in_progress and world.estimators.asked)
-        await world.end()
-        assert world.taken() == {"m1": 2}
+    async def test_a_failed_write_restores_the_previous_assumption_about_the_binding(self) -> None:
+        loop = LoopHarness(PROTECTED)
+        made = loop.put("web", replicas=4, on={"m1": 2})
+        assert loop.assumed is not None
+        loop.assumed.assume(made, (TargetCluster("m1", 2),))
+        loop.assumed.confirm(made.key)
+        loop.cycle.failing.add("web")
+        await loop.run(lambda: not loop.queue.processing and loop.estimators.requested)
+        await loop.end()
+        assert loop.taken() == {"m1": 2}
 
     async def test_a_written_placement_stays_assumed(self) -> None:
-        world = World(PROTECTED)
-        world.put("web", replicas=4)
-        await world.run(lambda: world.cycle.bound)
-        await world.end()
-        assert world.taken() == {"m1": 2, "m2": 2}
+        loop = LoopHarness(PROTECTED)
+        loop.put("web", replicas=4)
+        await loop.run(lambda: loop.cycle.bound)
+        await loop.end()
+        assert loop.taken() == {"m1": 2, "m2": 2}
 
 
 async def test_without_the_gate_nothing_is_assumed() -> None:
-    world = World()
+    loop = LoopHarness()
     for name in ("first", "second"):
-        world.put(name, replicas=10)
-    await world.run(lambda: len(world.cycle.bound) == 2)
-    assert world.cycle.bound == {name: {"m1": 5, "m2": 5} for name in ("first", "second")}
+        loop.put(name, replicas=10)
+    await loop.run(lambda: len(loop.cycle.bound) == 2)
+    assert loop.cycle.bound == {name: {"m1": 5, "m2": 5} for name in ("first", "second")}

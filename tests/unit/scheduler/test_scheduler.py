@@ -1,4 +1,6 @@
-"""The loop: what becomes of a key."""
+"""The scheduling loop: how each key is processed."""
+
+from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
@@ -9,127 +11,150 @@ import pytest
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.binding_cycle.transaction import BindingTransaction
-from karmada_scheduler.binding_cycle.writer import DONE, Outcome
+from karmada_scheduler.binding_cycle.result import DONE, CycleResult, TransactionResult
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework import SUCCESS, FilterContext, Plugin, PluginError, PreEnqueueContext, Result
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, OverBudgetError, SchedulingError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.informer.workloads import NotSynced
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduling_queue.work_queue import RetryLimits, SchedulingQueue, WaitingQueue
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
 
 
-class Cycle:
-    """Writes nothing; answers as told and keeps what it was asked."""
+class FakeTransaction:
+    """Writes nothing, once the gate of its cycle is open."""
+
+    runs_plugins = False
+
+    def __init__(self, binding: Binding, decision: Decision, cycle: FakeCycle) -> None:
+        self.binding = binding
+        self.decision = decision
+        self.targets = decision.targets
+        self._cycle = cycle
+
+    def reserve(self) -> bool:
+        return True
+
+    async def run(self, _permit: object) -> TransactionResult:
+        return await self._cycle.write(self)
+
+
+class FakeCycle:
+    """A binding cycle that keeps decisions, and returns the results that a test prepares."""
 
     def __init__(self) -> None:
         self.bound: list[Decision] = []
         self.observed: list[str] = []
         self.deleting: list[str] = []
         self.forgotten: list[str] = []
-        self.observations: list[Outcome] = []
-        self.outcomes: list[Outcome | Exception] = []
+        self.observations: list[CycleResult] = []
+        self.results: list[CycleResult | Exception] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.status_gate = asyncio.Event()
         self.status_gate.set()
-        self.at_once = 0
-        self.most_at_once = 0
+        self.writes_result = True
+        self.under_way = 0
+        self.most_under_way = 0
         self.on_bind: Callable[[Decision], None] = lambda _: None
 
-    def has_work(self, binding: Binding, decision: Decision) -> bool:
-        return decision.targets != binding.spec.clusters or decision.error is not None
+    def begin(self, binding: Binding, decision: Decision, _plugins: object) -> FakeTransaction | None:
+        if decision.targets == binding.spec.clusters and decision.error is None:
+            return None
+        return FakeTransaction(binding, decision, self)
 
-    def changes_result(self, binding: Binding, decision: Decision) -> bool:
-        return decision.targets is not None
+    async def write(self, transaction: FakeTransaction) -> TransactionResult:
+        self.bound.append(transaction.decision)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await self.gate.wait()
+        self.under_way -= 1
+        self.on_bind(transaction.decision)
+        return TransactionResult(transaction.binding, was_written=self.writes_result)
+
+    async def report(self, _transaction: object, _result: TransactionResult) -> CycleResult:
+        await self.status_gate.wait()
+        result = self.results.pop(0) if self.results else DONE
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def is_observed(self, binding: Binding) -> bool:
         return False
 
-    def passage(self, *_: object) -> None:
-        return None
-
-    async def bind(
-        self,
-        binding: Binding,
-        decision: Decision,
-        passage: BindingTransaction | None,
-        *,
-        stored: Callable[[], None],
-    ) -> Outcome:
-        self.bound.append(decision)
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        await self.gate.wait()
-        self.at_once -= 1
-        self.on_bind(decision)
-        stored()
-        await self.status_gate.wait()
-        outcome = self.outcomes.pop(0) if self.outcomes else DONE
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    async def observe(self, binding: Binding) -> Outcome:
+    async def observe(self, binding: Binding) -> CycleResult:
         self.observed.append(binding.key.name)
         return self.observations.pop(0) if self.observations else DONE
 
     def forget(self, key: BindingKey) -> None:
         self.forgotten.append(key.name)
 
-    def warn_deleting(self, binding: Binding) -> None:
+    def record_deleting(self, binding: Binding) -> None:
         self.deleting.append(binding.key.name)
 
+    def record_failed_terms(self, _binding: Binding, _decision: Decision) -> None: ...
 
-class World:
-    """A running loop over caches that a test fills."""
+
+class LoopHarness:
+    """A scheduler with a fake binding cycle, and the caches that a test fills."""
 
     def __init__(
         self,
         *plugins: Plugin,
         clock: Callable[[], float] = lambda: 0.0,
         assumed: AssumedPlacements | None = None,
-        look_up: Callable[[Binding], WorkloadAnswer | NotSynced] = lambda _: WorkloadAnswer(
+        find_workload: Callable[[Binding], WorkloadAnswer | NotSynced] = lambda _: WorkloadAnswer(
             problem="unknown"
         ),
         **options: Any,
     ) -> None:
         self.now = 0.0
         self.waiting = WaitingBindings()
-        self.queue: SchedulingQueue[BindingKey] = SchedulingQueue(
-            limits=RetryLimits(), clock=lambda: self.now
-        )
+        self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         self.bindings = BindingCache()
+        self.async_queue = AsyncQueue(self.queue)
+        self.gate = PreEnqueueGate(self.async_queue, self.bindings)
         self.clusters = ClusterCache()
         for name in ("m1", "m2"):
             manifest = cluster(name).manifest()
             self.clusters.put(type(cluster(name).build()).from_manifest(_versioned(manifest)))
         self.metrics = Metrics()
-        self.cycle = Cycle()
+        self.cycle = FakeCycle()
         self.profiles = Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])})
+        chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
-            options=Options(scheduler_name="ours", **options),
-            queue=WaitingQueue(self.queue),
+            options=chosen,
+            queue=self.async_queue,
+            gate=self.gate,
             bindings=self.bindings,
             clusters=self.clusters,
             profiles=self.profiles,
             waiting=self.waiting,
-            estimators=[],
+            cycle=self.cycle,  # type: ignore[arg-type]
+            algorithm=SchedulingAlgorithm(
+                chosen.feature_gates,
+                [],
+                peers=self.bindings if chosen.feature_gates.enabled("WorkloadAffinity") else None,
+                stored=self.bindings.get,
+            ),
             metrics=self.metrics,
             clock=lambda: self.now,
             new_budget=lambda: Budget(clock, clock),
             assumed=assumed,
-            look_up=look_up,
+            find_workload=find_workload,
         )
 
     def put(self, name: str = "web", **fields: Any) -> BindingKey:
@@ -140,7 +165,7 @@ class World:
 
     async def run(self) -> None:
         """Let the loop run until it waits."""
-        task = asyncio.create_task(self.scheduler.run(self.cycle))  # type: ignore[arg-type]
+        task = asyncio.create_task(self.scheduler.run())
         await _a_while()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -158,132 +183,132 @@ def _versioned(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": "1"}}
 
 
-async def test_a_binding_is_decided_and_handed_to_the_cycle() -> None:
-    world = World()
-    world.put()
-    await world.run()
-    [decision] = world.cycle.bound
+async def test_a_decision_is_written_and_counted() -> None:
+    loop = LoopHarness()
+    loop.put()
+    await loop.run()
+    [decision] = loop.cycle.bound
     assert [target.name for target in decision.targets or ()] == ["m1", "m2"]
-    assert world.sample("classified_bindings_total", schedule_class="First") == 1
-    assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
-    assert world.queue.in_progress == 0
+    assert loop.sample("classified_bindings_total", schedule_class="First") == 1
+    assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+    assert loop.queue.processing == 0
 
 
-async def test_a_binding_that_is_gone_or_not_ours_is_forgotten() -> None:
-    world = World()
-    world.queue.add(BindingKey("ResourceBinding", "demo", "gone"))
-    world.put(schedulerName="theirs")
-    await world.run()
-    assert world.cycle.bound == []
-    assert world.queue.in_progress == 0
+async def test_a_deleted_binding_and_one_of_another_scheduler_are_skipped() -> None:
+    loop = LoopHarness()
+    loop.queue.add(BindingKey("ResourceBinding", "demo", "gone"))
+    loop.put(schedulerName="theirs")
+    await loop.run()
+    assert loop.cycle.bound == []
+    assert loop.queue.processing == 0
 
 
-async def test_a_binding_that_no_policy_claims_any_more_is_decided_when_something_woke_it() -> None:
-    world = World()
+async def test_an_enqueued_binding_is_scheduled_although_no_policy_claims_it_any_more() -> None:
+    loop = LoopHarness()
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
-    world.bindings.put(Binding.from_manifest(manifest))
-    world.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
-    await world.run()
-    assert len(world.cycle.bound) == 1
+    loop.bindings.put(Binding.from_manifest(manifest))
+    loop.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
+    await loop.run()
+    assert len(loop.cycle.bound) == 1
 
 
 @pytest.mark.parametrize(("claimed", "passes"), [(True, 2), (False, 1)])
-async def test_a_decision_is_settled_if_its_own_write_would_wake_the_binding(
+async def test_a_decision_is_made_stable_if_its_own_write_would_enqueue_the_binding(
     *, claimed: bool, passes: int
 ) -> None:
     """As upstream, which comes to rest in as many steps; the order of clusters shows it (fuzz-loop, seed 17)."""
-    world = World()
+    loop = LoopHarness()
     manifest = manifests.binding(
         placement={"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, clusters=[{"name": "m2"}]
     )
     if not claimed:
         del manifest["metadata"]["labels"]
-    world.bindings.put(Binding.from_manifest(manifest))
-    world.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
-    await world.run()
-    [decision] = world.cycle.bound
+    loop.bindings.put(Binding.from_manifest(manifest))
+    loop.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
+    await loop.run()
+    [decision] = loop.cycle.bound
     assert len(decision.attempts) == passes
 
 
-async def test_a_binding_that_is_being_deleted_is_told_of_and_left_alone() -> None:
-    world = World()
+async def test_a_binding_that_is_being_deleted_gets_an_event_and_is_not_scheduled() -> None:
+    loop = LoopHarness()
     manifest = manifests.binding()
     manifest["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-    world.bindings.put(Binding.from_manifest(manifest))
-    world.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
-    await world.run()
-    assert world.cycle.deleting == ["web-deployment"]
-    assert world.cycle.bound == []
+    loop.bindings.put(Binding.from_manifest(manifest))
+    loop.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
+    await loop.run()
+    assert loop.cycle.deleting == ["web-deployment"]
+    assert loop.cycle.bound == []
 
 
-async def test_a_claimed_binding_without_placement_is_left_alone_until_it_has_one() -> None:
-    world = World()
-    world.put(placement=None)
-    await world.run()
-    world.put(version=2, generation=2)
-    await world.run()
-    assert len(world.cycle.bound) == 1
+async def test_a_binding_without_a_placement_is_not_scheduled_until_it_has_one() -> None:
+    loop = LoopHarness()
+    loop.put(placement=None)
+    await loop.run()
+    loop.put(version=2, generation=2)
+    await loop.run()
+    assert len(loop.cycle.bound) == 1
 
 
-async def test_each_binding_without_placement_is_told_of_once_also_one_that_takes_the_name_of_another(
+async def test_each_binding_without_a_placement_is_logged_once_also_under_a_reused_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = World()
+    loop = LoopHarness()
     for version in (1, 2):
-        world.put(placement=None, version=version)
-        await world.run()
+        loop.put(placement=None, version=version)
+        await loop.run()
     assert len(caplog.records) == 1
     manifest = manifests.binding("web", placement=None, version=3)
     manifest["metadata"]["uid"] = "another"
-    world.bindings.put(Binding.from_manifest(manifest))
-    world.queue.add(BindingKey("ResourceBinding", "demo", "web"))
-    await world.run()
+    loop.bindings.put(Binding.from_manifest(manifest))
+    loop.queue.add(BindingKey("ResourceBinding", "demo", "web"))
+    await loop.run()
     assert len(caplog.records) == 2
 
 
-async def test_what_was_told_of_bindings_that_are_gone_is_forgotten() -> None:
-    world = World()
+async def test_deleted_bindings_without_a_placement_do_not_accumulate() -> None:
+    loop = LoopHarness()
     for number in range(20):
-        key = world.put(f"web-{number}", placement=None)
-        await world.run()
-        world.bindings.discard(key)
-    assert len(world.scheduler._complained) <= 2
+        key = loop.put(f"web-{number}", placement=None)
+        await loop.run()
+        loop.bindings.discard(key)
+    assert len(loop.scheduler._missing_placements) <= 2
 
 
-async def test_a_binding_that_is_gone_is_forgotten_by_the_cycle() -> None:
-    world = World()
-    key = world.put()
-    world.bindings.discard(key)
-    await world.run()
-    assert world.cycle.forgotten == ["web"]
+async def test_a_deleted_binding_is_forgotten_by_the_binding_cycle() -> None:
+    loop = LoopHarness()
+    key = loop.put()
+    loop.bindings.discard(key)
+    await loop.run()
+    assert loop.cycle.forgotten == ["web"]
 
 
 async def test_a_failed_binding_is_retried_after_its_delay() -> None:
-    world = World()
-    world.cycle.outcomes = [Outcome(SchedulingError("no"), retry=True)]
-    key = world.put()
-    await world.run()
-    assert world.queue.delayed == 1
-    assert world.queue.failures(key) == 1
-    assert world.sample("schedule_attempts_total", result="error", schedule_type="ReconcileSchedule") == 1
-    assert world.sample("queue_incoming_bindings_total", event="ScheduleAttemptFailure") == 1
-    world.now += 1
-    await world.run()
-    assert len(world.cycle.bound) == 2
-    assert world.queue.failures(key) == 0
+    loop = LoopHarness()
+    loop.cycle.results = [CycleResult(SchedulingError("no"), retry=True)]
+    key = loop.put()
+    await loop.run()
+    assert loop.queue.delayed == 1
+    assert loop.queue.num_requeues(key) == 1
+    assert loop.sample("schedule_attempts_total", result="error", schedule_type="ReconcileSchedule") == 1
+    assert loop.sample("queue_incoming_bindings_total", event="ScheduleAttemptFailure") == 1
+    loop.now += 1
+    await loop.run()
+    assert len(loop.cycle.bound) == 2
+    assert loop.queue.num_requeues(key) == 0
 
 
-async def test_finding_no_cluster_counts_as_scheduled_as_upstream() -> None:
-    world = World()
-    world.clusters.discard("m1")
-    world.clusters.discard("m2")
-    world.put()
-    world.cycle.outcomes = [Outcome(FitError(0, Diagnosis()))]
-    await world.run()
-    assert isinstance(world.cycle.bound[0].error, FitError)
-    assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
-    assert world.queue.delayed == 0
+async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() -> None:
+    loop = LoopHarness()
+    loop.clusters.discard("m1")
+    loop.clusters.discard("m2")
+    loop.put()
+    loop.cycle.results = [CycleResult(FitError(0, Diagnosis()))]
+    await loop.run()
+    assert isinstance(loop.cycle.bound[0].error, FitError)
+    assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+    assert loop.queue.delayed == 0
 
 
 @pytest.mark.parametrize(
@@ -291,14 +316,14 @@ async def test_finding_no_cluster_counts_as_scheduled_as_upstream() -> None:
     [
         pytest.param(0, True, ["web"], id="nothing is left to do"),
         pytest.param(2, True, [], id="replicas are missing"),
-        pytest.param(0, False, [], id="no change of its own wakes it"),
+        pytest.param(0, False, [], id="its own write does not enqueue it"),
     ],
 )
-async def test_a_binding_without_replicas_that_loses_its_clusters_needs_nothing_after_that(
+async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_generation_recorded(
     replicas: int, *, claimed: bool, observed: list[str]
 ) -> None:
-    """As upstream, which is woken by its own write."""
-    world = World()
+    """As upstream, whose own write enqueues the binding."""
+    loop = LoopHarness()
     manifest = manifests.binding(
         "web",
         replicas=replicas,
@@ -312,8 +337,8 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_needs_nothing_
     if not claimed:
         del manifest["metadata"]["labels"]
     before = Binding.from_manifest(manifest)
-    world.bindings.put(before)
-    world.queue.add(before.key)
+    loop.bindings.put(before)
+    loop.queue.add(before.key)
 
     def written(decision: Decision) -> None:
         cleared = {**manifest["spec"], "clusters": []}
@@ -323,141 +348,154 @@ async def test_a_binding_without_replicas_that_loses_its_clusters_needs_nothing_
             "resourceVersion": "99",
             "annotations": {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement},
         }
-        world.bindings.put_written(Binding.from_manifest({**manifest, "metadata": metadata, "spec": cleared}))
+        loop.bindings.put_written(Binding.from_manifest({**manifest, "metadata": metadata, "spec": cleared}))
 
-    world.cycle.on_bind = written
-    world.cycle.outcomes.append(Outcome(FitError(2, Diagnosis())))
-    world.cycle.observations.append(Outcome(SchedulingError("not answered"), retry=True))
-    await world.run()
-    assert world.cycle.observed == observed
-    assert world.queue.delayed == len(observed), "what could not be noted is tried again"
-
-
-async def test_a_pause_that_the_server_asked_for_is_kept() -> None:
-    world = World()
-    world.cycle.outcomes = [Outcome(SchedulingError("later"), retry=True, pause=30.0)]
-    world.put()
-    await world.run()
-    assert world.queue.seconds_to_next() == 30.0
+    loop.cycle.on_bind = written
+    loop.cycle.results.append(CycleResult(FitError(2, Diagnosis())))
+    loop.cycle.observations.append(CycleResult(SchedulingError("not answered"), retry=True))
+    await loop.run()
+    assert loop.cycle.observed == observed
+    assert loop.queue.delayed == len(observed), "what could not be noted is tried again"
 
 
-async def test_a_decision_on_an_outdated_binding_is_taken_again_at_once() -> None:
-    world = World()
-    world.cycle.outcomes = [Outcome(again=True)]
-    world.put()
-    await world.run()
-    assert len(world.cycle.bound) == 2
-    assert world.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+async def test_a_delay_that_the_server_requested_is_kept() -> None:
+    loop = LoopHarness()
+    loop.cycle.results = [CycleResult(SchedulingError("later"), retry=True, retry_after=30.0)]
+    loop.put()
+    await loop.run()
+    assert loop.queue.seconds_to_next() == 30.0
 
 
-async def test_only_the_first_conflict_in_a_row_is_followed_by_another_decision_at_once() -> None:
-    world = World()
-    world.cycle.outcomes = [Outcome(again=True)] * 3
-    key = world.put()
-    await world.run()
-    assert (len(world.cycle.bound), world.queue.delayed) == (2, 1)
+async def test_a_binding_that_changed_is_decided_again_at_once() -> None:
+    loop = LoopHarness()
+    loop.cycle.results = [CycleResult(is_outdated=True)]
+    loop.put()
+    await loop.run()
+    assert len(loop.cycle.bound) == 2
+    assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
+
+
+async def test_further_conflicts_in_a_row_are_followed_by_a_backoff() -> None:
+    loop = LoopHarness()
+    loop.cycle.results = [CycleResult(is_outdated=True)] * 3
+    key = loop.put()
+    await loop.run()
+    assert (len(loop.cycle.bound), loop.queue.delayed) == (2, 1)
     for bound in (3, 4):
-        world.now += 1
-        await world.run()
-        assert len(world.cycle.bound) == bound
-    assert world.queue.failures(key) == 0
-    world.cycle.outcomes = [Outcome(again=True)]
-    world.put(version=2)
-    await world.run()
-    assert len(world.cycle.bound) == 6
+        loop.now += 1
+        await loop.run()
+        assert len(loop.cycle.bound) == bound
+    assert loop.queue.num_requeues(key) == 0
+    loop.cycle.results = [CycleResult(is_outdated=True)]
+    loop.put(version=2)
+    await loop.run()
+    assert len(loop.cycle.bound) == 6
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_writes_of_different_bindings_overlap_up_to_the_limit(limit: int) -> None:
-    world = World(max_in_flight=limit)
-    world.cycle.gate.clear()
+async def test_writes_of_different_bindings_overlap_up_to_max_in_flight(limit: int) -> None:
+    loop = LoopHarness(max_in_flight=limit)
+    loop.cycle.gate.clear()
     for name in "abcde":
-        world.put(name)
-    await world.run()
-    assert world.cycle.most_at_once == limit
-    world.cycle.gate.set()
-    await world.scheduler.drain(timeout=1)
-    await world.run()
-    assert len(world.cycle.bound) == 5
-    assert world.cycle.most_at_once == limit
+        loop.put(name)
+    await loop.run()
+    assert loop.cycle.most_under_way == limit
+    loop.cycle.gate.set()
+    await loop.scheduler.drain(timeout=1)
+    await loop.run()
+    assert len(loop.cycle.bound) == 5
+    assert loop.cycle.most_under_way == limit
 
 
-async def test_what_waits_for_its_status_holds_up_no_other_binding() -> None:
-    world = World(max_in_flight=1)
-    world.cycle.status_gate.clear()
+async def test_a_binding_that_waits_for_its_status_has_no_slot() -> None:
+    loop = LoopHarness(max_in_flight=1)
+    loop.cycle.status_gate.clear()
     for name in "abc":
-        world.put(name)
-    await world.run()
-    assert len(world.cycle.bound) == 3
-    assert world.cycle.most_at_once == 1
-    assert world.queue.in_progress == 3
-    world.now = 7.0
-    world.cycle.status_gate.set()
-    await world.run()
-    assert world.queue.in_progress == 0
+        loop.put(name)
+    await loop.run()
+    assert len(loop.cycle.bound) == 3
+    assert loop.cycle.most_under_way == 1
+    assert loop.queue.processing == 3
+    loop.now = 7.0
+    loop.cycle.status_gate.set()
+    await loop.run()
+    assert loop.queue.processing == 0
     labels = {"result": "scheduled", "schedule_type": "ReconcileSchedule"}
-    assert world.sample("e2e_scheduling_duration_seconds_count", **labels) == 3
-    assert world.sample("e2e_scheduling_duration_seconds_sum", **labels) == 0
+    assert loop.sample("e2e_scheduling_duration_seconds_count", **labels) == 3
+    assert loop.sample("e2e_scheduling_duration_seconds_sum", **labels) == 0
 
 
-async def test_a_member_of_a_group_waits_for_the_results_under_way_and_for_no_status() -> None:
-    world = World(feature_gates=gates(WorkloadAffinity=True))
-    world.cycle.gate.clear()
-    world.cycle.status_gate.clear()
-    world.put("a")
-    world.put("b", workloadAffinityGroups={"affinityGroup": "g"})
-    running = asyncio.create_task(world.scheduler.run(world.cycle))  # type: ignore[arg-type]
+async def test_an_attempt_without_a_result_keeps_its_slot_until_its_status_is_written() -> None:
+    loop = LoopHarness(max_in_flight=1)
+    loop.cycle.writes_result = False
+    loop.cycle.status_gate.clear()
+    for name in "ab":
+        loop.put(name)
+    await loop.run()
+    assert [decision.key.name for decision in loop.cycle.bound] == ["a"]
+    loop.cycle.status_gate.set()
+    await loop.run()
+    assert [decision.key.name for decision in loop.cycle.bound] == ["a", "b"]
+
+
+async def test_a_member_of_a_workload_group_waits_for_results_and_not_for_statuses() -> None:
+    loop = LoopHarness(feature_gates=gates(WorkloadAffinity=True))
+    loop.cycle.gate.clear()
+    loop.cycle.status_gate.clear()
+    loop.put("a")
+    loop.put("b", workloadAffinityGroups={"affinityGroup": "g"})
+    running = asyncio.create_task(loop.scheduler.run())
     await _a_while()
-    assert len(world.cycle.bound) == 1
-    world.cycle.gate.set()
+    assert len(loop.cycle.bound) == 1
+    loop.cycle.gate.set()
     await _a_while()
-    assert len(world.cycle.bound) == 2
+    assert len(loop.cycle.bound) == 2
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_stop_loses_no_member_of_a_group_that_waits() -> None:
-    world = World(feature_gates=gates(WorkloadAffinity=True))
-    world.cycle.gate.clear()
-    world.put("a")
-    key = world.put("b", workloadAffinityGroups={"affinityGroup": "g"})
-    await world.run()
-    assert world.queue.in_progress == 1
-    assert world.queue.pop() == (key, 0.0)
+async def test_a_member_of_a_workload_group_that_waits_at_the_stop_stays_queued() -> None:
+    loop = LoopHarness(feature_gates=gates(WorkloadAffinity=True))
+    loop.cycle.gate.clear()
+    loop.put("a")
+    key = loop.put("b", workloadAffinityGroups={"affinityGroup": "g"})
+    await loop.run()
+    assert loop.queue.processing == 1
+    assert loop.queue.pop() == (key, 0.0)
 
 
 async def test_two_writes_of_one_binding_never_overlap() -> None:
-    world = World()
-    world.cycle.gate.clear()
-    key = world.put()
-    await world.run()
-    world.queue.add(key)
-    await world.run()
-    assert len(world.cycle.bound) == 1
-    world.cycle.gate.set()
-    await world.run()
-    assert len(world.cycle.bound) == 2
+    loop = LoopHarness()
+    loop.cycle.gate.clear()
+    key = loop.put()
+    await loop.run()
+    loop.queue.add(key)
+    await loop.run()
+    assert len(loop.cycle.bound) == 1
+    loop.cycle.gate.set()
+    await loop.run()
+    assert len(loop.cycle.bound) == 2
 
 
-async def test_a_cycle_that_fails_unexpectedly_costs_its_own_binding_a_retry_and_nothing_else() -> None:
-    world = World()
-    world.cycle.outcomes = [ValueError("a bug")]
-    world.put("a")
-    world.put("b")
-    await world.run()
-    assert [str(decision.key) for decision in world.cycle.bound] == ["demo/a", "demo/b"]
-    assert world.queue.delayed == 1
-    assert world.queue.in_progress == 0
+async def test_an_unexpected_error_retries_its_binding_and_affects_no_other() -> None:
+    loop = LoopHarness()
+    loop.cycle.results = [ValueError("a bug")]
+    loop.put("a")
+    loop.put("b")
+    await loop.run()
+    assert [str(decision.key) for decision in loop.cycle.bound] == ["demo/a", "demo/b"]
+    assert loop.queue.delayed == 1
+    assert loop.queue.processing == 0
 
 
-async def test_a_stop_waits_for_writes_and_gives_up_on_those_that_hang() -> None:
-    world = World()
-    world.cycle.gate.clear()
-    world.put()
-    await world.run()
-    await world.scheduler.drain(timeout=0.01)
+async def test_a_stop_waits_for_writes_and_cancels_those_that_hang() -> None:
+    loop = LoopHarness()
+    loop.cycle.gate.clear()
+    loop.put()
+    await loop.run()
+    await loop.scheduler.drain(timeout=0.01)
     await asyncio.sleep(0)
-    assert world.queue.in_progress == 0
+    assert loop.queue.processing == 0
 
 
 class Stands:
@@ -467,14 +505,14 @@ class Stands:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.world: World
+        self.loop: LoopHarness
         self._met: set[BindingKey] = set()
 
     def filter(self, context: FilterContext, /) -> Result:
         key = context.cycle.binding.key
         if key not in self._met:
             self._met.add(key)
-            self.world.now += self.seconds
+            self.loop.now += self.seconds
         return SUCCESS
 
 
@@ -482,7 +520,7 @@ class Stands:
     ("stood", "rests"),
     [(0.001, []), (0.1, [0.0, 0.0]), (0.4, [0.4, 0.4]), (30.0, [1.0, 1.0])],
 )
-async def test_after_a_decision_that_held_up_the_loop_everybody_else_has_a_turn(
+async def test_a_decision_that_blocked_the_event_loop_is_followed_by_a_pause(
     stood: float, rests: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -494,10 +532,10 @@ async def test_after_a_decision_that_held_up_the_loop_everybody_else_has_a_turn(
 
     monkeypatch.setattr("karmada_scheduler.scheduler.scheduler.asyncio.sleep", sleep)
     stands = Stands(stood)
-    world = stands.world = World(stands)
+    loop = stands.loop = LoopHarness(stands)
     for name in ("a", "b"):
-        world.put(name)
-    task = asyncio.create_task(world.scheduler.run(world.cycle))  # type: ignore[arg-type]
+        loop.put(name)
+    task = asyncio.create_task(loop.scheduler.run())
     for _ in range(50):
         await turn(0)
     task.cancel()
@@ -505,38 +543,38 @@ async def test_after_a_decision_that_held_up_the_loop_everybody_else_has_a_turn(
     assert slept == pytest.approx(rests)
 
 
-async def test_what_a_plugin_asks_to_wait_is_waited_unless_the_plugin_was_replaced() -> None:
-    world = World()
+async def test_a_delay_that_a_plugin_requested_is_kept_unless_the_plugin_was_replaced() -> None:
+    loop = LoopHarness()
     error = PluginError("it took too long", retry_after=30.0)
-    world.cycle.outcomes = [Outcome(error, retry=True, pause=30.0)]
-    world.put()
-    await world.run()
-    assert world.queue.delayed == 1
-    assert world.queue.seconds_to_next() == 30.0
+    loop.cycle.results = [CycleResult(error, retry=True, retry_after=30.0)]
+    loop.put()
+    await loop.run()
+    assert loop.queue.delayed == 1
+    assert loop.queue.seconds_to_next() == 30.0
 
-    world.cycle.outcomes = [Outcome(error, retry=True, pause=30.0)]
-    world.cycle.on_bind = lambda _: world.profiles.replace({"ours": framework()})
-    world.put("other")
-    await world.run()
-    assert world.queue.delayed == 2
-    assert world.queue.seconds_to_next() == pytest.approx(0.005)
+    loop.cycle.results = [CycleResult(error, retry=True, retry_after=30.0)]
+    loop.cycle.on_bind = lambda _: loop.profiles.replace({"ours": framework()})
+    loop.put("other")
+    await loop.run()
+    assert loop.queue.delayed == 2
+    assert loop.queue.seconds_to_next() == pytest.approx(0.005)
 
 
-async def test_events_wait_until_no_binding_does() -> None:
-    world = World(max_in_flight=1)
-    world.cycle.gate.clear()
+async def test_events_wait_until_the_queue_is_empty() -> None:
+    loop = LoopHarness(max_in_flight=1)
+    loop.cycle.gate.clear()
     for name in "abc":
-        world.put(name)
-    running = asyncio.create_task(world.scheduler.run(world.cycle))  # type: ignore[arg-type]
+        loop.put(name)
+    running = asyncio.create_task(loop.scheduler.run())
     for _ in range(20):
         await asyncio.sleep(0)
-    moment = asyncio.create_task(world.scheduler.spare_moment())
+    moment = asyncio.create_task(loop.async_queue.wait_idle(timeout=5))
     for _ in range(20):
         await asyncio.sleep(0)
     assert not moment.done()
-    world.cycle.gate.set()
+    loop.cycle.gate.set()
     await moment
-    assert len(world.cycle.bound) == 3
+    assert len(loop.cycle.bound) == 3
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
@@ -563,53 +601,55 @@ class _Thinks:
 _TERMS = {"clusterAffinities": [{"affinityName": f"t{number}"} for number in range(150)]}
 
 
-async def test_while_a_decision_takes_long_others_are_taken() -> None:
+async def test_other_bindings_are_decided_during_a_long_decision() -> None:
     thinks = _Thinks(0.03)
-    world = World(thinks, clock=thinks.clock)
-    world.put("long", placement=_TERMS)
-    world.put("short")
-    await world.run()
-    assert [decision.key.name for decision in world.cycle.bound] == ["short"]
-    await world.scheduler.drain(timeout=5)
-    assert [decision.key.name for decision in world.cycle.bound] == ["short", "long"]
-    assert isinstance(world.cycle.bound[1].error, FitError)
+    loop = LoopHarness(thinks, clock=thinks.clock)
+    loop.put("long", placement=_TERMS)
+    loop.put("short")
+    await loop.run()
+    assert [decision.key.name for decision in loop.cycle.bound] == ["short"]
+    await loop.scheduler.drain(timeout=5)
+    assert [decision.key.name for decision in loop.cycle.bound] == ["short", "long"]
+    assert isinstance(loop.cycle.bound[1].error, FitError)
 
 
-async def test_a_decision_that_takes_too_long_is_tried_again_after_pauses_that_grow() -> None:
+async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delays() -> None:
     thinks = _Thinks(0.5)
-    world = World(thinks, clock=thinks.clock)
+    loop = LoopHarness(thinks, clock=thinks.clock)
     late = OverBudgetError("the decision took longer")
-    world.cycle.outcomes = [Outcome(late, retry=True), Outcome(late, retry=True), DONE]
-    world.put("long", placement=_TERMS)
+    loop.cycle.results = [CycleResult(late, retry=True), CycleResult(late, retry=True), DONE]
+    loop.put("long", placement=_TERMS)
     pauses = []
     for _ in range(2):
-        await world.run()
-        await world.scheduler.drain(timeout=5)
-        pauses.append(world.queue.seconds_to_next())
-        world.now += pauses[-1] or 0.0
+        await loop.run()
+        await loop.scheduler.drain(timeout=5)
+        pauses.append(loop.queue.seconds_to_next())
+        loop.now += pauses[-1] or 0.0
     assert pauses == [10.0, 20.0]
-    assert all(isinstance(decision.error, OverBudgetError) for decision in world.cycle.bound)
-    assert all(decision.targets is None for decision in world.cycle.bound)
-    await world.run()
-    await world.scheduler.drain(timeout=5)
-    assert world.scheduler._pauses == {}
+    assert all(isinstance(decision.error, OverBudgetError) for decision in loop.cycle.bound)
+    assert all(decision.targets is None for decision in loop.cycle.bound)
+    await loop.run()
+    await loop.scheduler.drain(timeout=5)
+    assert loop.scheduler._tasks._requeuer._over_budget_delays == {}
 
 
-async def test_where_placements_are_assumed_a_long_decision_is_the_only_one_meanwhile() -> None:
+async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_decision() -> None:
     on = gates(SchedulingOvercommitProtection=True)
     thinks = _Thinks(0.03)
-    world = World(thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0))
-    world.put("long", placement=_TERMS)
-    await world.run()
-    world.put("short")
-    await world.run()
-    assert world.cycle.bound == []
-    await world.scheduler.drain(timeout=5)
-    assert [decision.key.name for decision in world.cycle.bound] == ["long", "short"]
+    loop = LoopHarness(
+        thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0)
+    )
+    loop.put("long", placement=_TERMS)
+    await loop.run()
+    loop.put("short")
+    await loop.run()
+    assert loop.cycle.bound == []
+    await loop.scheduler.drain(timeout=5)
+    assert [decision.key.name for decision in loop.cycle.bound] == ["long", "short"]
 
 
 class OnlySpace:
-    """Takes what is of type space; asks at every point that it has."""
+    """Accepts workloads of type space; reads the workload at PreEnqueue and Filter."""
 
     name = "OnlySpace"
     needs_workload = True
@@ -633,62 +673,62 @@ _NOBODY = Workload("", "", "", "")
 _SATELLITE = Workload("apps/v1", "Deployment", "demo", "sat", annotations={"type": "space"})
 
 
-async def test_plugins_see_the_workload_before_and_in_a_decision() -> None:
+async def test_plugins_see_the_workload_at_pre_enqueue_and_at_filter() -> None:
     plugin = OnlySpace()
-    world = World(plugin, look_up=lambda _: WorkloadAnswer(_SATELLITE))
-    world.put()
-    await world.run()
-    [decision] = world.cycle.bound
+    loop = LoopHarness(plugin, find_workload=lambda _: WorkloadAnswer(_SATELLITE))
+    loop.put()
+    await loop.run()
+    [decision] = loop.cycle.bound
     assert (decision.error, plugin.gated) == (None, ["sat"])
 
 
-async def test_a_binding_whose_workload_is_not_known_yet_is_parked_and_holds_up_no_other() -> None:
+async def test_a_binding_whose_workload_is_unknown_is_checked_later_and_blocks_no_other() -> None:
     found: dict[str, WorkloadAnswer | NotSynced] = {"web": NotSynced(3.0), "api": WorkloadAnswer(_SATELLITE)}
-    world = World(OnlySpace(), look_up=lambda binding: found[binding.key.name], max_in_flight=1)
-    world.put("web")
-    world.put("api")
-    await world.run()
-    assert [each.key.name for each in world.cycle.bound] == ["api"]
-    assert (world.queue.in_progress, world.queue.delayed) == (0, 1)
-    world.now = 3.1
+    loop = LoopHarness(OnlySpace(), find_workload=lambda binding: found[binding.key.name], max_in_flight=1)
+    loop.put("web")
+    loop.put("api")
+    await loop.run()
+    assert [each.key.name for each in loop.cycle.bound] == ["api"]
+    assert (loop.queue.processing, loop.queue.delayed) == (0, 1)
+    loop.now = 3.1
     found["web"] = WorkloadAnswer(problem="it was not read in time")
-    await world.run()
-    assert "it was not read in time" in str(world.cycle.bound[1].error)
+    await loop.run()
+    assert "it was not read in time" in str(loop.cycle.bound[1].error)
 
 
-async def test_a_binding_that_was_activated_stays_so_while_its_workload_is_awaited() -> None:
+async def test_an_activation_is_kept_until_the_workload_is_known() -> None:
     class Gate(OnlySpace):
         def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
             return Result.unschedulable("not yet")
 
     found: list[WorkloadAnswer | NotSynced] = [NotSynced(3.0), WorkloadAnswer(_SATELLITE)]
-    world = World(Gate(), look_up=lambda _: found.pop(0))
-    key = world.put()
-    world.scheduler.activate(key)
-    await world.run()
-    world.now = 3.1
-    await world.run()
-    assert [each.error for each in world.cycle.bound] == [None]
+    loop = LoopHarness(Gate(), find_workload=lambda _: found.pop(0))
+    key = loop.put()
+    loop.gate.activate(key)
+    await loop.run()
+    loop.now = 3.1
+    await loop.run()
+    assert [each.error for each in loop.cycle.bound] == [None]
 
 
-async def test_nobody_looks_for_workloads_where_no_plugin_needs_them() -> None:
+async def test_workloads_are_not_looked_up_if_no_plugin_needs_them() -> None:
     class Careless(OnlySpace):
         needs_workload = False
 
         def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
             return SUCCESS
 
-    asked: list[Binding] = []
+    looked_up: list[Binding] = []
 
-    def look_up(binding: Binding) -> WorkloadAnswer:
-        asked.append(binding)
+    def find_workload(binding: Binding) -> WorkloadAnswer:
+        looked_up.append(binding)
         return WorkloadAnswer(_SATELLITE)
 
-    world = World(Careless(), look_up=look_up)
-    world.put()
-    await world.run()
-    [decision] = world.cycle.bound
-    assert asked == []
+    loop = LoopHarness(Careless(), find_workload=find_workload)
+    loop.put()
+    await loop.run()
+    [decision] = loop.cycle.bound
+    assert looked_up == []
     assert (
         "UndeclaredWorkloadError: the workload is not read: no plugin of this profile has needs_workload"
         in str(decision.error)

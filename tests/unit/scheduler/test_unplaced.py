@@ -1,4 +1,4 @@
-"""What has no place: why, since when, and what of it survives restarts and bad days."""
+"""Unplaced bindings: reasons, ages, and restarts."""
 
 import logging
 import threading
@@ -24,8 +24,8 @@ HOUR = 3600.0
 WEB = BindingKey("ResourceBinding", "demo", "web")
 
 
-class World:
-    """A binding cache that is followed, as by a process that has just begun; begun anew it is a restart."""
+class UnplacedHarness:
+    """The counts of a process that has just started, behind a binding cache; another harness is a restart."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -48,7 +48,7 @@ class World:
         observed: int = 1,
         **spec: Any,
     ) -> None:
-        """Bring the next version of a binding."""
+        """Put the next version of a binding into the cache."""
         self._version += 1
         manifest = manifests.binding(name, version=self._version, generation=generation, **spec)
         manifest["metadata"] |= {"creationTimestamp": CREATED, **(metadata or {})}
@@ -64,8 +64,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def harness() -> UnplacedHarness:
+    return UnplacedHarness()
 
 
 def failed(reason: object = "NoClusterFit", since: object = FAILED) -> dict[str, Any]:
@@ -77,41 +77,41 @@ PLACED = [{"name": "m1", "replicas": 2}]
 
 
 @pytest.mark.parametrize("reason", ["NoClusterFit", "Unschedulable", "SchedulerError", "QuotaExceeded"])
-def test_a_failed_binding_counts_under_the_reason_of_its_condition_since_its_transition(
-    world: World, reason: str
+def test_a_failed_binding_is_unplaced_for_the_reason_and_since_the_transition_of_its_condition(
+    harness: UnplacedHarness, reason: str
 ) -> None:
-    world.put(condition=failed(reason))
-    assert world.counts() == {reason: 1}
-    assert world.age(reason) == HOUR
+    harness.put(condition=failed(reason))
+    assert harness.counts() == {reason: 1}
+    assert harness.age(reason) == HOUR
 
 
-def test_a_binding_that_was_never_decided_is_pending_since_its_creation(world: World) -> None:
-    world.put()
-    assert world.counts() == {"pending": 1}
-    assert world.age("pending") == 2 * HOUR
+def test_a_binding_that_was_never_scheduled_is_pending_since_its_creation(harness: UnplacedHarness) -> None:
+    harness.put()
+    assert harness.counts() == {"pending": 1}
+    assert harness.age("pending") == 2 * HOUR
 
 
-def test_every_reason_is_reported_with_an_age_of_zero_where_there_is_none(world: World) -> None:
-    assert world.unplaced.report() == dict.fromkeys(REASONS, (0, 0.0))
+def test_a_reason_without_bindings_is_reported_with_age_zero(harness: UnplacedHarness) -> None:
+    assert harness.unplaced.report() == dict.fromkeys(REASONS, (0, 0.0))
 
 
-def test_the_oldest_of_a_reason_counts(world: World) -> None:
-    world.put("a", condition=failed())
-    world.put("b", condition=failed(since="2026-01-01T00:30:00Z"))
-    world.put("c", condition=failed(since="2026-01-01T01:30:00Z"))
-    assert world.unplaced.report()["NoClusterFit"] == (3, 1.5 * HOUR)
+def test_the_age_of_a_reason_is_that_of_its_oldest_binding(harness: UnplacedHarness) -> None:
+    harness.put("a", condition=failed())
+    harness.put("b", condition=failed(since="2026-01-01T00:30:00Z"))
+    harness.put("c", condition=failed(since="2026-01-01T01:30:00Z"))
+    assert harness.unplaced.report()["NoClusterFit"] == (3, 1.5 * HOUR)
 
 
-def test_a_binding_that_keeps_its_clusters_because_the_last_decision_failed_counts(world: World) -> None:
-    world.put(condition=failed("Unschedulable"), clusters=PLACED)
-    assert world.counts() == {"Unschedulable": 1}
+def test_a_failed_binding_that_keeps_its_clusters_is_unplaced(harness: UnplacedHarness) -> None:
+    harness.put(condition=failed("Unschedulable"), clusters=PLACED)
+    assert harness.counts() == {"Unschedulable": 1}
 
 
 @pytest.mark.parametrize(
     "binding",
     [
         pytest.param({"condition": SUCCEEDED, "clusters": PLACED}, id="placed"),
-        pytest.param({"clusters": PLACED}, id="placed-and-not-told-yet"),
+        pytest.param({"clusters": PLACED}, id="placed-and-not-reported-yet"),
         pytest.param({"condition": SUCCEEDED}, id="scheduled-with-nothing-to-place"),
         pytest.param({"condition": failed(), "placement": None}, id="no-placement"),
         pytest.param({"condition": failed(), "schedulerName": "theirs"}, id="another-scheduler"),
@@ -120,145 +120,149 @@ def test_a_binding_that_keeps_its_clusters_because_the_last_decision_failed_coun
         pytest.param({"condition": failed(), "metadata": {"labels": {}}}, id="no-policy"),
     ],
 )
-def test_a_binding_that_has_a_place_or_asks_us_for_none_does_not_count(
-    world: World, binding: dict[str, Any]
+def test_a_binding_that_is_placed_or_not_to_be_scheduled_is_not_unplaced(
+    harness: UnplacedHarness, binding: dict[str, Any]
 ) -> None:
-    world.put(**binding)
-    assert world.counts() == {}
-    world.put(condition=failed())
-    world.put(**binding)
-    assert world.counts() == {}, "nor one that has come to that"
+    harness.put(**binding)
+    assert harness.counts() == {}
+    harness.put(condition=failed())
+    harness.put(**binding)
+    assert harness.counts() == {}, "nor a binding that became one"
 
 
-def test_a_binding_that_lost_its_clusters_is_pending_from_then_on(world: World) -> None:
-    world.put(condition=SUCCEEDED, clusters=PLACED)
-    world.now += 5
-    world.put(condition=SUCCEEDED, generation=2)
-    world.now += 7
-    world.put(condition=SUCCEEDED, generation=2, metadata={"annotations": {"a": "b"}})
-    assert world.counts() == {"pending": 1}
-    assert world.age("pending") == 7
+def test_a_binding_that_lost_its_clusters_is_pending_since_then(harness: UnplacedHarness) -> None:
+    harness.put(condition=SUCCEEDED, clusters=PLACED)
+    harness.now += 5
+    harness.put(condition=SUCCEEDED, generation=2)
+    harness.now += 7
+    harness.put(condition=SUCCEEDED, generation=2, metadata={"annotations": {"a": "b"}})
+    assert harness.counts() == {"pending": 1}
+    assert harness.age("pending") == 7
 
 
-def test_a_binding_that_is_resumed_is_pending_from_then_on(world: World) -> None:
-    world.put(suspension={"scheduling": True})
-    world.put(generation=2)
-    world.now += 3
-    assert world.age("pending") == 3
+def test_a_resumed_binding_is_pending_since_then(harness: UnplacedHarness) -> None:
+    harness.put(suspension={"scheduling": True})
+    harness.put(generation=2)
+    harness.now += 3
+    assert harness.age("pending") == 3
 
 
-def test_a_binding_that_is_deleted_is_gone_and_one_by_its_name_counts_from_its_own_creation(
-    world: World,
+def test_a_new_binding_under_a_deleted_name_is_pending_since_its_own_creation(
+    harness: UnplacedHarness,
 ) -> None:
-    world.put(condition=failed())
-    world.bindings.remove(WEB, 100)
-    assert world.counts() == {}
-    world._version = 100
-    world.put(metadata={"uid": "another", "creationTimestamp": "2026-01-01T01:59:00Z"})
-    assert world.unplaced.report()["pending"] == (1, 60)
+    harness.put(condition=failed())
+    harness.bindings.remove(WEB, 100)
+    assert harness.counts() == {}
+    harness._version = 100
+    harness.put(metadata={"uid": "another", "creationTimestamp": "2026-01-01T01:59:00Z"})
+    assert harness.unplaced.report()["pending"] == (1, 60)
 
 
-def test_a_binding_that_is_replaced_unseen_counts_from_its_own_creation(world: World) -> None:
-    world.put()
-    world.put(metadata={"uid": "another", "creationTimestamp": "2026-01-01T01:59:00Z"})
-    assert world.age("pending") == 60
+def test_a_binding_that_was_replaced_without_a_delete_event_is_pending_since_its_own_creation(
+    harness: UnplacedHarness,
+) -> None:
+    harness.put()
+    harness.put(metadata={"uid": "another", "creationTimestamp": "2026-01-01T01:59:00Z"})
+    assert harness.age("pending") == 60
 
 
-def test_a_restart_changes_no_count_and_no_age() -> None:
-    before, after = World(), World()
+def test_a_restart_changes_neither_counts_nor_ages() -> None:
+    before, after = UnplacedHarness(), UnplacedHarness()
     before.put(condition=SUCCEEDED, clusters=PLACED)
     before.put("new")
-    for world in (before, after):
-        world.put(condition=failed(), clusters=PLACED)
-        world.put("new")
-        world.put("gone")
-        world.bindings.remove(BindingKey("ResourceBinding", "demo", "gone"), 100)
+    for harness in (before, after):
+        harness.put(condition=failed(), clusters=PLACED)
+        harness.put("new")
+        harness.put("gone")
+        harness.bindings.remove(BindingKey("ResourceBinding", "demo", "gone"), 100)
     assert before.unplaced.report() == after.unplaced.report()
 
 
 @pytest.mark.parametrize("since", [None, "", "yesterday", 7, {}, "2026-13-01T00:00:00Z"])
-def test_a_condition_whose_time_cannot_be_read_counts_from_when_it_was_seen(
-    world: World, since: object
+def test_a_condition_with_an_invalid_time_counts_since_it_was_seen(
+    harness: UnplacedHarness, since: object
 ) -> None:
-    world.put(condition=failed(since=since))
-    world.now += 4
-    world.put(condition=failed(since=since), generation=2)
-    assert world.unplaced.report()["NoClusterFit"] == (1, 4)
+    harness.put(condition=failed(since=since))
+    harness.now += 4
+    harness.put(condition=failed(since=since), generation=2)
+    assert harness.unplaced.report()["NoClusterFit"] == (1, 4)
 
 
 @pytest.mark.parametrize("created", [None, "", "yesterday", 7])
-def test_a_creation_that_cannot_be_read_keeps_no_binding_out(world: World, created: object) -> None:
-    world.put(metadata={"creationTimestamp": created})
-    world.now += 4
-    assert world.unplaced.report()["pending"] == (1, 4)
+def test_a_binding_with_an_invalid_creation_time_counts_since_it_was_seen(
+    harness: UnplacedHarness, created: object
+) -> None:
+    harness.put(metadata={"creationTimestamp": created})
+    harness.now += 4
+    assert harness.unplaced.report()["pending"] == (1, 4)
 
 
 @pytest.mark.parametrize("reason", ["BindingFailedScheduling", "Success", "", None, 7, [], {}])
-def test_a_reason_that_is_not_ours_is_other(world: World, reason: object) -> None:
-    world.put(condition=failed(reason))
-    assert world.counts() == {"other": 1}
+def test_an_unknown_reason_is_reported_as_other(harness: UnplacedHarness, reason: object) -> None:
+    harness.put(condition=failed(reason))
+    assert harness.counts() == {"other": 1}
 
 
-def test_a_condition_without_a_status_is_a_failure(world: World) -> None:
-    world.put(condition={"type": "Scheduled"})
-    assert world.counts() == {"other": 1}
+def test_a_condition_without_a_status_is_a_failure(harness: UnplacedHarness) -> None:
+    harness.put(condition={"type": "Scheduled"})
+    assert harness.counts() == {"other": 1}
 
 
-def test_a_clock_that_goes_back_makes_no_age_negative(world: World) -> None:
-    world.put(condition=failed())
-    world.put("new")
-    world.now = 0
-    assert world.unplaced.report()["NoClusterFit"] == (1, 0)
-    assert world.unplaced.report()["pending"] == (1, 0)
+def test_ages_are_not_negative_when_the_clock_goes_back(harness: UnplacedHarness) -> None:
+    harness.put(condition=failed())
+    harness.put("new")
+    harness.now = 0
+    assert harness.unplaced.report()["NoClusterFit"] == (1, 0)
+    assert harness.unplaced.report()["pending"] == (1, 0)
 
 
-async def test_what_waits_at_permit_or_is_gated_counts_as_that_only_while_it_has_no_place(
-    world: World,
+async def test_only_unplaced_bindings_are_reported_as_waiting_or_gated(
+    harness: UnplacedHarness,
 ) -> None:
     for name in ("web", "gated", "other"):
-        world.put(name)
-    world.put("placed", condition=SUCCEEDED, clusters=PLACED)
+        harness.put(name)
+    harness.put("placed", condition=SUCCEEDED, clusters=PLACED)
     for name in ("web", "placed"):
         key = WEB._replace(name=name)
-        found = world.bindings.get(key)
+        found = harness.bindings.get(key)
         assert found is not None
-        world.waiting._waiting[key] = PendingPermit(found, frozenset(), {"Gate": 60})
-    world.gated |= {WEB._replace(name="gated"), WEB._replace(name="not there any more")}
-    assert world.counts() == {"waiting": 1, "gated": 1, "pending": 1}
-    assert world.age("waiting") == world.age("gated") == 2 * HOUR
-    world.waiting._waiting.clear()
-    world.gated.clear()
-    assert world.counts() == {"pending": 3}
+        harness.waiting._waiting[key] = PendingPermit(found, frozenset(), {"Gate": 60})
+    harness.gated |= {WEB._replace(name="gated"), WEB._replace(name="not there any more")}
+    assert harness.counts() == {"waiting": 1, "gated": 1, "pending": 1}
+    assert harness.age("waiting") == harness.age("gated") == 2 * HOUR
+    harness.waiting._waiting.clear()
+    harness.gated.clear()
+    assert harness.counts() == {"pending": 3}
 
 
-def test_a_report_in_another_thread_is_not_disturbed_by_changes(world: World) -> None:
+def test_a_report_in_another_thread_tolerates_changes(harness: UnplacedHarness) -> None:
     for number in range(2000):
-        world.put(f"web-{number}")
+        harness.put(f"web-{number}")
     reports: list[Mapping[str, tuple[int, float]]] = []
-    scrape = threading.Thread(target=lambda: reports.extend(world.unplaced.report() for _ in range(50)))
+    scrape = threading.Thread(target=lambda: reports.extend(harness.unplaced.report() for _ in range(50)))
     scrape.start()
     number = 0
     while scrape.is_alive():
         number += 1
-        world.put(f"web-{number % 4000}", clusters=PLACED if number % 2 else [])
+        harness.put(f"web-{number % 4000}", clusters=PLACED if number % 2 else [])
         key = WEB._replace(name=f"web-{number % 4000}")
-        (world.gated.discard if number % 3 else world.gated.add)(key)
+        (harness.gated.discard if number % 3 else harness.gated.add)(key)
     assert len(reports) == 50
 
 
-def test_an_unclaimed_binding_is_counted_and_named_once_at_v2(
-    world: World, caplog: pytest.LogCaptureFixture
+def test_an_unclaimed_binding_is_counted_and_logged_once_at_v2(
+    harness: UnplacedHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logs.V2, logger="karmada_scheduler")
-    world.put(metadata={"labels": {}})
-    world.put(metadata={"labels": {manifests.POLICY_LABEL: ""}}, generation=2)
-    assert world.unplaced.unclaimed() == 1
+    harness.put(metadata={"labels": {}})
+    harness.put(metadata={"labels": {manifests.POLICY_LABEL: ""}}, generation=2)
+    assert harness.unplaced.unclaimed() == 1
     assert [(each.levelno, each.message.partition(",")[0]) for each in caplog.records] == [
         (logs.V2, "ResourceBinding(demo/web) is left alone: no policy claims it")
     ]
-    world.put()
-    assert world.unplaced.unclaimed() == 0
-    assert world.counts() == {"pending": 1}
+    harness.put()
+    assert harness.unplaced.unclaimed() == 0
+    assert harness.counts() == {"pending": 1}
 
 
 @pytest.mark.parametrize(
@@ -269,29 +273,29 @@ def test_an_unclaimed_binding_is_counted_and_named_once_at_v2(
         pytest.param({"suspension": {"scheduling": True}}, id="suspended"),
     ],
 )
-def test_an_unclaimed_binding_that_is_no_business_of_ours_is_not_counted(
-    world: World, caplog: pytest.LogCaptureFixture, binding: dict[str, Any]
+def test_an_unclaimed_binding_that_is_not_assigned_to_this_scheduler_is_not_counted(
+    harness: UnplacedHarness, caplog: pytest.LogCaptureFixture, binding: dict[str, Any]
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="karmada_scheduler")
-    world.put(metadata={"labels": {}}, **binding)
-    assert world.unplaced.unclaimed() == 0
+    harness.put(metadata={"labels": {}}, **binding)
+    assert harness.unplaced.unclaimed() == 0
     assert not caplog.records
 
 
-def test_an_unclaimed_binding_that_is_deleted_is_not_counted_any_more(world: World) -> None:
-    world.put(metadata={"labels": {}})
-    world.bindings.remove(WEB, 100)
-    assert world.unplaced.unclaimed() == 0
+def test_a_deleted_unclaimed_binding_is_not_counted(harness: UnplacedHarness) -> None:
+    harness.put(metadata={"labels": {}})
+    harness.bindings.remove(WEB, 100)
+    assert harness.unplaced.unclaimed() == 0
 
 
-def test_nothing_is_exposed_before_the_process_leads(world: World) -> None:
-    world.put(condition=failed())
-    world.put("free", metadata={"labels": {}})
+def test_unplaced_bindings_are_not_exposed_before_the_process_leads(harness: UnplacedHarness) -> None:
+    harness.put(condition=failed())
+    harness.put("free", metadata={"labels": {}})
     metrics = Metrics()
     before = metrics.exposition().decode()
     assert "karmada_scheduler_unplaced_bindings{" not in before
     assert "karmada_scheduler_unclaimed_bindings 0.0" in before
-    metrics.watch_unplaced(world.unplaced.report, unclaimed=world.unplaced.unclaimed)
+    metrics.watch_unplaced(harness.unplaced.report, unclaimed=harness.unplaced.unclaimed)
     after = metrics.exposition().decode()
     assert 'karmada_scheduler_unplaced_bindings{reason="NoClusterFit"} 1.0' in after
     assert f'karmada_scheduler_unplaced_binding_age_seconds{{reason="NoClusterFit"}} {HOUR}' in after

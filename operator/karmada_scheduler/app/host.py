@@ -1,0 +1,77 @@
+"""The parts of a process that work before plugins are loaded: signals, supervisor, probes, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from karmada_scheduler.client.leader import Elector
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.metrics import metrics
+from karmada_scheduler.process import process_exit
+from karmada_scheduler.process.server import Server
+from karmada_scheduler.process.supervisor import Supervisor
+
+
+class Host:
+    """One process.
+
+    Attributes:
+        metrics: The metrics that it exposes.
+        supervisor: The thread that renews the Lease and answers probes.
+        elector: Holds the Lease; None without leader election, and before the process takes part in it.
+        ready: Returns the reason why ``/readyz`` fails, None if it succeeds.
+        stop: Is set when the process has to stop.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.metrics = metrics.Metrics()
+        self.supervisor = Supervisor(clock=time.monotonic, on_stall=self._release_lease)
+        self.elector: Elector | None = None
+        self.ready: Callable[[], str | None] = lambda: "plugins are being loaded"
+        self.stop = asyncio.Event()
+        self._server = Server(
+            health_address=options.health_address,
+            metrics_address=options.metrics_address,
+            health=lambda: self.supervisor.problem,
+            ready=lambda: self.supervisor.problem or self.ready(),
+            exposition=self.metrics.exposition,
+            content_type=metrics.CONTENT_TYPE,
+        )
+
+    async def serve(self) -> None:
+        """Handle signals, start the supervisor, and answer probes."""
+        self.take_signals()
+        self.supervisor.start()
+        await self.supervisor.run(self._server.start())
+
+    def stop_on_signals(self) -> None:
+        """Set ``stop`` at a signal from now on. Before, a signal ends the process at once, as nothing has to be stopped."""
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            self.supervisor.stop_within()
+            loop.call_soon_threadsafe(self.stop.set)
+
+        process_exit.TERMINATION.listen(stop)
+
+    def take_signals(self) -> None:
+        """Handle signals in the process, not in the event loop, which may be blocked; kopf takes them at every start."""
+        loop = asyncio.get_running_loop()
+        for number in process_exit.SIGNALS:
+            loop.remove_signal_handler(number)
+        process_exit.TERMINATION.install()
+
+    async def close(self) -> None:
+        """Undo ``serve``."""
+        self.supervisor.stop_within()
+        if self.supervisor.is_running:
+            await self.supervisor.run(self._server.stop())
+            self.supervisor.close()
+        process_exit.TERMINATION.restore()
+
+    async def _release_lease(self) -> None:
+        """Let a standby lead at once, because this process is about to end."""
+        if self.elector is not None:
+            await self.elector.release()

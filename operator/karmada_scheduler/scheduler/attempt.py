@@ -1,0 +1,152 @@
+"""Attempts to schedule a binding, and what each of them holds until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.cache.assumed import AssumedPlacements
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.metrics.metrics import Metrics
+
+
+class Attempts:
+    """The attempts under way; ``limit`` of them have a slot at the same time (``--max-in-flight``)."""
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        bindings: BindingCache,
+        assumed: AssumedPlacements | None,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        """Start with none; ``assumed`` is None without the gate SchedulingOvercommitProtection."""
+        self.bindings: Final = bindings
+        self.assumed: Final = assumed
+        self.metrics: Final = metrics
+        self.clock: Final = clock
+        self._slots = asyncio.Semaphore(limit)
+        self._slots_in_use = 0
+        self._slot_released = asyncio.Event()
+        self._in_flight: dict[BindingKey, Binding] = {}
+
+    async def begin(self, key: BindingKey) -> Attempt:
+        """Wait for a slot, and return the attempt that holds it."""
+        await self.acquire_slot()
+        return Attempt(self, key)
+
+    def in_flight(self) -> tuple[Binding, ...]:
+        """Return the bindings that are decided and not written yet, with the clusters that they will have."""
+        return tuple(self._in_flight.values())
+
+    async def wait_for_results(self) -> None:
+        """Wait until no attempt has a slot: every result under way is written, or waits at Permit."""
+        while self._slots_in_use:
+            self._slot_released.clear()
+            await self._slot_released.wait()
+
+    async def acquire_slot(self) -> None:
+        """Wait for a slot."""
+        await self._slots.acquire()
+        self._slots_in_use += 1
+
+    def release_slot(self) -> None:
+        """Release a slot."""
+        self._slots_in_use -= 1
+        self._slots.release()
+        self._slot_released.set()
+
+    def add_in_flight(self, binding: Binding) -> None:
+        """Count a binding as decided and not written."""
+        self._in_flight[binding.key] = binding
+
+    def remove_in_flight(self, key: BindingKey) -> None:
+        """Drop a binding that is written, or will not be."""
+        self._in_flight.pop(key, None)
+
+
+class Attempt:
+    """One attempt to schedule one binding, from the time it has a slot until it ends.
+
+    It holds the slot, the entry of its binding among those in flight, and its assumed placement.
+
+    Attributes:
+        key: The key of the binding.
+        started: In seconds of the clock.
+        ended: In seconds of the clock: when the result was stored, or when the attempt failed; None before.
+    """
+
+    __slots__ = ("_assumed_targets", "_attempts", "_has_slot", "ended", "key", "started")
+
+    def __init__(self, attempts: Attempts, key: BindingKey) -> None:
+        """Take over a slot; see ``Attempts.begin``."""
+        self.key = key
+        self.started = attempts.clock()
+        self.ended: float | None = None
+        self._attempts = attempts
+        self._has_slot = True
+        self._assumed_targets: Sequence[TargetCluster] | None = None
+
+    def assume(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
+        """Count the clusters of the decision as taken until the attempt ends, where overcommit protection is on."""
+        if self._attempts.assumed is not None:
+            self._attempts.assumed.assume(binding, targets)
+            self._assumed_targets = targets
+
+    def put_in_flight(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
+        """Show the binding to plugins that count peers, with its clusters, until the attempt ends."""
+        spec = replace(binding.spec, clusters=tuple(targets))
+        self._attempts.add_in_flight(replace(binding, spec=spec))
+
+    @asynccontextmanager
+    async def without_slot(self) -> AsyncIterator[None]:
+        """Release the slot for the block, and wait for one at its end."""
+        self._release_slot()
+        try:
+            yield
+        finally:
+            await self._attempts.acquire_slot()
+            self._has_slot = True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether ``end`` was called."""
+        return self.ended is not None
+
+    def end(self) -> None:
+        """End the attempt, when its result is stored or it has failed. To be called once."""
+        assert self.ended is None
+        self.ended = self._attempts.clock()
+        self._attempts.remove_in_flight(self.key)
+        self._settle_assumption()
+        self._release_slot()
+
+    def _settle_assumption(self) -> None:
+        """Confirm the assumed placement if it is stored, else forget it."""
+        if self._attempts.assumed is None or self._assumed_targets is None:
+            return
+        stored = self._attempts.bindings.get(self.key)
+        if stored is not None and stored.spec.clusters == self._assumed_targets:
+            self._attempts.assumed.confirm(self.key)
+        else:
+            self._attempts.assumed.forget(self.key)
+
+    def _release_slot(self) -> None:
+        if self._has_slot:
+            self._has_slot = False
+            self._attempts.release_slot()
+
+    def count(self, schedule_type: str, error: Exception | None) -> None:
+        """Count the attempt in upstream's metrics, in which an attempt that finds no cluster is no error."""
+        result = "scheduled" if error is None or isinstance(error, FitError) else "error"
+        ended = self._attempts.clock() if self.ended is None else self.ended
+        metrics = self._attempts.metrics
+        metrics.schedule_attempts.labels(result, schedule_type).inc()
+        metrics.e2e_duration.labels(result, schedule_type).observe(ended - self.started)

@@ -1,0 +1,92 @@
+"""Waiting at Permit, without a slot, so that other bindings are decided and written meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.binding_cycle.cycle import BindingCycle
+from karmada_scheduler.binding_cycle.transaction import BindingTransaction
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduler.attempt import Attempt
+
+
+class Permit:
+    """Makes bindings wait, and gives up those that are outdated."""
+
+    def __init__(
+        self,
+        waiting: WaitingBindings,
+        *,
+        cycle: BindingCycle,
+        bindings: BindingCache,
+        clusters: ClusterCache,
+        profiles: Profiles,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._waiting = waiting
+        self._cycle = cycle
+        self._bindings = bindings
+        self._clusters = clusters
+        self._profiles = profiles
+        self._metrics = metrics
+        self._clock = clock
+
+    async def wait(
+        self, attempt: Attempt, transaction: BindingTransaction, waits: Mapping[str, Result]
+    ) -> Result:
+        """Wait as ``transaction.PermitWaiter.wait`` does; the attempt has no slot meanwhile."""
+        binding = transaction.binding
+        clusters = frozenset(target.name for target in transaction.targets or ())
+        timeouts = {plugin: result.timeout for plugin, result in waits.items()}
+        gauges = [self._metrics.permit_waiting.labels(plugin) for plugin in waits]
+        self._cycle.record_waiting(binding, waits)
+        async with attempt.without_slot():
+            started, label = self._clock(), "abandoned"
+            for gauge in gauges:
+                gauge.inc()
+            try:
+                result = await self._waiting.wait(
+                    binding, clusters, timeouts, look=lambda: self._abandon_outdated(binding.key, clusters)
+                )
+                label = "allowed" if result.is_success else "rejected"
+            finally:
+                for gauge in gauges:
+                    gauge.dec()
+                self._metrics.permit_wait.labels(label).observe(self._clock() - started)
+        return result
+
+    def _abandon_outdated(self, key: BindingKey, clusters: frozenset[str]) -> None:
+        """Give up a binding that changed, or lost a cluster, while the Permit plugins ran.
+
+        The event handlers report later changes.
+        """
+        self._waiting.binding_changed(key, self._bindings.get(key), still_ours=self._is_assigned)
+        for name in clusters:
+            cluster = self._clusters.get(name)
+            if cluster is None or cluster.deleting:
+                self._waiting.cluster_leaves(name)
+
+    def _is_assigned(self, binding: Binding) -> bool:
+        return requeue_rules.is_assigned_to(binding, self._profiles.names)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPermit:
+    """Waits at Permit for one attempt; implements ``transaction.PermitWaiter``."""
+
+    permit: Permit
+    attempt: Attempt
+    transaction: BindingTransaction
+
+    async def wait(self, waits: Mapping[str, Result]) -> Result:
+        """Wait until every plugin has allowed the binding, and return SUCCESS or the refusal."""
+        return await self.permit.wait(self.attempt, self.transaction, waits)

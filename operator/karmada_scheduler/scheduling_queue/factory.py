@@ -1,0 +1,59 @@
+"""Makes the queue that the options ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.framework.binding_points import QueueSortPlugin
+from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduling_queue.async_queue import Queue
+from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
+from karmada_scheduler.scheduling_queue.rate_limit import Clock, RetryLimits
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+
+
+def make_queue(
+    options: Options,
+    *,
+    queue_sort: QueueSortPlugin | None,
+    binding_of: Callable[[BindingKey], Binding | None],
+    guard: Guard,
+    metrics: Metrics,
+    clock: Clock,
+) -> Queue[BindingKey]:
+    """Return the priority queue if the gate PriorityBasedScheduling or a plugin requires it, else the work queue.
+
+    Args:
+        options: The gate, and the limits of retries.
+        queue_sort: The plugin that orders the queue; None for the default order.
+        binding_of: Returns a binding by its key, None if it is not known.
+        guard: Calls the plugin.
+        metrics: Gets the metrics of the queue.
+        clock: Returns seconds, never running backwards.
+    """
+    if queue_sort is not None:
+        sort_key = sort_key_of(queue_sort, binding_of, guard=guard)
+        return _observed(PrioritySchedulingQueue(clock=clock, sort_key=sort_key), metrics)
+    if options.feature_gates.enabled("PriorityBasedScheduling"):
+        return _observed(PrioritySchedulingQueue(clock=clock), metrics)
+    limits = RetryLimits(
+        base_delay=options.rate_limiter_base_delay,
+        max_delay=options.rate_limiter_max_delay,
+        qps=options.rate_limiter_qps,
+        burst=options.rate_limiter_bucket_size,
+    )
+    observer = metrics.workqueues.of("scheduler-queue")
+    queue: WorkQueue[BindingKey] = WorkQueue(limits=limits, clock=clock, observer=observer)
+    observer.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
+    return queue
+
+
+def _observed(
+    queue: PrioritySchedulingQueue[BindingKey], metrics: Metrics
+) -> PrioritySchedulingQueue[BindingKey]:
+    metrics.watch_pending(queue.pending)
+    return queue

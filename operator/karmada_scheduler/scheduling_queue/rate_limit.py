@@ -1,0 +1,49 @@
+"""Rate limits: a token bucket, and the limits of retries.
+
+Source: golang.org/x/time/rate, as k8s.io/client-go 0.35.3 util/workqueue default_rate_limiters.go uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Clock = Callable[[], float]
+"""Returns seconds; never runs backwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryLimits:
+    """The backoff of failed keys; the defaults are upstream's.
+
+    Attributes:
+        base_delay: Seconds before the first retry of a key; doubles with every failure in a row.
+        max_delay: The longest delay in seconds.
+        qps: Retries of all keys per second.
+        burst: Retries that may exceed ``qps``.
+    """
+
+    base_delay: float = 0.005
+    max_delay: float = 1000.0
+    qps: float = 10.0
+    burst: int = 100
+
+
+class TokenBucket:
+    """A token bucket with reservations: a caller gets a token at once, and the time from which it may use it."""
+
+    def __init__(self, *, rate: float, burst: int, clock: Clock) -> None:
+        """Start full; ``rate`` is in tokens per second, ``burst`` in tokens."""
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._last = clock()
+
+    def reserve(self) -> float:
+        """Take one token and return the seconds until it may be used; 0 if the bucket was not empty."""
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._last) * self._rate)
+        self._last = now
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._rate)

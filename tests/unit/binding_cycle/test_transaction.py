@@ -1,0 +1,164 @@
+"""Binding transactions: what they write, what they undo, and what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.binding_cycle.result import TransactionResult
+from karmada_scheduler.binding_cycle.transaction import BindingTransaction
+from karmada_scheduler.binding_cycle.writer import NotLeadingError
+from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework import SUCCESS, BindContext, FitError, PluginError, Result
+from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
+from karmada_scheduler.testing import binding, cluster, decide, framework
+from tests.unit.framework.plugins import coroutine, plugin
+
+NO = Result.unschedulable("not today")
+CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
+
+
+class FakeWriter:
+    """Stores decisions in memory; what a plugin writes by itself is in ``written_by_plugin``."""
+
+    def __init__(self) -> None:
+        self.writes: list[Decision] = []
+        self.failure: Exception | None = None
+        self.changes_something = True
+        self.written_by_plugin: Binding | None = None
+
+    def ensure_leading(self) -> None: ...
+
+    async def write(self, binding: Binding, decision: Decision) -> TransactionResult:
+        if self.failure is not None:
+            raise self.failure
+        if not self.changes_something:
+            return TransactionResult(binding)
+        self.writes.append(decision)
+        stored = replace(binding, spec=replace(binding.spec, clusters=decision.targets or ()))
+        return TransactionResult(stored, was_written=True)
+
+    async def read_back(self, binding: Binding, decision: Decision) -> Binding | None:
+        return self.written_by_plugin
+
+
+class TransactionHarness:
+    """A decision about one binding, with a fake writer and a Reserve plugin that records its calls."""
+
+    def __init__(self, *plugins: Any, names: str = "m1") -> None:
+        self.calls: list[str] = []
+        self.writer = FakeWriter()
+        ledger = plugin("Ledger", reserve=self._reserve, unreserve=self._unreserve)
+        builder = binding("web").names(names).duplicated()
+        self.binding = builder.build()
+        self.decision = decide(builder, cluster("m1"))
+        self.transaction = BindingTransaction(
+            self.binding,
+            self.decision,
+            plugins=framework(ledger, *plugins).binding,
+            writer=self.writer,
+            changes_result=True,
+        )
+
+    def _reserve(self, _: BindContext) -> Result:
+        self.calls.append("reserve")
+        return SUCCESS
+
+    def _unreserve(self, _: BindContext) -> None:
+        self.calls.append("unreserve")
+
+    async def wait(self, waits: Mapping[str, Result]) -> Result:
+        raise AbandonedError("outdated", again=True)
+
+    async def run(self) -> TransactionResult:
+        self.transaction.reserve()
+        return await self.transaction.run(self)
+
+
+async def test_a_result_that_was_written_is_returned_as_written_and_stays_reserved() -> None:
+    harness = TransactionHarness()
+    result = await harness.run()
+    assert (result.was_written, result.error) == (True, None)
+    assert [each.name for each in result.stored.spec.clusters] == ["m1"]
+    assert harness.calls == ["reserve"]
+
+
+async def test_a_patch_that_changes_nothing_is_a_success_that_wrote_nothing() -> None:
+    harness = TransactionHarness()
+    harness.writer.changes_something = False
+    assert await harness.run() == TransactionResult(harness.binding, was_written=False)
+    assert harness.calls == ["reserve"]
+
+
+async def test_after_a_refused_reserve_nothing_is_planned_and_only_the_refusal_is_returned() -> None:
+    harness = TransactionHarness(plugin("P", reserve=lambda _: NO, unreserve=lambda _: None))
+    assert not harness.transaction.reserve()
+    assert harness.transaction.targets is None
+    result = await harness.transaction.run(harness)
+    assert (str(result.error), result.was_written) == ("not today", False)
+    assert harness.writer.writes == []
+    assert harness.calls == ["reserve", "unreserve"]
+
+
+@pytest.mark.parametrize(
+    "failure", [CONFLICT, NotLeadingError("not leading")], ids=["refused", "not leading"]
+)
+async def test_a_failed_write_is_undone_and_returned(failure: Exception) -> None:
+    harness = TransactionHarness()
+    harness.writer.failure = failure
+    assert await harness.run() == TransactionResult(harness.binding, error=failure)
+    assert harness.calls == ["reserve", "unreserve"]
+
+
+async def test_a_decision_that_is_outdated_after_permit_is_undone_and_returned() -> None:
+    harness = TransactionHarness(plugin("P", permit=coroutine(Result.wait(60))))
+    result = await harness.run()
+    assert isinstance(result.error, AbandonedError)
+    assert harness.calls == ["reserve", "unreserve"]
+
+
+async def test_an_unexpected_error_is_undone_and_raised() -> None:
+    harness = TransactionHarness()
+    harness.writer.failure = ZeroDivisionError("a bug")
+    with pytest.raises(ZeroDivisionError):
+        await harness.run()
+    assert harness.calls == ["reserve", "unreserve"]
+
+
+async def test_a_plugin_that_writes_by_itself_has_written_the_result() -> None:
+    harness = TransactionHarness(plugin("B", bind=coroutine(SUCCESS)))
+    harness.writer.written_by_plugin = harness.binding
+    assert await harness.run() == TransactionResult(harness.binding, was_written=True)
+    assert harness.writer.writes == []
+
+
+async def test_a_plugin_that_has_not_written_what_it_claims_is_an_error() -> None:
+    harness = TransactionHarness(plugin("B", bind=coroutine(SUCCESS)))
+    result = await harness.run()
+    assert isinstance(result.error, PluginError)
+    assert harness.calls == ["reserve", "unreserve"]
+
+
+async def test_a_plugin_that_fails_after_the_write_changes_nothing() -> None:
+    async def bind(context: BindContext) -> Result:
+        await context.patch()
+        raise RuntimeError("too late")
+
+    harness = TransactionHarness(plugin("B", bind=bind))
+    result = await harness.run()
+    assert (result.was_written, result.error) == (True, None)
+    assert harness.calls == ["reserve"]
+
+
+async def test_a_decision_that_no_cluster_fits_is_written_without_plugins() -> None:
+    harness = TransactionHarness(plugin("P", permit=coroutine(NO)), names="nowhere")
+    assert isinstance(harness.decision.error, FitError)
+    assert not harness.transaction.runs_plugins
+    result = await harness.run()
+    assert (result.was_written, result.stored.spec.clusters) == (True, ())
+    assert harness.calls == []

@@ -1,0 +1,110 @@
+"""Attempts: slots, bindings in flight, assumed placements, and the one end of each attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.cache.assumed import AssumedPlacements
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.scheduler.attempt import Attempts
+from karmada_scheduler.testing import binding
+
+M1 = (TargetCluster("m1", 2),)
+
+
+def attempts(limit: int = 1, *, assumed: AssumedPlacements | None = None) -> Attempts:
+    return Attempts(limit, bindings=BindingCache(), assumed=assumed, metrics=Metrics(), clock=lambda: 0.0)
+
+
+def workload() -> Binding:
+    return binding("web").replicas(2, cpu=1).resource_version("1").build()
+
+
+def key(name: str) -> BindingKey:
+    return BindingKey("ResourceBinding", "default", name)
+
+
+async def is_pending(task: asyncio.Task[object]) -> bool:
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return not task.done()
+
+
+async def test_an_attempt_begins_when_another_has_ended() -> None:
+    all_attempts = attempts()
+    first = await all_attempts.begin(key("a"))
+    second = asyncio.create_task(all_attempts.begin(key("b")))
+    assert await is_pending(second)
+    first.end()
+    (await second).end()
+
+
+async def test_an_attempt_ends_once() -> None:
+    attempt = await attempts().begin(key("a"))
+    attempt.end()
+    with pytest.raises(AssertionError):
+        attempt.end()
+
+
+async def test_an_attempt_that_waits_at_permit_has_no_slot_until_it_gets_one_again() -> None:
+    all_attempts = attempts()
+    waiting = await all_attempts.begin(key("a"))
+    async with waiting.without_slot():
+        await all_attempts.wait_for_results()
+        (await all_attempts.begin(key("b"))).end()
+    other = asyncio.create_task(all_attempts.begin(key("c")))
+    assert await is_pending(other)
+    waiting.end()
+    (await other).end()
+
+
+async def test_a_cancelled_wait_at_permit_releases_no_slot_twice() -> None:
+    all_attempts = attempts()
+    waiting = await all_attempts.begin(key("a"))
+
+    async def wait() -> None:
+        try:
+            async with waiting.without_slot():
+                await asyncio.Event().wait()
+        finally:
+            waiting.end()
+
+    task = asyncio.create_task(wait())
+    assert await is_pending(task)
+    other = await all_attempts.begin(key("b"))
+    task.cancel()
+    assert await is_pending(task), "it waits for a slot"
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    third = asyncio.create_task(all_attempts.begin(key("c")))
+    assert await is_pending(third)
+    other.end()
+    (await third).end()
+
+
+async def test_a_binding_is_in_flight_with_its_new_clusters_until_its_attempt_ends() -> None:
+    all_attempts = attempts()
+    attempt = await all_attempts.begin(workload().key)
+    attempt.put_in_flight(workload(), M1)
+    assert [each.spec.clusters for each in all_attempts.in_flight()] == [M1]
+    attempt.end()
+    assert all_attempts.in_flight() == ()
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_an_assumed_placement_is_kept_if_it_is_stored_at_the_end(is_stored: bool) -> None:
+    assumed = AssumedPlacements(clock=lambda: 0.0)
+    all_attempts = attempts(assumed=assumed)
+    before = workload()
+    attempt = await all_attempts.begin(before.key)
+    attempt.assume(before, M1)
+    assert list(assumed.by_cluster()) == ["m1"]
+    if is_stored:
+        all_attempts.bindings.put(replace(before, spec=replace(before.spec, clusters=M1)))
+    attempt.end()
+    assert list(assumed.by_cluster()) == (["m1"] if is_stored else [])

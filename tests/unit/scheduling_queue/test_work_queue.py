@@ -1,0 +1,188 @@
+"""The work queue: order, de-duplication, retries."""
+
+import asyncio
+
+import pytest
+
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits, TokenBucket
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def queue(clock: Clock) -> WorkQueue[str]:
+    return WorkQueue(limits=RetryLimits(), clock=clock)
+
+
+def popped(queue: WorkQueue[str]) -> str | None:
+    item = queue.pop()
+    return None if item is None else item[0]
+
+
+def test_keys_are_taken_in_the_order_in_which_they_were_added(queue: WorkQueue[str]) -> None:
+    for key in "abc":
+        queue.add(key)
+    assert [popped(queue) for _ in range(4)] == ["a", "b", "c", None]
+
+
+def test_a_queued_key_is_not_queued_twice(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    queue.add("a")
+    assert (popped(queue), popped(queue)) == ("a", None)
+
+
+def test_a_key_added_while_it_is_processed_is_due_when_it_is_done(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    assert popped(queue) == "a"
+    queue.add("a")
+    assert popped(queue) is None
+    queue.done("a")
+    assert popped(queue) == "a"
+
+
+def test_a_key_that_is_done_without_a_new_event_is_not_due_again(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    popped(queue)
+    queue.done("a")
+    assert popped(queue) is None
+    assert queue.processing == 0
+
+
+def test_the_retry_delay_doubles_with_every_failure_up_to_the_limit(queue: WorkQueue[str]) -> None:
+    delays = [queue.add_rate_limited("a") for _ in range(20)]
+    assert delays[:4] == [0.005, 0.01, 0.02, 0.04]
+    assert delays[-1] == 1000.0
+
+
+def test_forget_resets_the_backoff_of_a_key(queue: WorkQueue[str]) -> None:
+    queue.add_rate_limited("a")
+    queue.add_rate_limited("a")
+    queue.forget("a")
+    assert queue.num_requeues("a") == 0
+    assert queue.add_rate_limited("a") == 0.005
+
+
+def test_a_failed_key_is_due_after_its_delay_and_not_before(queue: WorkQueue[str], clock: Clock) -> None:
+    queue.add_rate_limited("a")
+    assert popped(queue) is None
+    clock.now += 0.004
+    assert popped(queue) is None
+    clock.now += 0.002
+    assert popped(queue) == "a"
+
+
+def test_an_event_makes_a_failed_key_due_at_once(queue: WorkQueue[str]) -> None:
+    for _ in range(10):
+        queue.add_rate_limited("a")
+    queue.add("a")
+    assert popped(queue) == "a"
+
+
+def test_of_two_delays_of_one_key_the_earlier_counts(queue: WorkQueue[str], clock: Clock) -> None:
+    queue.add_after("a", 5)
+    queue.add_after("a", 1)
+    queue.add_after("a", 9)
+    clock.now += 1
+    assert popped(queue) == "a"
+    queue.done("a")
+    clock.now += 10
+    assert popped(queue) is None
+
+
+def test_the_time_to_the_next_key_follows_the_earliest_delay(queue: WorkQueue[str], clock: Clock) -> None:
+    assert queue.seconds_to_next() is None
+    queue.add_after("a", 3)
+    clock.now += 1
+    assert queue.seconds_to_next() == pytest.approx(2)
+    queue.add("b")
+    assert queue.seconds_to_next() == 0
+
+
+def test_a_key_is_taken_with_the_seconds_that_it_waited(queue: WorkQueue[str], clock: Clock) -> None:
+    queue.add("a")
+    clock.now += 1.5
+    assert queue.pop() == ("a", 1.5)
+
+
+def test_retries_of_all_keys_share_a_token_bucket(clock: Clock) -> None:
+    queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(qps=10, burst=2), clock=clock)
+    assert [queue.add_rate_limited(key) for key in "abc"] == [0.005, 0.005, pytest.approx(0.1)]
+
+
+def test_a_token_bucket_fills_at_its_rate_up_to_its_size(clock: Clock) -> None:
+    bucket = TokenBucket(rate=10, burst=2, clock=clock)
+    assert [bucket.reserve() for _ in range(3)] == [0, 0, pytest.approx(0.1)]
+    clock.now += 60
+    assert [bucket.reserve() for _ in range(3)] == [0, 0, pytest.approx(0.1)]
+
+
+async def test_waiting_for_a_key_ends_when_one_is_added(clock: Clock) -> None:
+    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=clock))
+    waiter = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    assert not waiter.done()
+    queue.add("a")
+    assert (await waiter)[0] == "a"
+
+
+async def test_waiting_for_a_key_ends_when_one_that_was_added_again_is_done(clock: Clock) -> None:
+    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=clock))
+    queue.add("a")
+    await queue.get()
+    queue.add("a")
+    waiter = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.done("a")
+    assert (await waiter)[0] == "a"
+
+
+async def test_waiting_for_a_key_ends_when_a_delay_has_passed() -> None:
+    queue = AsyncQueue(WorkQueue[str](limits=RetryLimits(), clock=asyncio.get_running_loop().time))
+    queue.add_after("a", 0.01)
+    assert (await queue.get())[0] == "a"
+
+
+async def test_events_may_be_posted_after_the_queue_was_found_empty_or_was_shut_down() -> None:
+    queue: AsyncQueue[str] = AsyncQueue(WorkQueue(limits=RetryLimits(), clock=lambda: 0.0))
+    for key in "ab":
+        queue.add(key)
+    await queue.get()
+    idle = asyncio.create_task(queue.wait_idle(timeout=60))
+    await asyncio.sleep(0)
+    assert not idle.done()
+    await queue.get()
+    getting = asyncio.create_task(queue.get())
+    await idle
+    getting.cancel()
+    await asyncio.gather(getting, return_exceptions=True)
+    for key in "cd":
+        queue.add(key)
+    await queue.get()
+    idle = asyncio.create_task(queue.wait_idle(timeout=60))
+    await asyncio.sleep(0)
+    assert not idle.done()
+    queue.shut_down()
+    await idle
+
+
+async def test_waiting_for_an_empty_queue_is_limited() -> None:
+    queue: AsyncQueue[str] = AsyncQueue(WorkQueue(limits=RetryLimits(), clock=lambda: 0.0))
+    for key in "ab":
+        queue.add(key)
+    await queue.get()
+    await asyncio.wait_for(queue.wait_idle(timeout=0.001), timeout=5)
