@@ -373,12 +373,12 @@ class Scheduler:
         budget = self._new_budget()
         if self._accurate is None:
             return self._follow(attempt, await Paced(self._decide(attempt, budget), budget))
-        inquiry = self._accurate.inquiry(attempt.binding)
-        decision = await Paced(self._decide(attempt, budget, inquiry), budget)
-        if inquiry.fallbacks:
-            extent = "all" if inquiry.fallbacks.keys() >= inquiry.concerned else "some"
+        session = self._accurate.session(attempt.binding)
+        decision = await Paced(self._decide(attempt, budget, session), budget)
+        if session.fallbacks:
+            extent = "all" if session.fallbacks.keys() >= session.clusters else "some"
             self._metrics.estimate_fallbacks.labels(extent).inc()
-            decision = replace(decision, fallbacks=inquiry.fallbacks)
+            decision = replace(decision, fallbacks=session.fallbacks)
         return self._follow(attempt, decision)
 
     def _follow(self, attempt: _Attempt, decision: Decision) -> Outcome | Work:

@@ -32,14 +32,14 @@ from karmada_scheduler.testing import binding, cluster, framework, gates
 PROTECTED = gates(SchedulingOvercommitProtection=True)
 
 
-class Inquiry:
+class Session:
     """One decision's questions; the answer comes when the test says so."""
 
     name = "scheduler-estimator"
 
     def __init__(self, name: str, estimators: Estimators) -> None:
         self.fallbacks: dict[str, str] = {}
-        self.concerned: set[str] = set()
+        self.clusters: set[str] = set()
         self._name = name
         self._estimators = estimators
 
@@ -47,7 +47,7 @@ class Inquiry:
         self, clusters: Sequence[Cluster], _: object, assumed: Mapping[str, Sequence[AssumedWorkload]]
     ) -> list[int]:
         estimators = self._estimators
-        self.concerned |= {each.name for each in clusters}
+        self.clusters |= {each.name for each in clusters}
         estimators.asked.append(self._name)
         await estimators.release(self._name).wait()
         self.fallbacks |= estimators.fallbacks
@@ -71,8 +71,8 @@ class Estimators:
         self.held: set[str] = set()
         self._releases: dict[str, asyncio.Event] = {}
 
-    def inquiry(self, bound: Binding) -> Inquiry:
-        return Inquiry(bound.key.name, self)
+    def session(self, bound: Binding) -> Session:
+        return Session(bound.key.name, self)
 
     def release(self, name: str) -> asyncio.Event:
         """What a decision waits for; set already unless the test holds it back."""
