@@ -26,7 +26,9 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework
-from tools.oracle import generator
+from tools.oracle.generator.rng import Random
+from tools.oracle.generator.values import T1
+from tools.oracle.generator.worlds import worlds
 
 _SHARED = 3
 """Placements, requests and kinds in a world; few, so that most bindings meet something remembered."""
@@ -54,8 +56,8 @@ class Tally:
 class World:
     """A world whose clusters change, with one framework that remembers it all."""
 
-    def __init__(self, document: dict[str, Any], dice: generator.Dice, spare: list[dict[str, Any]]) -> None:
-        self.dice = dice
+    def __init__(self, document: dict[str, Any], rng: Random, spare: list[dict[str, Any]]) -> None:
+        self.rng = rng
         self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
@@ -74,7 +76,7 @@ class World:
         for document in documents:
             spec = document["spec"]
             for fields in (("placement",), ("replicaRequirements", "components"), ("resource",)):
-                model = self.dice.pick(models)
+                model = self.rng.pick(models)
                 for name in fields:
                     if name == "resource":
                         uid = spec["resource"].get("uid", "")
@@ -103,7 +105,7 @@ class World:
                 tally.different.append(
                     f"{self.identity} {binding.key}: remembered {shown}\n  asked anew {expected}"
                 )
-            if decision.targets is not None and self.dice.chance(0.3):
+            if decision.targets is not None and self.rng.chance(0.3):
                 document["spec"]["clusters"] = [
                     {"name": each.name, "replicas": each.replicas} for each in decision.targets
                 ]
@@ -122,20 +124,20 @@ class World:
         return SchedulingAlgorithm(self.gates, estimators, empty_workload_propagation=self.empty)
 
     def _change(self) -> None:
-        for _ in range(self.dice.upto(2)):
-            name = self.dice.pick(list(self.clusters)) if self.clusters else ""
-            luck = self.dice.random()
+        for _ in range(self.rng.upto(2)):
+            name = self.rng.pick(list(self.clusters)) if self.clusters else ""
+            luck = self.rng.random()
             if luck < 0.5 and name and self.spare:
-                other = self.dice.pick(self.spare)
+                other = self.rng.pick(self.spare)
                 self.clusters[name] = {**other, "metadata": {**other["metadata"], "name": name}}
             elif luck < 0.7 and name:
                 del self.clusters[name]
             elif luck < 0.9 and self.spare:
-                other = self.dice.pick(self.spare)
+                other = self.rng.pick(self.spare)
                 name = other["metadata"]["name"]
                 self.clusters[name] = other
             elif name:
-                metadata = {**self.clusters[name]["metadata"], "deletionTimestamp": generator.T1}
+                metadata = {**self.clusters[name]["metadata"], "deletionTimestamp": T1}
                 self.clusters[name] = {**self.clusters[name], "metadata": metadata}
             self.changed.add(name)
 
@@ -161,11 +163,11 @@ def _shown(decision: Decision) -> tuple[object, ...]:
     )
 
 
-def _grown(clusters: list[dict[str, Any]], size: int, dice: generator.Dice) -> list[dict[str, Any]]:
+def _grown(clusters: list[dict[str, Any]], size: int, rng: Random) -> list[dict[str, Any]]:
     """Return clusters and copies of them under other names, so many in all."""
     grown = list(clusters)
     while grown and len(grown) < size:
-        model = dice.pick(clusters)
+        model = rng.pick(clusters)
         metadata = {**model["metadata"], "name": f"x{len(grown):04}"}
         grown.append({**model, "metadata": metadata})
     return grown
@@ -180,14 +182,14 @@ def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
         clusters: How many every world has at least; its own are copied.
     """
     tally = Tally()
-    documents = generator.worlds(seed, cases=1 << 62)
+    documents = worlds(seed, cases=1 << 62)
     played = 0
     while played < steps:
         document, other = next(documents), next(documents)
-        dice = generator.Dice(f"memory/{document['id']}")
+        rng = Random(f"memory/{document['id']}")
         spare = [*document["clusters"], *other["clusters"]]
-        document["clusters"] = _grown(document["clusters"], clusters, dice)
-        world = World(document, dice, spare)
+        document["clusters"] = _grown(document["clusters"], clusters, rng)
+        world = World(document, rng, spare)
         for _ in range(6):
             world.step(tally)
             played += 1

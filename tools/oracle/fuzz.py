@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.api.manifest import ManifestError
-from tools.oracle import generator
+from tools.oracle.generator.worlds import worlds
 from tools.oracle.judge import SILENT, Tally, judge
 from tools.oracle.program import Oracle, ensure
 from tools.oracle.shrink import shrink
@@ -121,7 +121,7 @@ def _worker(share: _Share, queue: multiprocessing.Queue[Tally | str | None]) -> 
 def _work(share: _Share) -> Iterator[Tally]:
     tally = Tally()
     with Oracle(share.program) as oracle:
-        for world in generator.worlds(share.seed, cases=share.cases, first=share.first, step=share.step):
+        for world in worlds(share.seed, cases=share.cases, first=share.first, step=share.step):
             tally.add(judge(world, oracle))
             if tally.worlds >= _CHUNK_WORLDS:
                 yield tally
@@ -172,7 +172,7 @@ def _shows(oracle: Oracle, kind: str, world: dict[str, Any]) -> bool:
 
 def _world(identity: str) -> dict[str, Any]:
     seed, _, index = identity.partition("/")
-    return next(generator.worlds(int(seed), cases=1 << 62, first=int(index), step=1 << 62))
+    return next(worlds(int(seed), cases=1 << 62, first=int(index), step=1 << 62))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.oracle import fuzz, generator
+from tools.oracle import fuzz
+from tools.oracle.generator.worlds import worlds
 from tools.oracle.judge import Tally, judge
 from tools.oracle.program import Oracle, ensure
 
@@ -25,7 +26,7 @@ OUTCOMES = (
 def tally() -> Tally:
     whole = Tally()
     with Oracle(ensure(), patience_seconds=30) as oracle:
-        for world in generator.worlds(20_26, cases=CASES):
+        for world in worlds(20_26, cases=CASES):
             whole.add(judge(world, oracle))
     return whole
 

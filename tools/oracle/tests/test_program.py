@@ -12,7 +12,7 @@ import pytest
 from karmada_scheduler.config.features import KNOWN
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from tools.conformance.replay import WORLDS
-from tools.oracle.generator import DECISION_GATES
+from tools.oracle.generator.worlds import DECISION_GATES
 from tools.oracle.program import Oracle, Verdict, ensure
 
 pytestmark = pytest.mark.e2e  # asks the real Go core
