@@ -1,9 +1,8 @@
-"""Does remembering change a decision? ``make fuzz-cache`` (STEPS=2000 SEED=1)
+"""Compares decisions with and without caches: ``make fuzz-cache`` (STEPS=2000 SEED=1)
 
-Bindings that share placements and requests, as they do behind policies, are decided again and again while
-clusters change, join, leave and begin to be deleted, and while the bindings get their targets: once with plugins and an
-estimator that remember, in columns, and once with plugins that have never seen anything and an estimator that is
-asked cluster by cluster.
+Bindings share placements and requests, as bindings of one policy do. They are decided repeatedly while clusters change,
+join, leave and begin to be deleted, and while the bindings get their targets: once with filter results, scores and
+orders from caches, and once with an empty cache and an estimator that is called cluster by cluster.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from tools.oracle.generator.values import T1
 from tools.oracle.generator.worlds import worlds
 
 _SHARED = 3
-"""Placements, requests and kinds in a world; few, so that most bindings meet something remembered."""
+"""Placements, requests and kinds in a world; few, so that most bindings find something in the caches."""
 
 
 class OneByOne:
-    """The built-in estimator, which cannot say that its answers may be remembered."""
+    """The built-in estimator without columns, as the estimators in member clusters are."""
 
     name = "one-by-one"
 
@@ -47,21 +46,21 @@ class OneByOne:
 
 @dataclass
 class Tally:
-    """What a run compared."""
+    """Result of a run."""
 
     decisions: int = 0
     different: list[str] = field(default_factory=list)
 
 
 class World:
-    """A world whose clusters change, with one framework that remembers it all."""
+    """A world whose clusters change, with one framework and its caches."""
 
     def __init__(self, document: dict[str, Any], rng: Random, spare: list[dict[str, Any]]) -> None:
         self.rng = rng
         self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
-        self.remembering = framework(gates=self.gates, select=self.plugins)
+        self.framework = framework(gates=self.gates, select=self.plugins)
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.cached = self._algorithm([GeneralEstimator(self.gates)])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
@@ -96,14 +95,14 @@ class World:
             binding = Binding.from_manifest(document)
             if binding.spec.placement is None:
                 continue
-            decision = run_sync(self.cached.decide(binding, snapshot, self.remembering))
+            decision = run_sync(self.cached.decide(binding, snapshot, self.framework))
             uncached = self._algorithm([])
-            framework_ = Framework(self.remembering.lineup)
+            framework_ = Framework(self.framework.lineup)
             again = run_sync(uncached.decide(binding, snapshot, framework_, session=OneByOne(self.gates)))
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):
                 tally.different.append(
-                    f"{self.identity} {binding.key}: remembered {shown}\n  asked anew {expected}"
+                    f"{self.identity} {binding.key}: cached {shown}\n  uncached {expected}"
                 )
             if decision.targets is not None and self.rng.chance(0.3):
                 document["spec"]["clusters"] = [
@@ -143,7 +142,7 @@ class World:
 
 
 def _shown(decision: Decision) -> tuple[object, ...]:
-    """Return all of a decision that anybody can see, and the way to it."""
+    """Return everything visible of a decision and its attempts."""
     return (
         decision.targets,
         decision.applied_placement,
@@ -174,7 +173,7 @@ def _grown(clusters: list[dict[str, Any]], size: int, rng: Random) -> list[dict[
 
 
 def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
-    """Play worlds of a seed, some steps each; yield the tally after each world.
+    """Run worlds of a seed, some steps each; yield the tally after each world.
 
     Args:
         seed: Equal seeds give equal worlds.

@@ -92,7 +92,7 @@ def _draw_enablements(rng: Random, profile: WorldProfile, status: Manifest) -> N
 
 
 def _draw_models(rng: Random, profile: WorldProfile) -> list[Manifest]:
-    # Some extreme minima keep upstream busy for ever (see known.py), so they stay rare.
+    # Some extreme minima keep upstream busy for ever (see defects.py), so they stay rare.
     profile = replace(profile, extreme=profile.extreme * 0.1)
     if rng.chance(0.3):
         cpu = (0, 1, 2, 4, 8, 16, 32, 64, 128)
