@@ -15,8 +15,9 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.client.connection import connect
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
-from karmada_scheduler.estimator.accurate import PARTIAL, UPSTREAM, AccurateEstimator, FailurePolicy
+from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections
+from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy
 from karmada_scheduler.metrics.metrics import EstimatingObserver, Metrics
 from karmada_scheduler.testing import binding, cluster
 from tests.e2e.conftest import StartScheduler
@@ -76,12 +77,12 @@ class Client:
         clusters: list[Cluster] = ROOMS,
         assumed: dict[str, list[AssumedWorkload]] | None = None,
     ) -> list[int]:
-        inquiry = self.estimator.inquiry(binding("web").build())
-        return await inquiry.max_available_replicas(clusters, requirements, assumed or {})
+        session = self.estimator.session(binding("web").build())
+        return await session.max_available_replicas(clusters, requirements, assumed or {})
 
     async def sets(self, *components: Component) -> list[int]:
-        inquiry = self.estimator.inquiry(binding("web").build())
-        return await inquiry.max_available_component_sets(ROOMS, components, "default", {})
+        session = self.estimator.session(binding("web").build())
+        return await session.max_available_component_sets(ROOMS, components, "default", {})
 
 
 class Clients:
@@ -109,7 +110,7 @@ class Clients:
         client = Client(connections, policy)
         self._made.append((client, connection))
         for each in ROOMS:
-            connections.follow(None, each)
+            connections.on_cluster(None, each)
         return client
 
     async def close(self) -> None:
@@ -209,7 +210,7 @@ async def test_an_estimator_that_serves_another_cluster_is_a_failure(
         }
     )
     client, elsewhere = await clients.make(UPSTREAM), cluster("elsewhere").build()
-    client.connections.follow(None, elsewhere)
+    client.connections.on_cluster(None, elsewhere)
     with pytest.raises(EstimationError, match="cluster name does not match, got: elsewhere, desire: room1"):
         await client.replicas(asks(cpu="1"), [*ROOMS, elsewhere])
     controlplane.client.delete(f"{service.removesuffix('room')}elsewhere")

@@ -22,8 +22,9 @@ from tools.conformance.starts import (
     scheduled_condition,
 )
 from tools.controlplane import SimulatedMember
-from tools.oracle import generator
-from tools.oracle.generator import Dice
+from tools.oracle.generator.clusters import draw_taint
+from tools.oracle.generator.rng import Random
+from tools.oracle.generator.values import LABELS, PROVIDERS, REGIONS, ZONES
 
 NAMESPACE: Final = "recorded"
 
@@ -38,30 +39,30 @@ class World:
 
 def world(seed: int, *, clusters: int, bindings: int) -> World:
     """Make a world; equal arguments give the same one on every machine."""
-    dice = Dice(f"recorder/{seed}")
+    rng = Random(f"recorder/{seed}")
     names = [f"m{number:04}" for number in range(clusters)]
-    leaving = {name for name in names[1:] if dice.chance(0.12)}
+    leaving = {name for name in names[1:] if rng.chance(0.12)}
     if clusters > 2 and not leaving:
         leaving = {names[-1]}
-    fleet = [_cluster(dice, name, leaving=name in leaving) for name in names]
+    fleet = [_cluster(rng, name, leaving=name in leaving) for name in names]
     return World(
-        fleet, [_binding(dice, names, sorted(leaving), number).manifest for number in range(bindings)]
+        fleet, [_binding(rng, names, sorted(leaving), number).manifest for number in range(bindings)]
     )
 
 
-def _cluster(dice: Dice, name: str, *, leaving: bool) -> Manifest:
-    taints = (generator._taint(dice),) if dice.chance(0.15) else ()
+def _cluster(rng: Random, name: str, *, leaving: bool) -> Manifest:
+    taints = (draw_taint(rng),) if rng.chance(0.15) else ()
     member = SimulatedMember(
         name,
-        provider=dice.pick(generator.PROVIDERS),
-        region=dice.pick(generator.REGIONS),
-        zone=dice.pick((*generator.ZONES, "")),
-        labels={key: dice.pick(values) for key, values in generator.LABELS.items() if dice.chance(0.6)},
+        provider=rng.pick(PROVIDERS),
+        region=rng.pick(REGIONS),
+        zone=rng.pick((*ZONES, "")),
+        labels={key: rng.pick(values) for key, values in LABELS.items() if rng.chance(0.6)},
         taints=tuple({"effect": "NoSchedule", **taint} for taint in taints),
-        cpu=dice.pick(("4", "8", "16", "64")),
-        memory=dice.pick(("16Gi", "64Gi", "100G")),
-        pods=dice.pick(("20", "110", "220")),
-        allocated={"cpu": dice.pick(("0", "1", "2500m")), "memory": "3Gi", "pods": dice.pick(("3", "12"))},
+        cpu=rng.pick(("4", "8", "16", "64")),
+        memory=rng.pick(("16Gi", "64Gi", "100G")),
+        pods=rng.pick(("20", "110", "220")),
+        allocated={"cpu": rng.pick(("0", "1", "2500m")), "memory": "3Gi", "pods": rng.pick(("3", "12"))},
     )
     made = member.manifest() | {"status": member.status()}
     for condition in made["status"]["conditions"]:
@@ -71,19 +72,19 @@ def _cluster(dice: Dice, name: str, *, leaving: bool) -> Manifest:
     return made
 
 
-def _binding(dice: Dice, clusters: Sequence[str], leaving: Sequence[str], number: int) -> Start:
-    start = _at_rest(dice, clusters, leaving, number)
-    dice.pick(EVENTS)(start)
-    if dice.chance(0.15):
-        event = dice.pick(EVENTS)
+def _binding(rng: Random, clusters: Sequence[str], leaving: Sequence[str], number: int) -> Start:
+    start = _at_rest(rng, clusters, leaving, number)
+    rng.pick(EVENTS)(start)
+    if rng.chance(0.15):
+        event = rng.pick(EVENTS)
         if event is not Start.is_new:
             event(start)
     return start
 
 
-def _at_rest(dice: Dice, clusters: Sequence[str], leaving: Sequence[str], number: int) -> Start:
-    cluster_scoped = dice.chance(0.1)
-    workload = not cluster_scoped and dice.chance(0.9)
+def _at_rest(rng: Random, clusters: Sequence[str], leaving: Sequence[str], number: int) -> Start:
+    cluster_scoped = rng.chance(0.1)
+    workload = not cluster_scoped and rng.chance(0.9)
     version, kind = "rbac.authorization.k8s.io/v1", "ClusterRole"
     if not cluster_scoped:
         version, kind = ("apps/v1", "Deployment") if workload else ("v1", "ConfigMap")
@@ -92,7 +93,7 @@ def _at_rest(dice: Dice, clusters: Sequence[str], leaving: Sequence[str], number
         "kind": kind,
         "name": f"w{number}",
         "resourceVersion": "1",
-        "uid": f"{dice.getrandbits(32):08x}-0000-4000-8000-{number:012x}",
+        "uid": f"{rng.getrandbits(32):08x}-0000-4000-8000-{number:012x}",
     }
     label = "propagationpolicy.karmada.io/permanent-id"
     metadata: Manifest = {"name": f"b{number:05}", "generation": 1}
@@ -102,10 +103,10 @@ def _at_rest(dice: Dice, clusters: Sequence[str], leaving: Sequence[str], number
         resource["namespace"] = metadata["namespace"] = NAMESPACE
     metadata["labels"] = {label: "11111111-0000-0000-0000-000000000000"}
     spec: Manifest = {"resource": resource}
-    if workload or (cluster_scoped and dice.chance(0.5)):
-        spec["replicas"] = 1 + dice.upto(8)
-        spec["replicaRequirements"] = {"resourceRequest": {"cpu": dice.pick(("100m", "500m"))}}
-    spec["placement"] = any_placement(dice, clusters, spec)
+    if workload or (cluster_scoped and rng.chance(0.5)):
+        spec["replicas"] = 1 + rng.upto(8)
+        spec["replicaRequirements"] = {"resourceRequest": {"cpu": rng.pick(("100m", "500m"))}}
+    spec["placement"] = any_placement(rng, clusters, spec)
     kind = "ClusterResourceBinding" if cluster_scoped else "ResourceBinding"
     status: Manifest = {
         "lastScheduledTime": LAST,
@@ -113,12 +114,12 @@ def _at_rest(dice: Dice, clusters: Sequence[str], leaving: Sequence[str], number
         "conditions": [scheduled_condition("True", "Success", "Binding has been scheduled successfully.")],
     }
     if terms := spec["placement"].get("clusterAffinities"):
-        status["schedulerObservingAffinityName"] = dice.pick(terms)["affinityName"]
+        status["schedulerObservingAffinityName"] = rng.pick(terms)["affinityName"]
     manifest = {"apiVersion": "work.karmada.io/v1alpha2", "kind": kind, "metadata": metadata}
-    start = Start(dice, clusters, leaving, {**manifest, "spec": spec, "status": status})
+    start = Start(rng, clusters, leaving, {**manifest, "spec": spec, "status": status})
     staying = [name for name in clusters if name not in leaving]
-    start.settle(dice.some(staying, 3, 1))
+    start.settle(rng.some(staying, 3, 1))
     start.annotate(as_json(spec["placement"]))
-    if dice.chance(0.4):
+    if rng.chance(0.4):
         metadata["generation"] = 2
     return start

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tools.oracle import generator
-from tools.oracle.generator import Dice, Temper
+from tools.oracle.generator.placements import draw_placement
+from tools.oracle.generator.rng import Random, WorldProfile
 
 Manifest = dict[str, Any]
 
@@ -31,14 +31,14 @@ UNREADABLE: Final = (
 )
 
 # Everyday notation, because what is decided is the subject of the fuzzer, which compares a million cases.
-_CALM: Final = Temper(odd=0.0, extreme=0.0, strict=0.2, room=40, models=0.0, vast=False, tiny=0.0)
+_CALM: Final = WorldProfile(odd=0.0, extreme=0.0, strict=0.2, room=40, models=0.0, vast=False, tiny=0.0)
 
 
 @dataclass(slots=True)
 class Start:
     """A binding that was scheduled some time ago and is at rest; the methods in `EVENTS` disturb it."""
 
-    dice: Dice
+    rng: Random
     clusters: Sequence[str]
     leaving: Sequence[str]
     manifest: Manifest
@@ -95,36 +95,36 @@ class Start:
 
     def lost_its_annotation(self) -> None:
         """Somebody removed the annotation, or emptied it."""
-        self.annotate(self.dice.pick((None, "")))
+        self.annotate(self.rng.pick((None, "")))
 
     def is_written_otherwise(self) -> None:
         """The annotation says the same in other words."""
-        text = json.dumps(self.placement, indent=self.dice.pick((None, 1)), sort_keys=True)
-        if self.dice.chance(0.4):
+        text = json.dumps(self.placement, indent=self.rng.pick((None, 1)), sort_keys=True)
+        if self.rng.chance(0.4):
             text = json.dumps({**self.placement, "unknownField": [1]})
         self.annotate(text)
 
     def is_unreadable(self) -> None:
         """The annotation holds no placement."""
-        self.annotate(self.dice.pick(UNREADABLE))
+        self.annotate(self.rng.pick(UNREADABLE))
 
     def was_nothing(self) -> None:
         """The annotation holds an empty placement."""
-        self.annotate(self.dice.pick(("null", "{}")))
+        self.annotate(self.rng.pick(("null", "{}")))
 
     def lost_a_field(self) -> None:
         """A field of the placement is new, or one was dropped from it."""
         before = copy.deepcopy(self.placement)
-        if not before or self.dice.chance(0.3):
+        if not before or self.rng.chance(0.3):
             before["clusterTolerations"] = [{"key": "old", "operator": "Exists"}]
         else:
-            del before[self.dice.pick(sorted(before))]
+            del before[self.rng.pick(sorted(before))]
         self.annotate(as_json(before))
 
     def changed_a_field(self) -> None:
         """A field of the placement was another one."""
-        other = any_placement(self.dice, self.clusters, self.spec)
-        field = self.dice.pick(sorted({*self.placement, *other}) or ["clusterTolerations"])
+        other = any_placement(self.rng, self.clusters, self.spec)
+        field = self.rng.pick(sorted({*self.placement, *other}) or ["clusterTolerations"])
         before = {key: value for key, value in self.placement.items() if key != field}
         if field in other:
             before[field] = other[field]
@@ -137,10 +137,10 @@ class Start:
         if not terms:
             self.changed_a_field()
             return
-        term = self.dice.pick(terms)
-        match self.dice.upto(4):
+        term = self.rng.pick(terms)
+        match self.rng.upto(4):
             case 0:
-                term["clusterNames"] = self.dice.some(self.clusters, 3, 1)
+                term["clusterNames"] = self.rng.some(self.clusters, 3, 1)
             case 1:
                 terms.reverse()
             case 2:
@@ -153,38 +153,38 @@ class Start:
 
     def observes_another_term(self) -> None:
         """The term in force is none of its terms, or not known."""
-        self.status["schedulerObservingAffinityName"] = self.dice.pick(("elsewhere", "term0", "term1"))
-        if self.dice.chance(0.3):
+        self.status["schedulerObservingAffinityName"] = self.rng.pick(("elsewhere", "term0", "term1"))
+        if self.rng.chance(0.3):
             self.status.pop("schedulerObservingAffinityName")
         self.edited_a_term()
 
     def was_scaled(self) -> None:
         """It asks for more or fewer replicas than it has."""
-        self.spec["replicas"] = max(0, self.spec.get("replicas", 0) + self.dice.pick((-3, -1, 1, 1, 4)))
+        self.spec["replicas"] = max(0, self.spec.get("replicas", 0) + self.rng.pick((-3, -1, 1, 1, 4)))
 
     def was_triggered(self) -> None:
         """A reschedule was asked for: before, in the same second as or after the last schedule."""
-        self.spec["rescheduleTriggeredAt"] = self.dice.pick((BEFORE, LAST, AFTER, AFTER, AFTER))
-        if self.dice.chance(0.1):
+        self.spec["rescheduleTriggeredAt"] = self.rng.pick((BEFORE, LAST, AFTER, AFTER, AFTER))
+        if self.rng.chance(0.1):
             self.status.pop("lastScheduledTime", None)
 
     def loses_a_cluster(self) -> None:
         """A cluster that it is on is being deleted."""
         if self.leaving:
             names = [target["name"] for target in self.spec.get("clusters", [])] or [self.clusters[0]]
-            self.settle(list(dict.fromkeys((self.dice.pick(self.leaving), *names))))
+            self.settle(list(dict.fromkeys((self.rng.pick(self.leaving), *names))))
 
     def is_evicted(self) -> None:
         """A cluster that it was on is being emptied."""
         self.spec["gracefulEvictionTasks"] = [
-            {"fromCluster": self.dice.pick(self.clusters), "reason": "TaintUntolerated", "producer": "Test"}
+            {"fromCluster": self.rng.pick(self.clusters), "reason": "TaintUntolerated", "producer": "Test"}
         ]
-        if self.dice.chance(0.5):
+        if self.rng.chance(0.5):
             self.spec["clusters"] = self.spec.get("clusters", [])[1:]
 
     def failed_before(self) -> None:
         """The last attempt failed."""
-        reason = self.dice.pick(("NoClusterFit", "Unschedulable", "SchedulerError"))
+        reason = self.rng.pick(("NoClusterFit", "Unschedulable", "SchedulerError"))
         self.status["conditions"] = [scheduled_condition("False", reason, "it did not fit")]
 
     def is_suspended(self) -> None:
@@ -205,7 +205,7 @@ class Start:
     def belongs_to_nobody(self) -> None:
         """No policy claims it."""
         self.was_scaled()
-        self.manifest["metadata"]["labels"] = self.dice.pick(
+        self.manifest["metadata"]["labels"] = self.rng.pick(
             ({"app": "web"}, {"propagationpolicy.karmada.io/permanent-id": ""})
         )
 
@@ -240,16 +240,16 @@ _WEIGHTS: Final[Mapping[Callable[[Start], None], int]] = {
 EVENTS: Final = [event for event, weight in _WEIGHTS.items() for _ in range(weight)]
 
 
-def any_placement(dice: Dice, clusters: Sequence[str], spec: Manifest) -> Manifest:
+def any_placement(rng: Random, clusters: Sequence[str], spec: Manifest) -> Manifest:
     """Make a placement; more often than not its replicas are divided."""
     while True:
-        placement = generator.placement(dice, _CALM, clusters, spec)
+        placement = draw_placement(rng, _CALM, clusters, spec)
         # The webhook drops empty lists, and an annotation that has them differs for upstream and not for us, on
         # purpose. Two ways to name clusters are one too many.
         if "[]" in as_json(placement) or {"clusterAffinity", "clusterAffinities"} <= set(placement):
             continue
         # What is not divided is scheduled whatever happened to it, which tells little.
-        if is_divided(placement) or dice.chance(0.4):
+        if is_divided(placement) or rng.chance(0.4):
             return placement
 
 

@@ -1,9 +1,8 @@
-"""Does remembering change a decision? ``make fuzz-cache`` (STEPS=2000 SEED=1)
+"""Compares decisions with and without caches: ``make fuzz-cache`` (STEPS=2000 SEED=1)
 
-Bindings that share placements and requests, as they do behind policies, are decided again and again while
-clusters change, join, leave and begin to be deleted, and while the bindings get their targets: once with plugins and an
-estimator that remember, in columns, and once with plugins that have never seen anything and an estimator that is
-asked cluster by cluster.
+Bindings share placements and requests, as bindings of one policy do. They are decided repeatedly while clusters change,
+join, leave and begin to be deleted, and while the bindings get their targets: once with filter results, scores and
+orders from caches, and once with an empty cache and an estimator that is called cluster by cluster.
 """
 
 from __future__ import annotations
@@ -26,14 +25,16 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework
-from tools.oracle import generator
+from tools.oracle.generator.rng import Random
+from tools.oracle.generator.values import T1
+from tools.oracle.generator.worlds import worlds
 
 _SHARED = 3
-"""Placements, requests and kinds in a world; few, so that most bindings meet something remembered."""
+"""Placements, requests and kinds in a world; few, so that most bindings find something in the caches."""
 
 
 class OneByOne:
-    """The built-in estimator, which cannot say that its answers may be remembered."""
+    """The built-in estimator without columns, as the estimators in member clusters are."""
 
     name = "one-by-one"
 
@@ -45,21 +46,21 @@ class OneByOne:
 
 @dataclass
 class Tally:
-    """What a run compared."""
+    """Result of a run."""
 
     decisions: int = 0
     different: list[str] = field(default_factory=list)
 
 
 class World:
-    """A world whose clusters change, with one framework that remembers it all."""
+    """A world whose clusters change, with one framework and its caches."""
 
-    def __init__(self, document: dict[str, Any], dice: generator.Dice, spare: list[dict[str, Any]]) -> None:
-        self.dice = dice
+    def __init__(self, document: dict[str, Any], rng: Random, spare: list[dict[str, Any]]) -> None:
+        self.rng = rng
         self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
-        self.remembering = framework(gates=self.gates, select=self.plugins)
+        self.framework = framework(gates=self.gates, select=self.plugins)
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.cached = self._algorithm([GeneralEstimator(self.gates)])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
@@ -74,7 +75,7 @@ class World:
         for document in documents:
             spec = document["spec"]
             for fields in (("placement",), ("replicaRequirements", "components"), ("resource",)):
-                model = self.dice.pick(models)
+                model = self.rng.pick(models)
                 for name in fields:
                     if name == "resource":
                         uid = spec["resource"].get("uid", "")
@@ -94,16 +95,16 @@ class World:
             binding = Binding.from_manifest(document)
             if binding.spec.placement is None:
                 continue
-            decision = run_sync(self.cached.decide(binding, snapshot, self.remembering))
+            decision = run_sync(self.cached.decide(binding, snapshot, self.framework))
             uncached = self._algorithm([])
-            framework_ = Framework(self.remembering.lineup)
+            framework_ = Framework(self.framework.lineup)
             again = run_sync(uncached.decide(binding, snapshot, framework_, session=OneByOne(self.gates)))
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):
                 tally.different.append(
-                    f"{self.identity} {binding.key}: remembered {shown}\n  asked anew {expected}"
+                    f"{self.identity} {binding.key}: cached {shown}\n  uncached {expected}"
                 )
-            if decision.targets is not None and self.dice.chance(0.3):
+            if decision.targets is not None and self.rng.chance(0.3):
                 document["spec"]["clusters"] = [
                     {"name": each.name, "replicas": each.replicas} for each in decision.targets
                 ]
@@ -122,26 +123,26 @@ class World:
         return SchedulingAlgorithm(self.gates, estimators, empty_workload_propagation=self.empty)
 
     def _change(self) -> None:
-        for _ in range(self.dice.upto(2)):
-            name = self.dice.pick(list(self.clusters)) if self.clusters else ""
-            luck = self.dice.random()
+        for _ in range(self.rng.upto(2)):
+            name = self.rng.pick(list(self.clusters)) if self.clusters else ""
+            luck = self.rng.random()
             if luck < 0.5 and name and self.spare:
-                other = self.dice.pick(self.spare)
+                other = self.rng.pick(self.spare)
                 self.clusters[name] = {**other, "metadata": {**other["metadata"], "name": name}}
             elif luck < 0.7 and name:
                 del self.clusters[name]
             elif luck < 0.9 and self.spare:
-                other = self.dice.pick(self.spare)
+                other = self.rng.pick(self.spare)
                 name = other["metadata"]["name"]
                 self.clusters[name] = other
             elif name:
-                metadata = {**self.clusters[name]["metadata"], "deletionTimestamp": generator.T1}
+                metadata = {**self.clusters[name]["metadata"], "deletionTimestamp": T1}
                 self.clusters[name] = {**self.clusters[name], "metadata": metadata}
             self.changed.add(name)
 
 
 def _shown(decision: Decision) -> tuple[object, ...]:
-    """Return all of a decision that anybody can see, and the way to it."""
+    """Return everything visible of a decision and its attempts."""
     return (
         decision.targets,
         decision.applied_placement,
@@ -161,18 +162,18 @@ def _shown(decision: Decision) -> tuple[object, ...]:
     )
 
 
-def _grown(clusters: list[dict[str, Any]], size: int, dice: generator.Dice) -> list[dict[str, Any]]:
+def _grown(clusters: list[dict[str, Any]], size: int, rng: Random) -> list[dict[str, Any]]:
     """Return clusters and copies of them under other names, so many in all."""
     grown = list(clusters)
     while grown and len(grown) < size:
-        model = dice.pick(clusters)
+        model = rng.pick(clusters)
         metadata = {**model["metadata"], "name": f"x{len(grown):04}"}
         grown.append({**model, "metadata": metadata})
     return grown
 
 
 def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
-    """Play worlds of a seed, some steps each; yield the tally after each world.
+    """Run worlds of a seed, some steps each; yield the tally after each world.
 
     Args:
         seed: Equal seeds give equal worlds.
@@ -180,14 +181,14 @@ def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
         clusters: How many every world has at least; its own are copied.
     """
     tally = Tally()
-    documents = generator.worlds(seed, cases=1 << 62)
+    documents = worlds(seed, cases=1 << 62)
     played = 0
     while played < steps:
         document, other = next(documents), next(documents)
-        dice = generator.Dice(f"memory/{document['id']}")
+        rng = Random(f"memory/{document['id']}")
         spare = [*document["clusters"], *other["clusters"]]
-        document["clusters"] = _grown(document["clusters"], clusters, dice)
-        world = World(document, dice, spare)
+        document["clusters"] = _grown(document["clusters"], clusters, rng)
+        world = World(document, rng, spare)
         for _ in range(6):
             world.step(tally)
             played += 1

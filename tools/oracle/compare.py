@@ -1,17 +1,17 @@
-"""Does upstream's answer equal ours, and if not, is it a place where they may differ?
+"""Compares upstream's result with ours, except for variations that are allowed.
 
 Everything is compared exactly: which rules hold, every run of the algorithm in order (affinity term,
 clusters and replicas in order, class and text of the error, the refusal of every cluster) and the state
-that the binding comes to. There are freedoms, which upstream takes at random from run to run:
+of the binding at the end. Some results of upstream are random, so variations are allowed in:
 
 - the order of the previous clusters that an Aggregated scale-up appends;
 - the reason under which a cluster is reported as unfit: each cluster counts under the first plugin that
-  refuses it, in an order that changes with every start. The oracle therefore asks each plugin alone, and
-  ours has to report what its own documented order makes of the answers;
+  refuses it, in an order that changes with every start. The oracle therefore calls each plugin alone, and
+  our reasons must follow from these results by our documented order;
 - the order of several assumed workloads on one cluster with resource models, where first fit decides.
 
-And there are upstream's defects that ours does not follow (docs/differences-from-upstream.md). Each is
-recognised by the value that causes it, counted, and never by the difference that it makes.
+Some defects of upstream are not copied (docs/differences-from-upstream.md). Each is recognized by the value that
+causes it, never by the difference in the result.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import Attempt
 from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
 from tools.oracle.defects import RESTLESS, without_nobody
-from tools.oracle.ours import Judgement, World
-from tools.oracle.program import Verdict
+from tools.oracle.ours import OurDecision, World
+from tools.oracle.program import UpstreamResult
 
 AGGREGATED_TAIL = "order of the previous clusters that an Aggregated scale-up appends"
-CREEPING = "how many passes are looked at of a Duplicated binding with overflow affinities"
+CREEPING = "number of compared passes of a Duplicated binding with overflow affinities"
 ASSUMED_ORDER = "order of a cluster's assumed workloads, which decides how they fill its model nodes"
 
 
 @dataclass
 class Comparison:
-    """What came out for one binding.
+    """Result of the comparison for one binding.
 
     Attributes:
         differences: One readable line each; empty if the answers are equal.
-        freedoms: Which freedoms were needed.
-        defects: Which of upstream's defects showed.
+        variations: The allowed variations that were needed.
+        defects: The defects of upstream that showed.
     """
 
     differences: list[str] = field(default_factory=list)
-    freedoms: set[str] = field(default_factory=set)
+    variations: set[str] = field(default_factory=set)
     defects: set[str] = field(default_factory=set)
 
     def check(self, what: str, upstream: object, ours: object) -> None:
@@ -59,29 +59,29 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def compare(world: World, judgement: Judgement, verdict: Verdict) -> Comparison:
-    """Compare all that both say about one binding."""
+def compare(world: World, decided: OurDecision, result: UpstreamResult) -> Comparison:
+    """Compare all results for one binding."""
     comparison = Comparison()
-    if "panic" in verdict:
-        comparison.check("panic", verdict["panic"], None)
+    if "panic" in result:
+        comparison.check("panic", result["panic"], None)
         return comparison
-    passes: Sequence[Mapping[str, Any]] = verdict["passes"]
-    comparison.check("rules that ask for scheduling", passes[0]["rules"], judgement.rules)
-    attempts = judgement.decision.attempts if judgement.decision is not None else ()
-    runs = _runs(judgement, passes)
+    passes: Sequence[Mapping[str, Any]] = result["passes"]
+    comparison.check("rules that require scheduling", passes[0]["rules"], decided.rules)
+    attempts = decided.decision.attempts if decided.decision is not None else ()
+    runs = _runs(decided, passes)
     if len(passes) > 1 and world.has_assumed_on_models:
         # The footprint of the first pass has joined the others: compare the passes before that.
-        comparison.freedoms.add(ASSUMED_ORDER)
+        comparison.variations.add(ASSUMED_ORDER)
         runs = runs[: len(passes[0].get("terms", ()))]
         attempts = attempts[: len(runs)]
-    if not verdict["settled"]:
-        _compare_restless(comparison, world, judgement, passes)
+    if not result["settled"]:
+        _compare_restless(comparison, world, decided, passes)
         runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
     comparison.check("runs of the algorithm", len(runs), len(attempts))
     for number, (run, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
-        _compare_run(comparison, f"run {number}", world, judgement, run, attempt)
-    if not comparison.differences and verdict["settled"] and ASSUMED_ORDER not in comparison.freedoms:
-        _compare_final(comparison, judgement, verdict)
+        _compare_run(comparison, f"run {number}", world, decided, run, attempt)
+    if not comparison.differences and result["settled"] and ASSUMED_ORDER not in comparison.variations:
+        _compare_final(comparison, decided, result)
     return comparison
 
 
@@ -96,9 +96,9 @@ class _Run(NamedTuple):
     previous: frozenset[str]
 
 
-def _runs(judgement: Judgement, passes: Sequence[Mapping[str, Any]]) -> list[_Run]:
+def _runs(decided: OurDecision, passes: Sequence[Mapping[str, Any]]) -> list[_Run]:
     runs: list[_Run] = []
-    previous = judgement.binding.spec.target_names
+    previous = decided.binding.spec.target_names
     for each in passes:
         terms = each.get("terms", ())
         runs += [_Run(term, previous) for term in terms]
@@ -108,12 +108,12 @@ def _runs(judgement: Judgement, passes: Sequence[Mapping[str, Any]]) -> list[_Ru
 
 
 def _compare_restless(
-    comparison: Comparison, world: World, judgement: Judgement, passes: Sequence[Mapping[str, Any]]
+    comparison: Comparison, world: World, decided: OurDecision, passes: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Compare with a binding that upstream moves again and again: the passes until ours stops are compared.
+    """Compare a binding that upstream never leaves alone: the passes until ours stops are compared.
 
-    Under SchedulingOvercommitProtection upstream goes round in circles, and ours has to end at one of the
-    places. Duplicated with overflow affinities, which admission refuses, creeps a step at every pass.
+    With SchedulingOvercommitProtection, upstream cycles between placements, and ours has to end at one of them.
+    A Duplicated binding with overflow affinities, which admission refuses, changes by one step per pass.
     """
     if world.gates.enabled("SchedulingOvercommitProtection"):
         comparison.defects.add(RESTLESS)
@@ -122,18 +122,18 @@ def _compare_restless(
             for each in passes
             if each.get("terms")
         ]
-        decision = judgement.decision
+        decision = decided.decision
         ours = [tuple(target) for target in decision.targets or ()] if decision is not None else None
         if ours not in places:
             comparison.check("a place of a binding that never rests", places, ours)
         return
-    placement = judgement.binding.spec.placement
+    placement = decided.binding.spec.placement
     terms = placement.cluster_affinities if placement is not None else ()
     creeps = (
         placement is not None and placement.is_duplicated and any(term.divides_by_tiers for term in terms)
     )
     if creeps:
-        comparison.freedoms.add(CREEPING)
+        comparison.variations.add(CREEPING)
     else:
         comparison.check("settled", False, True)
 
@@ -142,7 +142,7 @@ def _compare_run(
     comparison: Comparison,
     label: str,
     world: World,
-    judgement: Judgement,
+    decided: OurDecision,
     run: _Run,
     attempt: Attempt,
 ) -> None:
@@ -163,8 +163,8 @@ def _compare_run(
     comparison.check(f"{label}: error", term.get("error", ""), str(attempt.error or ""))
     upstream = [tuple(target) for target in term["clusters"]]
     ours = [tuple(target) for target in attempt.targets or ()]
-    if upstream != ours and _same_but_for_the_tail(judgement, run.previous, upstream, ours):
-        comparison.freedoms.add(AGGREGATED_TAIL)
+    if upstream != ours and _same_but_for_the_tail(decided, run.previous, upstream, ours):
+        comparison.variations.add(AGGREGATED_TAIL)
     else:
         comparison.check(f"{label}: clusters", upstream, ours)
 
@@ -185,9 +185,9 @@ def _fit_text(count: int, reasons: Mapping[str, str]) -> str:
 
 
 def _same_but_for_the_tail(
-    judgement: Judgement, previous: frozenset[str], upstream: list[Any], ours: list[Any]
+    decided: OurDecision, previous: frozenset[str], upstream: list[Any], ours: list[Any]
 ) -> bool:
-    placement = judgement.binding.spec.placement
+    placement = decided.binding.spec.placement
     strategy = placement.replica_scheduling if placement is not None else None
     if (
         strategy is None
@@ -200,17 +200,17 @@ def _same_but_for_the_tail(
     )
 
 
-def _compare_final(comparison: Comparison, judgement: Judgement, verdict: Verdict) -> None:
-    """Compare what the binding comes to once everything is written."""
-    binding, decision, final = judgement.binding, judgement.decision, verdict["final"]
+def _compare_final(comparison: Comparison, decided: OurDecision, result: UpstreamResult) -> None:
+    """Compare the state of the binding once everything is written."""
+    binding, decision, final = decided.binding, decided.decision, result["final"]
     if decision is None or binding.spec.placement is None:
-        return  # nothing is decided, and what is written then is the loop's business
-    comparison.check("settled", True, verdict["settled"])
+        return  # nothing is decided, and the core writes nothing
+    comparison.check("settled", True, result["settled"])
     upstream = [tuple(target) for target in final["clusters"]]
     ours = [
         tuple(target) for target in (binding.spec.clusters if decision.targets is None else decision.targets)
     ]
-    if AGGREGATED_TAIL in comparison.freedoms:
+    if AGGREGATED_TAIL in comparison.variations:
         upstream, ours = sorted(upstream), sorted(ours)
     comparison.check("settled clusters", upstream, ours)
     name = binding.status.scheduler_observing_affinity_name

@@ -1,8 +1,8 @@
-"""Places where upstream goes astray and ours does not follow, recognised by the value that leads there.
+"""Defects of upstream that are not copied, recognized by the value that causes them.
 
-Upstream is then asked about the same world without that value, and ours about the world as it is: the
-answers have to be equal, so nothing is skipped. The reasons stand in docs/differences-from-upstream.md.
-The one exception ends upstream's process, so there is no answer to compare with: PANIC.
+Upstream then decides about the same world without that value, and our core about the world as it is. The results have
+to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. PANIC is an exception: it ends
+upstream's process, so there is no result.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NOBODY = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
 APPLIED = "policy.karmada.io/applied-placement"
 
 
-def spared_clusters(clusters: list[Manifest]) -> tuple[list[Manifest], bool]:
-    """Return clusters that upstream can take, and whether they had to be changed."""
-    spared = [_with_real_minima(cluster) for cluster in clusters]
-    return spared, any(new is not old for new, old in zip(spared, clusters, strict=True))
+def sanitized_clusters(clusters: list[Manifest]) -> tuple[list[Manifest], bool]:
+    """Return clusters without values that lead to a defect, and whether any cluster was changed."""
+    sanitized = [_with_real_minima(cluster) for cluster in clusters]
+    return sanitized, any(new is not old for new, old in zip(sanitized, clusters, strict=True))
 
 
 def _with_real_minima(cluster: Manifest) -> Manifest:
@@ -61,8 +61,8 @@ def _with_real_minima(cluster: Manifest) -> Manifest:
     return {**cluster, "spec": {**cluster["spec"], "resourceModels": models}}
 
 
-def spared_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
-    """Return a binding that upstream can take, and what was in its way."""
+def sanitized_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
+    """Return a binding without values that lead to a defect, and the defects."""
     found: set[str] = set()
     placement: Manifest | None = binding["spec"].get("placement")
     annotations: Mapping[str, str] = binding["metadata"].get("annotations", {})
@@ -88,19 +88,19 @@ def spared_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
                 applied = json.dumps(plain)
     if not found:
         return binding, found
-    spared = {**binding, "spec": {**binding["spec"]}, "metadata": {**binding["metadata"]}}
+    sanitized = {**binding, "spec": {**binding["spec"]}, "metadata": {**binding["metadata"]}}
     if placement is not None:
-        spared["spec"]["placement"] = placement
+        sanitized["spec"]["placement"] = placement
     if annotations:
-        spared["metadata"]["annotations"] = {**annotations, APPLIED: applied}
-    return spared, found
+        sanitized["metadata"]["annotations"] = {**annotations, APPLIED: applied}
+    return sanitized, found
 
 
 def _without_empty_lists(value: Any) -> Any:
     """Drop fields that hold an empty list, or an empty map of labels, as Go's encoder does.
 
-    An empty list of overflow affinities makes upstream divide by tiers, and ours, too. So it is replaced by
-    one that no cluster matches.
+    An empty list of overflow affinities makes both divide by tiers. So it is replaced by one that no cluster
+    matches.
     """
     if isinstance(value, dict):
         return {
@@ -124,7 +124,7 @@ def without_nobody(placement: Manifest) -> Manifest:
 
 
 def is_expected_panic(binding: Manifest, text: str) -> bool:
-    """Tell whether upstream died of the one division by zero that is known."""
+    """Return whether a panic of upstream is the known division by zero."""
     request = (binding["spec"].get("replicaRequirements") or {}).get("resourceRequest") or {}
     if text != "runtime error: integer divide by zero" or "cpu" not in request:
         return False

@@ -1,6 +1,6 @@
-"""What a case exercises, so that "a million cases" can be read as "a million cases of what".
+"""Features that a case exercises, so that a number of cases says what was covered.
 
-Every feature has to be met in a run of reasonable length; tools/oracle/tests/test_generator.py sees to it.
+tools/oracle/tests/test_generator.py fails if a run of reasonable length does not meet every feature.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tools.oracle.program import Verdict
+from tools.oracle.program import UpstreamResult
 
 World = Mapping[str, Any]
 Manifest = Mapping[str, Any]
@@ -168,9 +168,9 @@ def _of_placement(placement: Manifest, observed: str | None) -> Iterator[str]:
             yield "static weight zero or huge"
 
 
-def of_verdict(verdict: Verdict) -> Iterator[str]:
+def of_result(upstream: UpstreamResult) -> Iterator[str]:
     """Name what upstream made of it."""
-    passes = verdict.get("passes", ())
+    passes = upstream.get("passes", ())
     yield f"passes: {len(passes) if len(passes) < 3 else '3+'}"
     for number, each in enumerate(passes):
         if number == 0:

@@ -1,7 +1,7 @@
-"""Generated worlds before both judges: ``python -m tools.oracle.fuzz --cases N --seed S``.
+"""Compares decisions about generated worlds with upstream's: ``python -m tools.oracle.fuzz --cases N --seed S``.
 
 Ends with status 1 if there is any difference, after shrinking and printing some of them. A printed case
-is complete: saved as tools/oracle/tests/cases/<what it shows>.yaml it is replayed by the tests from then on.
+is complete: saved as tools/oracle/tests/cases/<what it shows>.yaml, it is replayed by the tests.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.api.manifest import ManifestError
-from tools.oracle import generator
-from tools.oracle.judge import SILENT, Tally, judge
+from tools.oracle.compare_world import SILENT, Tally, compare_world
+from tools.oracle.generator.worlds import worlds
 from tools.oracle.program import Oracle, ensure
 from tools.oracle.shrink import shrink
 
@@ -46,7 +46,7 @@ class _Share:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.oracle.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--cases", type=int, default=10_000, help="bindings to judge, at least (default: %(default)s)"
+        "--cases", type=int, default=10_000, help="bindings to decide about, at least (default: %(default)s)"
     )
     parser.add_argument(
         "--seed", type=int, default=1, help="equal seeds give equal cases (default: %(default)s)"
@@ -121,8 +121,8 @@ def _worker(share: _Share, queue: multiprocessing.Queue[Tally | str | None]) -> 
 def _work(share: _Share) -> Iterator[Tally]:
     tally = Tally()
     with Oracle(share.program) as oracle:
-        for world in generator.worlds(share.seed, cases=share.cases, first=share.first, step=share.step):
-            tally.add(judge(world, oracle))
+        for world in worlds(share.seed, cases=share.cases, first=share.first, step=share.step):
+            tally.add(compare_world(world, oracle))
             if tally.worlds >= _CHUNK_WORLDS:
                 yield tally
                 tally = Tally()
@@ -134,7 +134,7 @@ def _report(tally: Tally, seconds: float, *, show_features: bool) -> None:
         for name, count in sorted(tally.features.items()):
             print(f"{count:>10}  {name}")
         print()
-    for title, counter in (("upstream's freedoms", tally.freedoms), ("upstream's defects", tally.defects)):
+    for title, counter in (("allowed variations", tally.variations), ("upstream's defects", tally.defects)):
         for name, count in counter.most_common():
             print(f"{title}: {count} x {name}")
     print(
@@ -156,14 +156,14 @@ def _explain(tally: Tally, program: Path) -> None:
             small = shrink(world, partial(_shows, oracle, lines[0]))
             print(f"\n# world {identity}, binding {number}, shrunk")
             print(yaml.safe_dump(small, sort_keys=False, width=110))
-            for _, _, difference in judge(small, oracle, count_features=False).found:
+            for _, _, difference in compare_world(small, oracle, count_features=False).found:
                 print("\n".join(f"# {line}" for line in difference))
 
 
 def _shows(oracle: Oracle, kind: str, world: dict[str, Any]) -> bool:
-    """Tell whether a world shows this kind of difference; a world that is no world shows nothing."""
+    """Return whether a world shows this kind of difference; an invalid world shows none."""
     try:
-        found = judge(world, oracle, count_features=False).found
+        found = compare_world(world, oracle, count_features=False).found
     except (ValueError, KeyError, TypeError, ManifestError, RuntimeError):
         oracle.restart()
         return False
@@ -172,7 +172,7 @@ def _shows(oracle: Oracle, kind: str, world: dict[str, Any]) -> bool:
 
 def _world(identity: str) -> dict[str, Any]:
     seed, _, index = identity.partition("/")
-    return next(generator.worlds(int(seed), cases=1 << 62, first=int(index), step=1 << 62))
+    return next(worlds(int(seed), cases=1 << 62, first=int(index), step=1 << 62))
 
 
 if __name__ == "__main__":

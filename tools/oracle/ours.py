@@ -23,7 +23,7 @@ from karmada_scheduler.testing import framework
 
 
 @dataclass(frozen=True)
-class Judgement:
+class OurDecision:
     """What ours makes of one binding.
 
     Attributes:
@@ -65,7 +65,7 @@ class World:
             peers=self._peers if self.gates.enabled("WorkloadAffinity") else None,
         )
 
-    def judge(self, manifest: Mapping[str, Any]) -> Judgement:
+    def decide(self, manifest: Mapping[str, Any]) -> OurDecision:
         """Classify and decide one binding."""
         binding = Binding.from_manifest(manifest)
         rules = self._rules(binding)
@@ -77,7 +77,7 @@ class World:
                     binding, self.snapshot, self.framework, session=self.session, assumed=self.assumed
                 )
             )
-        return Judgement(binding, rules, decision)
+        return OurDecision(binding, rules, decision)
 
     def _rules(self, binding: Binding) -> list[str]:
         placement, spec = binding.spec.placement, binding.spec

@@ -1,4 +1,4 @@
-"""The oracle as a process: built once per machine from tools/controlplane/tools/oracle, asked world by world."""
+"""The oracle as a process: built once per machine from tools/controlplane/tools/oracle, with one request per world."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import orjson
 from tools.controlplane import golang
 from tools.controlplane.binaries import BUILD_FLAGS, TOOLS, BuildError, cache_folder
 
-Verdict = dict[str, Any]
-"""What upstream did about one binding; the fields are described in the Go program."""
+UpstreamResult = dict[str, Any]
+"""Result of upstream for one binding; the Go program describes the fields."""
 
 
 class OracleSilentError(Exception):
-    """The oracle did not answer in time; it was ended."""
+    """The oracle did not respond in time and was ended."""
 
 
 def ensure() -> Path:
@@ -63,7 +63,7 @@ def _build(folder: Path) -> None:
                 f"`{' '.join(command)}` in {TOOLS} ended with status {answer.returncode}:\n"
                 f"{answer.stderr[-3000:]}"
             )
-        if not folder.is_dir():  # somebody else may have built it meanwhile
+        if not folder.is_dir():  # another process may have built it meanwhile
             unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -94,21 +94,21 @@ class Oracle:
         self._process.communicate()
 
     def restart(self) -> None:
-        """Go on with a new process, which owes no answer."""
+        """Replace the process by a new one without pending results."""
         self.close()
         self._process = self._start()
 
     def ask(self, world: dict[str, Any]) -> None:
-        """Send one world; its answer is to be read before the next is sent."""
+        """Send one world; its result must be read before the next is sent."""
         assert self._process.stdin is not None
         self._process.stdin.write(orjson.dumps(world) + b"\n")
         self._process.stdin.flush()
 
-    def answer(self) -> list[Verdict]:
-        """Read what became of the bindings of the world that was sent last.
+    def answer(self) -> list[UpstreamResult]:
+        """Read the results for the bindings of the world that was sent last.
 
         Raises:
-            OracleSilentError: It takes too long. The next world is answered by a new process.
+            OracleSilentError: It takes too long. A new process handles the next world.
             ValueError: The world cannot be read.
         """
         stdout = self._process.stdout
@@ -123,10 +123,10 @@ class Oracle:
         document = orjson.loads(line)
         if "error" in document:
             raise ValueError(document["error"])
-        verdicts: list[Verdict] = document.get("bindings", [])
-        return verdicts
+        results: list[UpstreamResult] = document.get("bindings", [])
+        return results
 
-    def judge(self, world: dict[str, Any]) -> list[Verdict]:
-        """Send one world and read the answer."""
+    def decide(self, world: dict[str, Any]) -> list[UpstreamResult]:
+        """Send one world and read the results."""
         self.ask(world)
         return self.answer()

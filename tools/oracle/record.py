@@ -20,7 +20,7 @@ _SUMMARY = re.compile(
     re.MULTILINE,
 )
 _FEATURE = re.compile(r"^ {0,10}(\d+)  (.+)$", re.MULTILINE)
-_FREEDOM = re.compile(r"^upstream's freedoms: (\d+) x (.+)$", re.MULTILINE)
+_VARIATION = re.compile(r"^allowed variations: (\d+) x (.+)$", re.MULTILINE)
 _DEFECT = re.compile(r"^upstream's defects: (\d+) x (.+)$", re.MULTILINE)
 
 _GROUPS: tuple[tuple[str, Callable[[str], bool]], ...] = (
@@ -57,15 +57,15 @@ def summarize(logs: list[str], *, how: str) -> str:
     """Return what these logs say together, as Markdown."""
     ended = [(match, log) for log in logs if (match := _SUMMARY.search(log))]
     cases, worlds, runs, different, seconds = (sum(int(match[n]) for match, _ in ended) for n in range(1, 6))
-    features, freedoms, defects = (
-        _sum(pattern, [log for _, log in ended]) for pattern in (_FEATURE, _FREEDOM, _DEFECT)
+    features, variations, defects = (
+        _sum(pattern, [log for _, log in ended]) for pattern in (_FEATURE, _VARIATION, _DEFECT)
     )
     lines = [
         f"**{cases:,} cases, {different or 'none'} different.** {how}",
         "",
         f"{len(ended)} seeds, {worlds:,} worlds, {runs:,} runs of upstream's algorithm, {seconds:,} s.",
         "",
-        *_table("Freedom", freedoms),
+        *_table("Allowed variation", variations),
         "",
         *_table("Defect", defects),
         "",

@@ -149,7 +149,7 @@ class Application:
         if self._assumed is not None:
             bindings.append(only_assigned(self._assumed.on_binding_change, names))
         if self._estimation is not None:
-            clusters.append(self._estimation.connections.follow)
+            clusters.append(self._estimation.connections.on_cluster)
         return Listeners(bindings=bindings, clusters=clusters, versions=[self._own_writes.observe])
 
     async def run(self) -> None:

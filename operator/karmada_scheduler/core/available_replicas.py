@@ -224,4 +224,4 @@ def least_by_row(
     estimates = [
         estimator.replicas_by_row(results, rows, spec.replica_requirements) for estimator in estimators
     ]
-    return columns.least(estimates, but=NO_OPINION, otherwise=MAX_INT32)
+    return columns.row_minimum(estimates, ignored=NO_OPINION, default=MAX_INT32)

@@ -1,4 +1,4 @@
-"""Which clusters to use, of those that passed the filters: spread constraints.
+"""Selects clusters of the candidates, as spread constraints require.
 
 Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint select_clusters.go, select_clusters_by_*.go.
 """
@@ -17,20 +17,25 @@ from karmada_scheduler.api.placement import (
     Placement,
     SpreadConstraint,
 )
-from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
+from karmada_scheduler.core.algorithms.select_groups import Group, Limits, TooManyCellsError, select_groups
 from karmada_scheduler.core.cluster_groups import Region, group_by_region, last_constraint
 from karmada_scheduler.core.ordering.candidates import sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.framework.diagnosis import OverBudgetError, SchedulingError
+from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
 _ANY: Final = SpreadConstraint()
 _MAX_SELECTIONS: Final = 512
-"""Candidates in all cached selections from one order; a selection mostly has a handful."""
+"""Candidates in all cached selections from one order; most selections have a few."""
+_MAX_GROUPS: Final = 20_000
+_selected_groups: Final[LRUCache[Sequence[Group]]] = LRUCache(size_of=len)
+"""Selected regions by regions and limits; at most ``_MAX_GROUPS`` in all. Weights are mostly the replicas times a
+thousand, so many bindings have the same regions."""
 
 
 def ignores_spread(placement: Placement) -> bool:
-    """Tell whether spread constraints do not count: fixed or equal weights go to all clusters."""
+    """Return whether spread constraints are ignored: static or equal weights use all clusters."""
     strategy = placement.replica_scheduling
     if strategy is None or (strategy.replica_scheduling_type, strategy.replica_division_preference) != (
         DIVIDED,
@@ -44,13 +49,13 @@ def ignores_spread(placement: Placement) -> bool:
 def select_clusters(
     placement: Placement, ordered: Sequence[Candidate], *, replicas: int, needed: int
 ) -> Sequence[Candidate]:
-    """Choose clusters.
+    """Return the selected clusters.
 
     Args:
-        placement: Whose spread constraints hold.
+        placement: Its spread constraints are applied.
         ordered: All candidates in the order of preference.
-        replicas: What the binding asks for; it decides which region is better.
-        needed: What the chosen clusters have to have room for; the same, or 1 set of components.
+        replicas: Replicas of the binding; the scores of regions depend on them.
+        needed: Replicas, or sets of components (1), that must fit on the selected clusters.
 
     Raises:
         SchedulingError: The constraints cannot be satisfied.
@@ -69,40 +74,40 @@ def select_clusters(
 def select_by_cluster(
     ordered: Sequence[Candidate], constraint: SpreadConstraint, needed: int | None
 ) -> list[Candidate]:
-    """Choose the most preferred clusters, with room for ``needed`` replicas together if that is given.
+    """Return the most preferred clusters that can take ``needed`` replicas together, or any number if it is None.
 
-    A maximum of 0 is no maximum of none: it selects nothing, as upstream never defaults it.
+    A maximum of 0 selects nothing: upstream has no default for it.
     """
     if len(ordered) < constraint.min_groups:
         raise SchedulingError("the number of feasible clusters is less than spreadConstraint.MinGroups")
     count = min(len(ordered), constraint.max_groups)
     if needed is None:
         return list(ordered[:count])
-    chosen = _with_room(ordered, count, needed)
+    chosen = _with_capacity(ordered, count, needed)
     if not chosen:
         raise SchedulingError(f"no enough resource when selecting {count} clusters")
     return chosen
 
 
-def _with_room(ordered: Sequence[Candidate], count: int, needed: int) -> list[Candidate]:
-    """Replace chosen clusters, the least preferred first, by the roomiest others until there is room."""
+def _with_capacity(ordered: Sequence[Candidate], count: int, needed: int) -> list[Candidate]:
+    """Replace clusters, the least preferred first, by those with the most available replicas until all fit."""
     chosen = list(ordered[:count])
-    room = sum(each.available for each in chosen)
-    if room >= needed:
+    total = sum(each.available for each in chosen)
+    if total >= needed:
         return chosen
     rest = list(ordered[count:])
-    # The roomiest first, of equal ones that which stands first; a replaced one stands where its successor stood.
-    roomiest = [(-each.available, index) for index, each in enumerate(rest)]
-    heapq.heapify(roomiest)
+    # The most available replicas first, then the order of preference. A replaced cluster takes the place of the other.
+    most_available = [(-each.available, index) for index, each in enumerate(rest)]
+    heapq.heapify(most_available)
     for slot in range(count - 1, -1, -1):
-        if room >= needed or not roomiest:
+        if total >= needed or not most_available:
             break
-        available, best = -roomiest[0][0], roomiest[0][1]
+        available, best = -most_available[0][0], most_available[0][1]
         if available > chosen[slot].available:
-            room += available - chosen[slot].available
+            total += available - chosen[slot].available
             chosen[slot], rest[best] = rest[best], chosen[slot]
-            heapq.heapreplace(roomiest, (-rest[best].available, best))
-    return chosen if room >= needed else []
+            heapq.heapreplace(most_available, (-rest[best].available, best))
+    return chosen if total >= needed else []
 
 
 def _select_by_region(
@@ -126,14 +131,14 @@ def _select_by_region(
 def select_by_region(
     regions: Sequence[Region], region: SpreadConstraint, cluster: SpreadConstraint
 ) -> list[Candidate]:
-    """Choose regions, then the best cluster of each, then the best of all others up to the maximum.
+    """Return the best cluster of each selected region, then the best of all others up to the maximum.
 
-    Room is not looked at, and more regions than the maximum of clusters give more clusters than that.
+    Available replicas are not considered, and more regions than the maximum of clusters give more clusters than that.
     """
     if len(regions) < region.min_groups:
         raise SchedulingError("the number of feasible region is less than spreadConstraint.MinGroups")
     groups = [Group(each.name, len(each.candidates), each.score) for each in regions]
-    chosen = select_groups(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups))
+    chosen = _select_groups(tuple(groups), Limits(region.min_groups, region.max_groups, cluster.min_groups))
     if not chosen:
         raise SchedulingError("the number of clusters is less than the cluster spreadConstraint.MinGroups")
     by_name = {each.name: each.candidates for each in regions}
@@ -141,3 +146,10 @@ def select_by_region(
     extra = max(0, cluster.max_groups - len(selected))
     others = [candidate for group in chosen for candidate in by_name[group.name][1 : 1 + extra]]
     return selected + heapq.nsmallest(extra, others, key=sort_key)
+
+
+def _select_groups(groups: tuple[Group, ...], limits: Limits) -> Sequence[Group]:
+    try:
+        return _selected_groups.get((groups, limits), lambda: select_groups(groups, limits), most=_MAX_GROUPS)
+    except TooManyCellsError as error:
+        raise OverBudgetError(str(error)) from None

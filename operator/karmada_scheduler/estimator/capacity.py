@@ -11,7 +11,7 @@ from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import ZERO, wrap64
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
-from karmada_scheduler.estimator.nodes import NodeGroup, runs_of
+from karmada_scheduler.estimator.nodes import NodeGroup, node_groups_of
 from karmada_scheduler.estimator.resources import CPU, PODS
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults
 
@@ -41,7 +41,7 @@ class Capacity:
         runs: Sequence[NodeGroup] | None = None
         if uses_models and summary.modelings:
             try:
-                runs = runs_of(cluster)
+                runs = node_groups_of(cluster)
             except ValueError:
                 runs = None  # the summary has to do, as upstream does
         return cls(cluster, summary, _free_pods(summary), runs)
@@ -70,7 +70,7 @@ class Capacity:
         return thousandths if name == CPU else whole
 
     @property
-    def is_odd(self) -> bool:
+    def needs_scalar_path(self) -> bool:
         """Whether columns cannot tell what fits: there are virtual nodes, or thousandths of cpu that overflowed."""
         return self.runs is not None or self.units(CPU) < 0
 
@@ -100,7 +100,7 @@ class CapacityColumns:
         self._capacities: list[Capacity] = []
         self._pods = columns.column(())
         self._units: OrderedDict[str, Column] = OrderedDict()
-        self._odd: set[int] = set()
+        self._scalar: set[int] = set()
 
     def refresh(self, verdicts: FilterResults) -> None:
         """Look at the clusters that have changed since the last time."""
@@ -109,7 +109,9 @@ class CapacityColumns:
             self._capacities = [self._look_up(cluster) for cluster in verdicts.feasible]
             self._pods = columns.column([capacity.pods for capacity in self._capacities])
             self._units.clear()
-            self._odd = {row for row, capacity in enumerate(self._capacities) if capacity.is_odd}
+            self._scalar = {
+                row for row, capacity in enumerate(self._capacities) if capacity.needs_scalar_path
+            }
         else:
             if self._rows is not verdicts.rows:
                 self._lay_out(verdicts)
@@ -118,7 +120,7 @@ class CapacityColumns:
                 self._pods[row] = capacity.pods
                 for name, units in self._units.items():
                     units[row] = capacity.units(name)
-                (self._odd.add if capacity.is_odd else self._odd.discard)(row)
+                (self._scalar.add if capacity.needs_scalar_path else self._scalar.discard)(row)
         self._rows = verdicts.rows
         self._followed.caught_up(verdicts)
 
@@ -126,16 +128,16 @@ class CapacityColumns:
         """Move what is known to the rows where it belongs now; the rows of clusters that are new hold nothing yet."""
         before = [self._rows.get(name, -1) for name in verdicts.rows]
         self._capacities = [self._capacities[row] if row >= 0 else _UNKNOWN for row in before]
-        self._pods = columns.carried_over(self._pods, before)
+        self._pods = columns.reindexed(self._pods, before)
         for name, units in self._units.items():
-            self._units[name] = columns.carried_over(units, before)
-        self._odd = {now for now, row in enumerate(before) if row in self._odd}
+            self._units[name] = columns.reindexed(units, before)
+        self._scalar = {now for now, row in enumerate(before) if row in self._scalar}
 
     def pods(self, rows: Column) -> Column:
         """Return how many pods fit, cut to 32 bits."""
-        return columns.how_often(self._pods, (), rows)
+        return columns.fits(self._pods, (), rows)
 
-    def how_often(self, amounts: Iterable[tuple[str, int]], rows: Column) -> Column:
+    def fits(self, amounts: Iterable[tuple[str, int]], rows: Column) -> Column:
         """Return how often a request fits, cut to 32 bits; what is said of an odd cluster is void.
 
         Args:
@@ -143,13 +145,13 @@ class CapacityColumns:
             rows: The clusters that are asked about.
         """
         # Made one after the other, and no more of them once nothing fits.
-        return columns.how_often(self._pods, ((self._units_of(name), each) for name, each in amounts), rows)
+        return columns.fits(self._pods, ((self._units_of(name), each) for name, each in amounts), rows)
 
-    def odd_among(self, rows: Column) -> Sequence[int]:
+    def scalar_rows(self, rows: Column) -> Sequence[int]:
         """Return which of these rows columns cannot tell about, counted from 0."""
-        if not self._odd:
+        if not self._scalar:
             return ()
-        return [place for place, row in enumerate(rows.tolist()) if row in self._odd]
+        return [place for place, row in enumerate(rows.tolist()) if row in self._scalar]
 
     def _units_of(self, name: str) -> Column:
         units = self._units.get(name)

@@ -1,4 +1,4 @@
-"""Accurate estimation as one thing to build and to close: connections, and what asks through them."""
+"""Builds and closes the connections to estimators together with the accurate estimator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karmada_scheduler.metrics.metrics import EstimatingObserver, Metrics
 
 @dataclass(frozen=True, slots=True)
 class Estimation:
-    """What a process that asks estimators has."""
+    """The parts of a process with estimators in the member clusters."""
 
     connections: Connections
     accurate: AccurateEstimator
@@ -28,17 +28,17 @@ class Estimation:
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> Self:
-        """Build everything; nobody is connected to until clusters are followed.
+        """Build everything. Connections are made when clusters are added (``Connections.on_cluster``).
 
         Args:
-            options: What the flags say.
+            options: The flags of estimators.
             read_service: Reads Services of the Karmada API server.
-            metrics: Where to count.
+            metrics: The metrics of the process.
             clock: Monotonic, in seconds.
         """
         queue = metrics.workqueues.of("scheduler-estimator")
         connections = Connections(options, read_service, observer=queue, clock=clock)
-        metrics.watch_estimators(connections.standings)
+        metrics.watch_estimators(connections.count_by_state)
         accurate = AccurateEstimator(
             connections,
             timeout=options.timeout,
@@ -50,6 +50,6 @@ class Estimation:
         return cls(connections, accurate)
 
     async def close(self) -> None:
-        """Stop asking, and close all connections."""
+        """Cancel all requests, and close all connections."""
         await self.accurate.close()
         await self.connections.close()

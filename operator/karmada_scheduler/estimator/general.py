@@ -82,8 +82,8 @@ class GeneralEstimator:
         demands = _demands_of(requirements)
         wanted = [(name, milli if name == CPU else value) for name, value, milli in demands]
         has_overflowed = any(amount <= 0 for _, amount in wanted)  # thousandths of cpu
-        alone = range(len(rows)) if has_overflowed else capacities.odd_among(rows)
-        most = columns.filled(len(rows), 0) if has_overflowed else capacities.how_often(wanted, rows)
+        alone = range(len(rows)) if has_overflowed else capacities.scalar_rows(rows)
+        most = columns.filled(len(rows), 0) if has_overflowed else capacities.fits(wanted, rows)
         if alone:
             on_nodes = amounts(requirements.resource_request)
             for place in alone:

@@ -15,7 +15,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Component
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import wrap64
-from karmada_scheduler.estimator.resources import PLAIN, Amounts, amounts, how_often
+from karmada_scheduler.estimator.resources import PLAIN, Amounts, amounts, fits
 from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 PODS_PER_NODE: Final = 110
@@ -43,7 +43,7 @@ class NodeGroup:
     nodes: int
 
 
-def runs_of(cluster: Cluster) -> list[NodeGroup]:
+def node_groups_of(cluster: Cluster) -> list[NodeGroup]:
     """Make the nodes that a cluster's models describe, smallest grade first.
 
     A node has exactly the least of its grade, so the usual grade 0 takes nothing. Least amounts that Go's
@@ -76,7 +76,7 @@ def runs_of(cluster: Cluster) -> list[NodeGroup]:
 
 def fit_alone(runs: Iterable[NodeGroup], request: Amounts) -> int:
     """Return how many replicas of one request fit on the nodes in all."""
-    return sum(run.nodes * how_often(run.free, request, pods=run.pods) for run in runs)
+    return sum(run.nodes * fits(run.free, request, pods=run.pods) for run in runs)
 
 
 def place_set(runs: list[NodeGroup], components: Sequence[Component]) -> bool:
@@ -161,7 +161,7 @@ def _tidied(runs: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> list[NodeGro
     """Leave out nodes that can take nothing of what is wanted (if that is given), and join equal neighbours."""
     tidy: list[NodeGroup] = []
     for run in runs:
-        if wanted and not any(how_often(run.free, request, pods=run.pods) for request, _ in wanted):
+        if wanted and not any(fits(run.free, request, pods=run.pods) for request, _ in wanted):
             continue
         if tidy and tidy[-1].pods == run.pods and tidy[-1].free == run.free:
             tidy[-1] = NodeGroup(run.free, run.pods, tidy[-1].nodes + run.nodes)
@@ -175,7 +175,7 @@ def _sets_on_first(runs: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> int:
     if not runs:
         return 0
     per_set, pods = _per_set(wanted)
-    return how_often(runs[0].free, per_set, pods=runs[0].pods // pods) if pods else 0
+    return fits(runs[0].free, per_set, pods=runs[0].pods // pods) if pods else 0
 
 
 def _take_sets(runs: list[NodeGroup], wanted: Sequence[Wanted], times: int) -> None:
@@ -213,7 +213,7 @@ def _place(runs: list[NodeGroup], request: Amounts, replicas: int) -> bool:
     index, remaining = 0, replicas
     while index < len(runs) and remaining > 0:
         run = runs[index]
-        fit = how_often(run.free, request, pods=run.pods)
+        fit = fits(run.free, request, pods=run.pods)
         if fit > 0:
             filled, rest = divmod(remaining, fit)
             filled = min(filled, run.nodes)

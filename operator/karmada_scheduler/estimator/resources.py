@@ -41,7 +41,7 @@ def amounts(quantities: Mapping[str, Quantity]) -> Amounts:
     }
 
 
-def how_often(have: Mapping[str, int], request: Mapping[str, int], *, pods: int) -> int:
+def fits(have: Mapping[str, int], request: Mapping[str, int], *, pods: int) -> int:
     """Return how many of one request fit, never more than there are pods."""
     most = MAX_INT64
     for name, amount in request.items():

@@ -1,8 +1,7 @@
-"""Requests and answers as bytes.
+"""Requests and responses as bytes.
 
-What is asked about a binding is the same for every cluster, so it is encoded once; each cluster's request is
-that body behind a few bytes of its own. Protobuf allows it: encodings put end to end are the union of their
-fields.
+Most of a request is the same for every cluster, so it is encoded once per binding. The request to a cluster is a few
+bytes of its own, followed by that body. Protobuf allows it: concatenated encodings are the union of their fields.
 
 Source: karmada v1.18.2 pkg/estimator/client/accurate.go, pkg/estimator/pb.
 """
@@ -30,7 +29,7 @@ _DECIMAL: Final = {
 
 
 class EstimatorRequest(NamedTuple):
-    """What is asked, without the cluster.
+    """A request without the cluster.
 
     Attributes:
         method: ``MAX_AVAILABLE_REPLICAS`` or ``MAX_AVAILABLE_COMPONENT_SETS``.
@@ -40,8 +39,8 @@ class EstimatorRequest(NamedTuple):
     method: str
     body: bytes
 
-    def to(self, cluster: str, assumed: Sequence[AssumedWorkload]) -> bytes:
-        """Return the whole request for one cluster, with what was placed there lately."""
+    def encode(self, cluster: str, assumed: Sequence[AssumedWorkload]) -> bytes:
+        """Return the whole request for one cluster, with the workloads that are assumed there."""
         request: pb.MaxAvailableReplicasRequest | pb.MaxAvailableComponentSetsRequest
         if self.method == MAX_AVAILABLE_REPLICAS:
             request = pb.MaxAvailableReplicasRequest(cluster=cluster)
@@ -50,8 +49,8 @@ class EstimatorRequest(NamedTuple):
         parts = [request.SerializeToString(), *(_assumed(self.method, each) for each in assumed), self.body]
         return b"".join(parts)
 
-    def answer(self, payload: bytes) -> int:
-        """Read an answer: how much fits, -1 for no opinion; ValueError if it is none."""
+    def decode(self, payload: bytes) -> int:
+        """Return the number in a response, -1 for no opinion; ValueError if it cannot be read."""
         try:
             if self.method == MAX_AVAILABLE_REPLICAS:
                 fits = int(pb.MaxAvailableReplicasResponse.FromString(payload).max_replicas)
@@ -60,16 +59,16 @@ class EstimatorRequest(NamedTuple):
         except DecodeError as error:
             raise ValueError(f"the answer cannot be read: {error}") from error
         if fits < _NO_OPINION:
-            # Added up over all clusters, it would take the room of the others away.
+            # It would reduce the sum of the available replicas of all clusters.
             raise ValueError(f"it answered {fits}, which is no number of replicas")
         return fits
 
 
-def replicas_question(requirements: ReplicaRequirements | None) -> EstimatorRequest:
-    """Ask how many replicas fit.
+def replicas_request(requirements: ReplicaRequirements | None) -> EstimatorRequest:
+    """Return the request for the number of replicas that fit.
 
     Raises:
-        ValueError: The requirements hold something that has no place on the wire.
+        ValueError: The requirements cannot be encoded.
     """
     request = pb.MaxAvailableReplicasRequest()
     if requirements is not None:
@@ -79,24 +78,24 @@ def replicas_question(requirements: ReplicaRequirements | None) -> EstimatorRequ
     return EstimatorRequest(MAX_AVAILABLE_REPLICAS, request.SerializeToString(deterministic=True))
 
 
-def sets_question(components: Sequence[Component], namespace: str) -> EstimatorRequest:
-    """Ask how many sets of all components fit.
+def sets_request(components: Sequence[Component], namespace: str) -> EstimatorRequest:
+    """Return the request for the number of sets of all components that fit.
 
     Raises:
-        ValueError: The requirements of a component hold something that has no place on the wire.
+        ValueError: The requirements of a component cannot be encoded.
     """
     request = pb.MaxAvailableComponentSetsRequest(namespace=namespace, components=_components(components))
     return EstimatorRequest(MAX_AVAILABLE_COMPONENT_SETS, request.SerializeToString(deterministic=True))
 
 
 _encoded: dict[tuple[str, int], tuple[AssumedWorkload, bytes]] = {}
-"""By method and id, with the workload itself, so that the id stays its own."""
+"""Key: method and id of the workload. The workload is kept, so that its id stays unique."""
 
 _ENCODED: Final = 65536
 
 
 def _assumed(method: str, workload: AssumedWorkload) -> bytes:
-    """Return the field of a request that holds one assumed workload; there may be hundreds, in every request."""
+    """Return the field of a request with one assumed workload, cached: a request may have hundreds."""
     key = (method, id(workload))
     known = _encoded.get(key)
     if known is not None:
@@ -209,7 +208,7 @@ def written(amount: Quantity) -> str:
 
 
 def _without_zeros(mantissa: int, exponent: int) -> tuple[int, int]:
-    """Divide by ten as long as nothing is left over; of very long numbers thousands of digits at once."""
+    """Remove trailing decimal zeros from a number; from a very long one thousands at a time."""
     if mantissa.bit_length() > 256:
         for step in (8192, 4096, 2048, 1024, 512, 256, 128, 64, 32):
             shorter, rest = divmod(mantissa, 10**step)

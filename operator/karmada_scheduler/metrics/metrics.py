@@ -456,7 +456,7 @@ class QueuePart:
 
 
 class EstimatingObserver:
-    """Feeds the metrics of estimating; conforms to ``estimator.accurate.Observer``.
+    """Feeds the metrics of estimating; conforms to ``estimator.shared_requests.RequestObserver``.
 
     Upstream has these families in the estimators themselves, where they measure the counting. Here they measure
     what a decision sees: from the question to the answer. Asked for each cluster, so the children are kept.
@@ -467,8 +467,8 @@ class EstimatingObserver:
         self._metrics = metrics
         self._children: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
 
-    def asked(self, method: str, result: str, seconds: float, /) -> None:
-        """A question to one cluster ended: ``success``, ``error`` or ``timeout``."""
+    def request_ended(self, method: str, result: str, seconds: float, /) -> None:
+        """A request to one cluster ended: ``success``, ``error`` or ``timeout``."""
         children = self._children.get((method, result))
         if children is None:
             metrics = self._metrics
@@ -479,8 +479,8 @@ class EstimatingObserver:
         children[0].inc()
         children[1].observe(seconds)
 
-    def shared(self, method: str, /) -> None:
-        """A question needed not be asked."""
+    def request_shared(self, method: str, /) -> None:
+        """A request was not sent, because an equal one was sent a moment before."""
         self._metrics.estimates_shared.labels(method).inc()
 
 

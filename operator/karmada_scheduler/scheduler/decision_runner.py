@@ -129,11 +129,11 @@ class DecisionRunner:
         budget = self._new_budget()
         if self._accurate is None:
             return await Paced(self._decide(request, budget), budget)
-        session = self._accurate.inquiry(request.binding)
+        session = self._accurate.session(request.binding)
         decision = await Paced(self._decide(request, budget, session), budget)
         if not session.fallbacks:
             return decision
-        extent = "all" if session.fallbacks.keys() >= session.concerned else "some"
+        extent = "all" if session.fallbacks.keys() >= session.clusters else "some"
         self._metrics.estimate_fallbacks.labels(extent).inc()
         return replace(decision, fallbacks=session.fallbacks)
 

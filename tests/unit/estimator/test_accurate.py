@@ -11,15 +11,11 @@ from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
-from karmada_scheduler.estimator.accurate import (
-    PARTIAL,
-    UPSTREAM,
-    AccurateEstimator,
-    EstimationSession,
-    FailurePolicy,
-)
-from karmada_scheduler.estimator.connections import ConnectionState, EstimatorCallError
+from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
+from karmada_scheduler.estimator.session import EstimationSession
+from karmada_scheduler.estimator.shared_requests import PARTIAL, UPSTREAM, FailurePolicy, SharedRequests
+from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
 from karmada_scheduler.testing import binding, cluster
 
@@ -29,29 +25,29 @@ TIMEOUT = 0.05
 """Seconds; real ones, for a hanging estimator is one that real time passes by."""
 
 
-class Line:
+class FakeTransport:
     """Estimators by cluster: a number, a refusal, or silence until told otherwise."""
 
     def __init__(self, **answers: int | str | None) -> None:
         self.answers: dict[str, int | str | None] = dict(answers)
-        self.standings: dict[str, ConnectionState] = {}
+        self.states: dict[str, ConnectionState] = {}
         self.asked: list[str] = []
         self.requests: list[pb.MaxAvailableReplicasRequest] = []
         self.about: list[str] = []
-        self.suspected: list[str] = []
+        self.reconnected: list[str] = []
         self.changed = asyncio.Event()
 
-    def standing(self, cluster: str, /) -> ConnectionState:
-        return self.standings.get(cluster, ConnectionState.CONNECTED)
+    def state(self, cluster: str, /) -> ConnectionState:
+        return self.states.get(cluster, ConnectionState.CONNECTED)
 
-    async def settled(self, cluster: str, /) -> None:
-        while self.standings.get(cluster) is ConnectionState.NEW:
+    async def wait_first_attempt(self, cluster: str, /) -> None:
+        while self.states.get(cluster) is ConnectionState.NEW:
             await self.changed.wait()
 
-    def suspect(self, cluster: str, /) -> None:
-        self.suspected.append(cluster)
+    def reconnect(self, cluster: str, /) -> None:
+        self.reconnected.append(cluster)
 
-    async def ask(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
+    async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
         self.asked.append(cluster)
         self.about.append(about)
         if method == MAX_AVAILABLE_REPLICAS:
@@ -72,8 +68,8 @@ class Line:
         self.changed.set()
         self.changed.clear()
 
-    def connect(self, cluster: str, standing: ConnectionState) -> None:
-        self.standings[cluster] = standing
+    def connect(self, cluster: str, state: ConnectionState) -> None:
+        self.states[cluster] = state
         self.changed.set()
         self.changed.clear()
 
@@ -85,24 +81,26 @@ class Counted:
         self.results: list[str] = []
         self.shares = 0
 
-    def asked(self, method: str, result: str, seconds: float, /) -> None:
+    def request_ended(self, method: str, result: str, seconds: float, /) -> None:
         self.results.append(result)
 
-    def shared(self, method: str, /) -> None:
+    def request_shared(self, method: str, /) -> None:
         self.shares += 1
 
 
 class World:
     """An estimator, a time that is set by hand, and probes that are let go by hand."""
 
-    def __init__(self, line: Line, policy: FailurePolicy, answer_ttl: float, timeout: float) -> None:
-        self.line = line
+    def __init__(
+        self, transport: FakeTransport, policy: FailurePolicy, answer_ttl: float, timeout: float
+    ) -> None:
+        self.transport = transport
         self.seconds: float | None = None
         self.counted = Counted()
         self.pauses: list[float] = []
         self._probing = asyncio.Event()
         self.estimator = AccurateEstimator(
-            line,
+            transport,
             timeout=timeout,
             policy=policy,
             answer_ttl=answer_ttl,
@@ -126,15 +124,19 @@ class World:
             while not until():
                 await asyncio.sleep(0)
 
-    def inquiry(self) -> EstimationSession:
-        return self.estimator.inquiry(binding("web").replicas(3).build())
+    @property
+    def requests(self) -> SharedRequests:
+        return self.estimator.requests
+
+    def session(self) -> EstimationSession:
+        return self.estimator.session(binding("web").replicas(3).build())
 
     async def rooms(self, requirements: ReplicaRequirements | None = SMALL) -> list[int]:
-        return await self.inquiry().max_available_replicas(self.clusters, requirements, {})
+        return await self.session().max_available_replicas(self.clusters, requirements, {})
 
     @property
     def clusters(self) -> list[Cluster]:
-        return [cluster(name).build() for name in self.line.answers]
+        return [cluster(name).build() for name in self.transport.answers]
 
 
 MakeWorld = Callable[..., World]
@@ -145,9 +147,13 @@ async def world() -> AsyncIterator[MakeWorld]:
     worlds: list[World] = []
 
     def make(
-        line: Line, policy: FailurePolicy = PARTIAL, *, answer_ttl: float = 0.0, timeout: float = TIMEOUT
+        transport: FakeTransport,
+        policy: FailurePolicy = PARTIAL,
+        *,
+        answer_ttl: float = 0.0,
+        timeout: float = TIMEOUT,
     ) -> World:
-        worlds.append(World(line, policy, answer_ttl, timeout))
+        worlds.append(World(transport, policy, answer_ttl, timeout))
         return worlds[-1]
 
     yield make
@@ -160,173 +166,173 @@ BOTH = pytest.mark.parametrize("policy", [UPSTREAM, PARTIAL])
 
 @BOTH
 async def test_every_cluster_is_asked_and_answers_for_itself(world: MakeWorld, policy: FailurePolicy) -> None:
-    made = world(Line(m1=9, m2=0, m3=5), policy)
-    inquiry = made.inquiry()
-    assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == [9, 0, 5]
-    assert sorted(made.line.asked) == ["m1", "m2", "m3"]
-    assert [each.cluster for each in made.line.requests] == made.line.asked
-    assert inquiry.fallbacks == {}
+    made = world(FakeTransport(m1=9, m2=0, m3=5), policy)
+    session = made.session()
+    assert await session.max_available_replicas(made.clusters, SMALL, {}) == [9, 0, 5]
+    assert sorted(made.transport.asked) == ["m1", "m2", "m3"]
+    assert [each.cluster for each in made.transport.requests] == made.transport.asked
+    assert session.fallbacks == {}
     assert made.counted.results == ["success"] * 3
 
 
 async def test_estimators_are_told_what_they_are_asked_for(world: MakeWorld) -> None:
-    made = world(Line(m1=1))
+    made = world(FakeTransport(m1=1))
     await made.rooms()
-    assert made.line.about == ["kind=Deployment, name=default/web"]
+    assert made.transport.about == ["kind=Deployment, name=default/web"]
 
 
 @BOTH
 async def test_minus_one_is_no_opinion_and_no_failure(world: MakeWorld, policy: FailurePolicy) -> None:
-    made = world(Line(m1=-1, m2=4), policy)
-    inquiry = made.inquiry()
-    assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == [NO_OPINION, 4]
-    assert inquiry.fallbacks == {}
+    made = world(FakeTransport(m1=-1, m2=4), policy)
+    session = made.session()
+    assert await session.max_available_replicas(made.clusters, SMALL, {}) == [NO_OPINION, 4]
+    assert session.fallbacks == {}
 
 
 class TestUpstreamsPolicy:
     async def test_one_failure_voids_every_answer(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2="rpc error: code = Unavailable desc = gone", m3=5), UPSTREAM)
-        inquiry = made.inquiry()
+        made = world(FakeTransport(m1=9, m2="rpc error: code = Unavailable desc = gone", m3=5), UPSTREAM)
+        session = made.session()
         with pytest.raises(EstimationError, match="Unavailable"):
-            await inquiry.max_available_replicas(made.clusters, SMALL, {})
-        assert sorted(inquiry.fallbacks) == ["m1", "m2", "m3"]
+            await session.max_available_replicas(made.clusters, SMALL, {})
+        assert sorted(session.fallbacks) == ["m1", "m2", "m3"]
 
     async def test_nobody_is_waited_for_once_one_has_failed(self, world: MakeWorld) -> None:
-        made = world(Line(m1=None, m2="refused"), UPSTREAM, timeout=600)
+        made = world(FakeTransport(m1=None, m2="refused"), UPSTREAM, timeout=600)
         with pytest.raises(EstimationError, match="refused"):
             await made.rooms()
 
     async def test_a_cluster_without_a_connection_voids_all_and_nobody_is_asked(
         self, world: MakeWorld
     ) -> None:
-        made = world(Line(m1=9, m2=9), UPSTREAM)
-        made.line.standings["m2"] = ConnectionState.ABSENT
+        made = world(FakeTransport(m1=9, m2=9), UPSTREAM)
+        made.transport.states["m2"] = ConnectionState.ABSENT
         with pytest.raises(EstimationError, match="cluster m2 does not exist in estimator cache"):
             await made.rooms()
-        assert made.line.asked == []
+        assert made.transport.asked == []
 
     async def test_a_silent_estimator_voids_all_at_the_deadline_every_time(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=None), UPSTREAM)
+        made = world(FakeTransport(m1=9, m2=None), UPSTREAM)
         for _ in range(2):
             with pytest.raises(EstimationError, match=r"no answer within 0\.05s"):
                 await made.rooms()
-        assert made.line.asked == ["m1", "m2"] * 2
-        assert made.estimator.silent == frozenset()
+        assert made.transport.asked == ["m1", "m2"] * 2
+        assert made.requests.unresponsive == frozenset()
 
     async def test_later_passes_of_a_decision_do_not_wait_again(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=None), UPSTREAM)
-        inquiry = made.inquiry()
+        made = world(FakeTransport(m1=9, m2=None), UPSTREAM)
+        session = made.session()
         for _ in range(3):
             with pytest.raises(EstimationError):
-                await inquiry.max_available_replicas(made.clusters, SMALL, {})
-        assert made.line.asked == ["m1", "m2"]
+                await session.max_available_replicas(made.clusters, SMALL, {})
+        assert made.transport.asked == ["m1", "m2"]
 
     async def test_a_lost_connection_is_asked_all_the_same(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9), UPSTREAM)
-        made.line.standings["m1"] = ConnectionState.LOST
+        made = world(FakeTransport(m1=9), UPSTREAM)
+        made.transport.states["m1"] = ConnectionState.LOST
         assert await made.rooms() == [9]
 
 
 class TestPartialPolicy:
     async def test_what_arrived_counts_and_the_rest_has_no_opinion(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2="refused", m3=5, m4=5))
-        made.line.standings["m4"] = ConnectionState.ABSENT
-        inquiry = made.inquiry()
-        assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == [
+        made = world(FakeTransport(m1=9, m2="refused", m3=5, m4=5))
+        made.transport.states["m4"] = ConnectionState.ABSENT
+        session = made.session()
+        assert await session.max_available_replicas(made.clusters, SMALL, {}) == [
             9,
             NO_OPINION,
             5,
             NO_OPINION,
         ]
-        assert inquiry.fallbacks == {
+        assert session.fallbacks == {
             "m2": "refused",
             "m4": "cluster m4 does not exist in estimator cache",
         }
 
     async def test_a_garbled_answer_counts_as_none(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=5))
+        made = world(FakeTransport(m1=9, m2=5))
 
         async def garbled(*_: object, **__: object) -> bytes:
             return b"\xff\xff"
 
-        made.line.ask = garbled  # type: ignore[method-assign]
+        made.transport.call = garbled  # type: ignore[method-assign]
         assert await made.rooms() == [NO_OPINION, NO_OPINION]
         assert made.counted.results == ["error", "error"]
 
     async def test_a_silent_estimator_costs_one_deadline_and_then_nothing(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=None))
+        made = world(FakeTransport(m1=9, m2=None))
         assert await made.rooms() == [9, NO_OPINION]
-        assert made.estimator.silent == {"m2"}
-        made.estimator.timeout = 600  # whoever waited for it now would wait for ever
-        inquiry = made.inquiry()
-        assert await inquiry.max_available_replicas(made.clusters, LARGE, {}) == [9, NO_OPINION]
-        assert "m2" in inquiry.fallbacks
-        assert made.line.asked == ["m1", "m2", "m1"]
+        assert made.requests.unresponsive == {"m2"}
+        made.requests.timeout = 600  # whoever waited for it now would wait for ever
+        session = made.session()
+        assert await session.max_available_replicas(made.clusters, LARGE, {}) == [9, NO_OPINION]
+        assert "m2" in session.fallbacks
+        assert made.transport.asked == ["m1", "m2", "m1"]
 
     async def test_a_silent_estimator_counts_again_once_a_probe_was_answered(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=None))
+        made = world(FakeTransport(m1=9, m2=None))
         await made.rooms()
-        made.line.change("m2", 3)
-        await made.probe(lambda: not made.estimator.silent)
+        made.transport.change("m2", 3)
+        await made.probe(lambda: not made.requests.unresponsive)
         assert await made.rooms() == [9, 3]
 
     async def test_probes_become_rarer_and_the_connection_is_doubted(self, world: MakeWorld) -> None:
-        made = world(Line(m1=None), timeout=0.01)
+        made = world(FakeTransport(m1=None), timeout=0.01)
         await made.rooms()
         for count in range(2, 9):
             await made.probe(lambda count=count: len(made.pauses) >= count)  # type: ignore[misc]
         assert made.pauses == [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0]
-        assert made.line.suspected == ["m1", "m1"]
+        assert made.transport.reconnected == ["m1", "m1"]
 
     async def test_probing_ends_with_the_cluster(self, world: MakeWorld) -> None:
-        made = world(Line(m1=None))
+        made = world(FakeTransport(m1=None))
         await made.rooms()
-        made.line.standings["m1"] = ConnectionState.ABSENT
-        await made.probe(lambda: not made.estimator.silent)
-        assert made.line.asked == ["m1"]
+        made.transport.states["m1"] = ConnectionState.ABSENT
+        await made.probe(lambda: not made.requests.unresponsive)
+        assert made.transport.asked == ["m1"]
 
     async def test_a_lost_connection_is_not_waited_for(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=None), timeout=600)
-        made.line.standings["m2"] = ConnectionState.LOST
+        made = world(FakeTransport(m1=9, m2=None), timeout=600)
+        made.transport.states["m2"] = ConnectionState.LOST
         assert await made.rooms() == [9, NO_OPINION]
 
     async def test_all_passes_of_a_decision_have_one_deadline(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=None), timeout=0.2)
+        made = world(FakeTransport(m1=9, m2=None), timeout=0.2)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        inquiry = made.inquiry()
+        session = made.session()
         for requirements in (SMALL, LARGE, None):
-            rooms = await inquiry.max_available_replicas(made.clusters, requirements, {})
+            rooms = await session.max_available_replicas(made.clusters, requirements, {})
             assert rooms[1] == NO_OPINION
         assert loop.time() - began < 0.4
 
     async def test_others_are_answered_while_one_waits(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=None), timeout=600)
+        made = world(FakeTransport(m1=9, m2=None), timeout=600)
         waiting = asyncio.create_task(made.rooms())
         await asyncio.sleep(0)
-        quick = made.inquiry()
+        quick = made.session()
         assert await quick.max_available_replicas(made.clusters[:1], LARGE, {}) == [9]
         assert not waiting.done()
-        made.line.change("m2", 2)
+        made.transport.change("m2", 2)
         assert await waiting == [9, 2]
 
 
 class TestTheFirstConnection:
     @BOTH
     async def test_a_decision_waits_for_it(self, world: MakeWorld, policy: FailurePolicy) -> None:
-        made = world(Line(m1=9), policy, timeout=600)
-        made.line.standings["m1"] = ConnectionState.NEW
+        made = world(FakeTransport(m1=9), policy, timeout=600)
+        made.transport.states["m1"] = ConnectionState.NEW
         waiting = asyncio.create_task(made.rooms())
         await asyncio.sleep(0)
-        assert made.line.asked == []
-        made.line.connect("m1", ConnectionState.CONNECTED)
+        assert made.transport.asked == []
+        made.transport.connect("m1", ConnectionState.CONNECTED)
         assert await waiting == [9]
 
     async def test_but_not_beyond_the_deadline(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9))
-        made.line.standings["m1"] = ConnectionState.NEW
+        made = world(FakeTransport(m1=9))
+        made.transport.states["m1"] = ConnectionState.NEW
         assert await made.rooms() == [NO_OPINION]
-        assert made.line.asked == []
+        assert made.transport.asked == []
 
 
 class TestSharing:
@@ -339,78 +345,78 @@ class TestSharing:
         await made.rooms(second)
 
     async def test_the_same_question_is_asked_once_within_the_time(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=4), answer_ttl=1.0)
+        made = world(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
         await self.ask_twice(made, after=1.0)
-        assert made.line.asked == ["m1", "m2"]
+        assert made.transport.asked == ["m1", "m2"]
         assert made.counted.shares == 2
 
     async def test_and_again_after_it(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9), answer_ttl=1.0)
+        made = world(FakeTransport(m1=9), answer_ttl=1.0)
         await self.ask_twice(made, after=1.001)
-        assert made.line.asked == ["m1", "m1"]
+        assert made.transport.asked == ["m1", "m1"]
 
     async def test_another_question_is_another(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9), answer_ttl=1.0)
+        made = world(FakeTransport(m1=9), answer_ttl=1.0)
         await self.ask_twice(made, LARGE)
-        assert made.line.asked == ["m1", "m1"]
+        assert made.transport.asked == ["m1", "m1"]
 
     async def test_a_time_of_zero_shares_nothing(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9), answer_ttl=0.0)
+        made = world(FakeTransport(m1=9), answer_ttl=0.0)
         await self.ask_twice(made)
-        assert made.line.asked == ["m1", "m1"]
+        assert made.transport.asked == ["m1", "m1"]
 
     async def test_a_question_under_way_is_joined(self, world: MakeWorld) -> None:
-        made = world(Line(m1=None), answer_ttl=1.0, timeout=600)
+        made = world(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
         both = asyncio.gather(made.rooms(), made.rooms())
         await asyncio.sleep(0)
-        made.line.change("m1", 6)
+        made.transport.change("m1", 6)
         while not both.done():
             await asyncio.sleep(0)
-            made.line.change("m1", 6)
+            made.transport.change("m1", 6)
         assert list(await both) == [[6], [6]]
-        assert made.line.asked == ["m1"]
+        assert made.transport.asked == ["m1"]
 
     async def test_who_gives_up_leaves_the_question_to_the_others(self, world: MakeWorld) -> None:
-        made = world(Line(m1=None), answer_ttl=1.0, timeout=600)
+        made = world(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
         first, second = (asyncio.create_task(made.rooms()) for _ in range(2))
-        while not made.line.asked:
+        while not made.transport.asked:
             await asyncio.sleep(0)
         first.cancel()
         await asyncio.wait({first})
-        made.line.change("m1", 6)
+        made.transport.change("m1", 6)
         assert await second == [6]
 
     async def test_a_decision_never_asks_twice_whatever_the_time(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9), answer_ttl=0.0)
-        inquiry = made.inquiry()
+        made = world(FakeTransport(m1=9), answer_ttl=0.0)
+        session = made.session()
         for _ in range(3):
-            await inquiry.max_available_replicas(made.clusters, SMALL, {})
-        assert made.line.asked == ["m1"]
+            await session.max_available_replicas(made.clusters, SMALL, {})
+        assert made.transport.asked == ["m1"]
 
     async def test_what_is_assumed_is_part_of_the_question(self, world: MakeWorld) -> None:
-        made = world(Line(m1=9, m2=4), answer_ttl=1.0)
-        inquiry = made.inquiry()
+        made = world(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
+        session = made.session()
         assumed: dict[str, Sequence[AssumedWorkload]] = {
             "m1": [AssumedWorkload("shop", (Component("web", 2, SMALL),))]
         }
-        await inquiry.max_available_replicas(made.clusters, SMALL, {})
-        await inquiry.max_available_replicas(made.clusters, SMALL, assumed)
-        assert made.line.asked == ["m1", "m2", "m1"]
-        (workload,) = made.line.requests[2].assumed_workloads
+        await session.max_available_replicas(made.clusters, SMALL, {})
+        await session.max_available_replicas(made.clusters, SMALL, assumed)
+        assert made.transport.asked == ["m1", "m2", "m1"]
+        (workload,) = made.transport.requests[2].assumed_workloads
         assert (workload.namespace, workload.components[0].replicas) == ("shop", 2)
 
 
 async def test_components_are_asked_for_together(world: MakeWorld) -> None:
-    made = world(Line(m1=9))
-    inquiry = made.inquiry()
-    assert await inquiry.max_available_component_sets(
+    made = world(FakeTransport(m1=9))
+    session = made.session()
+    assert await session.max_available_component_sets(
         made.clusters, [Component("a", 2, SMALL)], "shop", {}
     ) == [9]
 
 
 @BOTH
 async def test_what_cannot_be_encoded_voids_the_answers(world: MakeWorld, policy: FailurePolicy) -> None:
-    made = world(Line(m1=9), policy)
+    made = world(FakeTransport(m1=9), policy)
     with pytest.raises(EstimationError, match="cannot be encoded"):
         await made.rooms(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
 
@@ -419,11 +425,11 @@ async def test_what_cannot_be_encoded_voids_the_answers(world: MakeWorld, policy
 async def test_an_answer_below_minus_one_counts_as_none(
     world: MakeWorld, policy: FailurePolicy, rooms: list[int] | None
 ) -> None:
-    made = world(Line(m1=-(2**31), m2=4), policy)
-    inquiry = made.inquiry()
+    made = world(FakeTransport(m1=-(2**31), m2=4), policy)
+    session = made.session()
     if rooms is None:
         with pytest.raises(EstimationError):
-            await inquiry.max_available_replicas(made.clusters, SMALL, {})
+            await session.max_available_replicas(made.clusters, SMALL, {})
     else:
-        assert await inquiry.max_available_replicas(made.clusters, SMALL, {}) == rooms
-    assert "no number of replicas" in inquiry.fallbacks["m1"]
+        assert await session.max_available_replicas(made.clusters, SMALL, {}) == rooms
+    assert "no number of replicas" in session.fallbacks["m1"]

@@ -133,7 +133,7 @@ def test_columns_are_what_counting_cluster_by_cluster_gives(
         for request in asked:
             requirements = asking(request)
             expected = one_by_one(verdicts.feasible, requirements)
-            rows = columns.rows_of(len(expected))
+            rows = columns.all_rows(len(expected))
             assert estimator.replicas_by_row(verdicts, rows, requirements).tolist() == expected
             few = estimator.replicas_by_row(verdicts, rows[1::2], requirements).tolist()
             assert few == expected[1::2]
@@ -151,14 +151,14 @@ def test_what_is_known_of_a_cluster_moves_with_its_row() -> None:
     for clusters in ([first, with_models, last], [with_models, last], [first, with_models, last], [last]):
         verdicts.refresh(Snapshot.of(clusters), lambda _: {})
         for request in ({"cpu": "1"}, {"memory": "1Gi"} if first not in clusters else {}):
-            counted = estimator.replicas_by_row(verdicts, columns.rows_of(len(clusters)), asking(request))
+            counted = estimator.replicas_by_row(verdicts, columns.all_rows(len(clusters)), asking(request))
             assert counted.tolist() == one_by_one(clusters, asking(request))
 
 
 def test_columns_go_with_the_verdicts_that_they_follow() -> None:
     estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
     verdicts.refresh(Snapshot.of([cluster("m1").room(pods=3).build()]), lambda _: {})
-    assert estimator.replicas_by_row(verdicts, columns.rows_of(1), None).tolist() == [3]
+    assert estimator.replicas_by_row(verdicts, columns.all_rows(1), None).tolist() == [3]
     gone = weakref.ref(verdicts)
     del verdicts
     gc.collect()
@@ -170,7 +170,7 @@ def test_pods_are_cut_to_32_bits(pods: int) -> None:
     estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
     verdicts.refresh(Snapshot.of([cluster("m1").room(pods=pods).build()]), lambda _: {})
     expected = one_by_one(verdicts.feasible, None)
-    assert estimator.replicas_by_row(verdicts, columns.rows_of(1), None).tolist() == expected
+    assert estimator.replicas_by_row(verdicts, columns.all_rows(1), None).tolist() == expected
 
 
 def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
@@ -184,7 +184,7 @@ def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
         )
     )
     assert known == [3]
-    assert least_by_row(spec, verdicts, columns.rows_of(1), [estimator]).tolist() == [MAX_INT32]
+    assert least_by_row(spec, verdicts, columns.all_rows(1), [estimator]).tolist() == [MAX_INT32]
 
 
 def test_of_thousands_of_resources_in_one_request_few_stay_in_memory() -> None:
@@ -193,12 +193,12 @@ def test_of_thousands_of_resources_in_one_request_few_stay_in_memory() -> None:
     estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
     verdicts.refresh(Snapshot.of([plenty, cluster("m2").room(cpu=8).build()]), lambda _: {})
     wanted = asking(dict.fromkeys(names, "1"))
-    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), wanted).tolist() == [3, 0]
+    assert estimator.replicas_by_row(verdicts, columns.all_rows(2), wanted).tolist() == [3, 0]
     unknown = asking({f"nobody.has/r{number}": "1" for number in range(2000)})
-    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), unknown).tolist() == [0, 0]
+    assert estimator.replicas_by_row(verdicts, columns.all_rows(2), unknown).tolist() == [0, 0]
     assert len(estimator._columns[verdicts]._units) <= 32
     assert all(len(capacity._left) <= 32 for capacity in estimator._capacities.values())
-    assert estimator.replicas_by_row(verdicts, columns.rows_of(2), asking({"cpu": "4"})).tolist() == [2, 2]
+    assert estimator.replicas_by_row(verdicts, columns.all_rows(2), asking({"cpu": "4"})).tolist() == [2, 2]
 
 
 def test_clusters_that_are_gone_are_forgotten() -> None:
@@ -206,5 +206,5 @@ def test_clusters_that_are_gone_are_forgotten() -> None:
     for number in range(1000):
         clusters = [cluster(f"m{number}-{each}").room(pods=3).build() for each in range(5)]
         verdicts.refresh(Snapshot.of(clusters), lambda _: {})
-        assert estimator.replicas_by_row(verdicts, columns.rows_of(5), None).tolist() == [3] * 5
+        assert estimator.replicas_by_row(verdicts, columns.all_rows(5), None).tolist() == [3] * 5
     assert len(estimator._capacities) < 150

@@ -19,14 +19,15 @@ from cryptography.x509.oid import NameOID
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
-from karmada_scheduler.estimator.connections import Connections, ConnectionState, EstimatorCallError
-from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_question
+from karmada_scheduler.estimator.connections import Connections
+from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
+from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_request
 from karmada_scheduler.testing import cluster
 from tests.unit.estimator.fault_server import free_port, serving, speaking_garbage, swallowing
 from tools.controlplane.pki import Authority, Credentials
 
 M1 = cluster("m1").build()
-QUESTION = replicas_question(None)
+REQUEST = replicas_request(None)
 
 
 class Counted:
@@ -93,20 +94,20 @@ class World:
             while not state():
                 await asyncio.sleep(0.005)
 
-    async def until_standing(self, wanted: ConnectionState, name: str = "m1") -> None:
-        await self.until(lambda: self.connections.standing(name) is wanted)
+    async def until_state(self, wanted: ConnectionState, name: str = "m1") -> None:
+        await self.until(lambda: self.connections.state(name) is wanted)
 
-    async def ask(self, name: str = "m1", *, timeout: float = 10.0) -> int:
-        request = QUESTION.to(name, ())
-        payload = await self.connections.ask(
+    async def call(self, name: str = "m1", *, timeout: float = 10.0) -> int:
+        request = REQUEST.encode(name, ())
+        payload = await self.connections.call(
             name, MAX_AVAILABLE_REPLICAS, request, timeout=timeout, about="kind=K, name=ns/n"
         )
-        return QUESTION.answer(payload)
+        return REQUEST.decode(payload)
 
     async def connect(self, port: int, member: Cluster = M1) -> None:
         self.ports[member.name] = port
-        self.connections.follow(None, member)
-        await self.until_standing(ConnectionState.CONNECTED, member.name)
+        self.connections.on_cluster(None, member)
+        await self.until_state(ConnectionState.CONNECTED, member.name)
 
 
 MakeWorld = Callable[..., World]
@@ -130,7 +131,7 @@ async def test_an_estimator_is_found_by_its_service_and_asked(world: MakeWorld) 
     async with serving() as server:
         await made.connect(server.port)
         assert made.reads == [("sys", "est-m1")]
-        assert await made.ask() == 7
+        assert await made.call() == 7
         assert [each.cluster for each in server.asked()] == ["m1"]
         ((method, _, about),) = server.requests
         assert method == "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"
@@ -140,7 +141,7 @@ async def test_an_estimator_is_found_by_its_service_and_asked(world: MakeWorld) 
 
 async def test_without_a_connection_the_text_is_upstreams(world: MakeWorld) -> None:
     with pytest.raises(EstimatorCallError, match=r"^cluster m1 does not exist in estimator cache$"):
-        await world().ask()
+        await world().call()
 
 
 async def test_a_refusal_is_told_as_upstream_tells_it(world: MakeWorld) -> None:
@@ -149,7 +150,7 @@ async def test_a_refusal_is_told_as_upstream_tells_it(world: MakeWorld) -> None:
         await made.connect(server.port)
         server.answer = grpc.StatusCode.FAILED_PRECONDITION
         with pytest.raises(EstimatorCallError) as refusal:
-            await made.ask()
+            await made.call()
     assert str(refusal.value) == (
         "gRPC request cluster(m1) estimator error when calling MaxAvailableReplicas: "
         "rpc error: code = FailedPrecondition desc = as told"
@@ -163,47 +164,47 @@ async def test_a_hanging_estimator_is_given_up_at_the_deadline(world: MakeWorld)
         await made.connect(server.port)
         server.hangs = True
         with pytest.raises(EstimatorCallError, match="code = DeadlineExceeded") as refusal:
-            await made.ask(timeout=0.05)
+            await made.call(timeout=0.05)
         assert refusal.value.timed_out
         server.let_go()
-        assert await made.ask() == 7
+        assert await made.call() == 7
 
 
 async def test_following_a_cluster_waits_for_nothing(world: MakeWorld) -> None:
     made = world(dial_seconds=0.2)
     async with swallowing() as port:
         made.ports["m1"] = port
-        made.connections.follow(None, M1)
-        assert made.connections.standing("m1") is ConnectionState.NEW
-        await made.until_standing(ConnectionState.ABSENT)
-        await made.connections.settled("m1")
+        made.connections.on_cluster(None, M1)
+        assert made.connections.state("m1") is ConnectionState.NEW
+        await made.until_state(ConnectionState.ABSENT)
+        await made.connections.wait_first_attempt("m1")
 
 
 async def test_who_waits_for_the_first_attempt_is_told_of_a_refusal_at_once(world: MakeWorld) -> None:
     made = world(dial_seconds=600)
     made.ports["m1"] = free_port()
-    made.connections.follow(None, M1)
+    made.connections.on_cluster(None, M1)
     async with asyncio.timeout(20):
-        await made.connections.settled("m1")
+        await made.connections.wait_first_attempt("m1")
 
 
 async def test_an_estimator_that_comes_late_is_connected_at_the_next_attempt(world: MakeWorld) -> None:
     made = world(dial_seconds=0.1)
     port = made.ports["m1"] = free_port()
-    made.connections.follow(None, M1)
-    await made.until_standing(ConnectionState.ABSENT)
+    made.connections.on_cluster(None, M1)
+    await made.until_state(ConnectionState.ABSENT)
     async with serving(port=port):
         await made.until(lambda: made.pauses)
         made.try_again()
-        await made.until_standing(ConnectionState.CONNECTED)
-        assert await made.ask() == 7
+        await made.until_state(ConnectionState.CONNECTED)
+        assert await made.call() == 7
     assert made.counted.retries >= 1
 
 
 async def test_attempts_become_rarer_up_to_every_half_minute(world: MakeWorld) -> None:
     made = world()
     made.failure = LookupError("503")
-    made.connections.follow(None, M1)
+    made.connections.on_cluster(None, M1)
     for count in range(1, 10):
         await made.until(lambda count=count: len(made.pauses) == count)  # type: ignore[misc]
         made.try_again()
@@ -213,7 +214,7 @@ async def test_attempts_become_rarer_up_to_every_half_minute(world: MakeWorld) -
 async def test_a_problem_is_logged_once(world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
     made = world()
     made.failure = LookupError("the API server is away")
-    made.connections.follow(None, M1)
+    made.connections.on_cluster(None, M1)
     for count in range(1, 4):
         await made.until(lambda count=count: len(made.pauses) == count)  # type: ignore[misc]
         made.try_again()
@@ -226,10 +227,10 @@ async def test_a_cluster_that_leaves_takes_its_connection_along(world: MakeWorld
     made = world()
     async with serving() as server:
         await made.connect(server.port)
-        made.connections.follow(M1, None)
-        assert made.connections.standing("m1") is ConnectionState.ABSENT
+        made.connections.on_cluster(M1, None)
+        assert made.connections.state("m1") is ConnectionState.ABSENT
         with pytest.raises(EstimatorCallError, match="does not exist in estimator cache"):
-            await made.ask()
+            await made.call()
 
 
 async def test_a_call_under_way_fails_when_its_cluster_leaves(world: MakeWorld) -> None:
@@ -237,9 +238,9 @@ async def test_a_call_under_way_fails_when_its_cluster_leaves(world: MakeWorld) 
     async with serving() as server:
         await made.connect(server.port)
         server.hangs = True
-        asking = asyncio.create_task(made.ask())
+        asking = asyncio.create_task(made.call())
         await made.until(lambda: server.requests)
-        made.connections.follow(M1, None)
+        made.connections.on_cluster(M1, None)
         with pytest.raises(EstimatorCallError, match="m1"):
             await asking
 
@@ -249,9 +250,9 @@ async def test_a_cluster_that_comes_back_is_connected_anew(world: MakeWorld) -> 
     async with serving() as old, serving() as new:
         new.answer = 8
         await made.connect(old.port)
-        made.connections.follow(M1, None)
+        made.connections.on_cluster(M1, None)
         await made.connect(new.port)
-        assert await made.ask() == 8
+        assert await made.call() == 8
 
 
 @pytest.mark.parametrize(
@@ -263,17 +264,17 @@ async def test_pull_clusters_are_left_out_if_asked_for(
     made = world(EstimatorOptions(not_in_pull_mode=left_out))
     async with serving() as server:
         made.ports |= {"m1": server.port, "m2": server.port}
-        made.connections.follow(None, replace(M1, sync_mode="Pull"))
+        made.connections.on_cluster(None, replace(M1, sync_mode="Pull"))
         await made.connect(server.port, cluster("m2").build())
-        await made.until_standing(standing)
+        await made.until_state(standing)
 
 
 async def test_a_cluster_that_changes_to_pull_mode_is_left(world: MakeWorld) -> None:
     made = world(EstimatorOptions(not_in_pull_mode=True))
     async with serving() as server:
         await made.connect(server.port)
-        made.connections.follow(M1, replace(M1, sync_mode="Pull", generation=2))
-        assert made.connections.standing("m1") is ConnectionState.ABSENT
+        made.connections.on_cluster(M1, replace(M1, sync_mode="Pull", generation=2))
+        assert made.connections.state("m1") is ConnectionState.ABSENT
 
 
 async def test_a_changed_cluster_is_looked_for_where_its_service_says_now(world: MakeWorld) -> None:
@@ -282,17 +283,17 @@ async def test_a_changed_cluster_is_looked_for_where_its_service_says_now(world:
         new.answer = 8
         await made.connect(old.port)
         made.ports["m1"] = new.port
-        made.connections.follow(M1, replace(M1, generation=2))
+        made.connections.on_cluster(M1, replace(M1, generation=2))
         await made.until(lambda: made.counted.ends == 2)
-        assert await made.ask() == 8
+        assert await made.call() == 8
 
 
 async def test_a_status_report_of_a_cluster_changes_nothing(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
-        made.connections.follow(M1, replace(M1, resource_version="2"))
-        assert await made.ask() == 7
+        made.connections.on_cluster(M1, replace(M1, resource_version="2"))
+        assert await made.call() == 7
         assert len(made.reads) == 1
 
 
@@ -305,42 +306,42 @@ async def test_an_estimator_that_flaps_is_lost_and_found(world: MakeWorld) -> No
             if answer == 1:
                 await made.connect(port)
             made.try_again()
-            await made.until_standing(ConnectionState.CONNECTED)
-            assert await made.ask() == answer
-        await made.until_standing(ConnectionState.LOST)
+            await made.until_state(ConnectionState.CONNECTED)
+            assert await made.call() == answer
+        await made.until_state(ConnectionState.LOST)
         with pytest.raises(EstimatorCallError, match="code = Unavailable"):
-            await made.ask()
+            await made.call()
 
 
 async def test_an_estimator_that_moved_after_it_was_lost_is_found(world: MakeWorld) -> None:
     made = world(dial_seconds=0.5)
     async with serving() as old:
         await made.connect(old.port)
-    await made.until_standing(ConnectionState.LOST)
+    await made.until_state(ConnectionState.LOST)
     async with serving() as new:
         new.answer = 8
         made.ports["m1"] = new.port
         await made.until(lambda: len(made.reads) > 1)
         made.try_again()
-        await made.until_standing(ConnectionState.CONNECTED)
-        assert await made.ask() == 8
+        await made.until_state(ConnectionState.CONNECTED)
+        assert await made.call() == 8
 
 
 async def test_a_suspect_connection_is_made_anew(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
-        made.connections.suspect("m1")
+        made.connections.reconnect("m1")
         await made.until(lambda: made.counted.ends == 2)
-        assert await made.ask() == 7
+        assert await made.call() == 7
 
 
 async def test_whoever_speaks_garbage_is_no_estimator(world: MakeWorld) -> None:
     made = world(dial_seconds=0.2)
     async with speaking_garbage() as port:
         made.ports["m1"] = port
-        made.connections.follow(None, M1)
-        await made.until_standing(ConnectionState.ABSENT)
+        made.connections.on_cluster(None, M1)
+        await made.until_state(ConnectionState.ABSENT)
 
 
 class TestTLS:
@@ -368,7 +369,7 @@ class TestTLS:
         made = world(self.settings(authority, client))
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
             await made.connect(estimator.port)
-            assert await made.ask() == 7
+            assert await made.call() == 7
 
     async def test_without_our_own_certificate_an_estimator_that_wants_one_refuses(
         self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
@@ -377,8 +378,8 @@ class TestTLS:
         made = world(half, dial_seconds=0.3)
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
             made.ports["m1"] = estimator.port
-            made.connections.follow(None, M1)
-            await made.until_standing(ConnectionState.ABSENT)
+            made.connections.on_cluster(None, M1)
+            await made.until_state(ConnectionState.ABSENT)
 
     async def test_a_certificate_of_somebody_else_is_refused(
         self, world: MakeWorld, authority: Authority, tmp_path: Path
@@ -387,8 +388,8 @@ class TestTLS:
         made = world(self.settings(authority), dial_seconds=0.3)
         async with serving(tls=stranger) as estimator:
             made.ports["m1"] = estimator.port
-            made.connections.follow(None, M1)
-            await made.until_standing(ConnectionState.ABSENT)
+            made.connections.on_cluster(None, M1)
+            await made.until_state(ConnectionState.ABSENT)
             assert estimator.requests == []
 
     async def test_certificates_that_appear_later_are_read_at_the_next_attempt(
@@ -398,19 +399,19 @@ class TestTLS:
         made = world(EstimatorOptions(ca_file=str(late)))
         async with serving(tls=server) as estimator:
             made.ports["m1"] = estimator.port
-            made.connections.follow(None, M1)
-            await made.until_standing(ConnectionState.ABSENT)
+            made.connections.on_cluster(None, M1)
+            await made.until_state(ConnectionState.ABSENT)
             late.write_bytes(authority.certificate.read_bytes())
             made.try_again()
-            await made.until_standing(ConnectionState.CONNECTED)
-            assert await made.ask() == 7
+            await made.until_state(ConnectionState.CONNECTED)
+            assert await made.call() == 7
 
     async def test_unverified_any_certificate_will_do(self, world: MakeWorld, tmp_path: Path) -> None:
         made = world(EstimatorOptions(skip_verify=True))
         async with serving(tls=expired_certificate_of_nobody(tmp_path)) as estimator:
             await made.connect(estimator.port)
-            assert await made.ask() == 7
-            assert await made.ask() == 7
+            assert await made.call() == 7
+            assert await made.call() == 7
 
     async def test_unverified_we_still_show_our_own(
         self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
@@ -418,7 +419,7 @@ class TestTLS:
         made = world(replace(self.settings(authority, client), ca_file="", skip_verify=True))
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
             await made.connect(estimator.port)
-            assert await made.ask() == 7
+            assert await made.call() == 7
 
     async def test_unverified_a_lost_estimator_is_noticed_too(
         self, world: MakeWorld, server: Credentials
@@ -426,7 +427,7 @@ class TestTLS:
         made = world(EstimatorOptions(skip_verify=True))
         async with serving(tls=server) as estimator:
             await made.connect(estimator.port)
-        await made.until_standing(ConnectionState.LOST)
+        await made.until_state(ConnectionState.LOST)
 
     async def test_without_a_word_about_tls_there_is_none(
         self, world: MakeWorld, server: Credentials, client: Credentials
@@ -437,8 +438,8 @@ class TestTLS:
             await made.connect(estimator.port)
         async with serving(tls=server) as estimator:
             made.ports["m2"] = estimator.port
-            made.connections.follow(None, cluster("m2").build())
-            await made.until_standing(ConnectionState.ABSENT, "m2")
+            made.connections.on_cluster(None, cluster("m2").build())
+            await made.until_state(ConnectionState.ABSENT, "m2")
 
 
 def expired_certificate_of_nobody(folder: Path) -> Credentials:

@@ -8,7 +8,7 @@ import pytest
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.wire import replicas_question, sets_question, written
+from karmada_scheduler.estimator.wire import replicas_request, sets_request, written
 
 REQUESTS = ReplicaRequirements(
     {"cpu": quantity.parse("500m")},
@@ -57,7 +57,7 @@ def test_quantities_are_written_as_kubernetes_writes_them(text: str, canonical: 
 
 
 def test_a_question_for_replicas_has_upstreams_fields() -> None:
-    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(REQUESTS).to("m1", ()))
+    request = pb.MaxAvailableReplicasRequest.FromString(replicas_request(REQUESTS).encode("m1", ()))
     assert request.cluster == "m1"
     wanted = request.replica_requirements
     assert (wanted.namespace, wanted.priority_class_name) == ("shop", "high")
@@ -67,7 +67,7 @@ def test_a_question_for_replicas_has_upstreams_fields() -> None:
 
 
 def test_what_a_node_must_be_like_stands_there_twice() -> None:
-    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(REQUESTS).to("m1", ()))
+    request = pb.MaxAvailableReplicasRequest.FromString(replicas_request(REQUESTS).encode("m1", ()))
     claim = request.replica_requirements.node_claim
     assert pb.NodeSelector.FromString(claim.node_affinity_bytes) == claim.node_affinity
     (term,) = claim.node_affinity.node_selector_terms
@@ -81,16 +81,18 @@ def test_what_a_node_must_be_like_stands_there_twice() -> None:
 
 
 def test_without_requirements_there_is_no_such_field() -> None:
-    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(None).to("m1", ()))
+    request = pb.MaxAvailableReplicasRequest.FromString(replicas_request(None).encode("m1", ()))
     assert not request.HasField("replica_requirements")
-    request = pb.MaxAvailableReplicasRequest.FromString(replicas_question(ReplicaRequirements()).to("m1", ()))
+    request = pb.MaxAvailableReplicasRequest.FromString(
+        replicas_request(ReplicaRequirements()).encode("m1", ())
+    )
     assert request.HasField("replica_requirements")
     assert not request.replica_requirements.HasField("node_claim")
 
 
 def test_a_question_for_sets_has_all_components_and_the_namespace() -> None:
-    question = sets_question([Component("jm", 1, REQUESTS), Component("tm", 3)], "shop")
-    request = pb.MaxAvailableComponentSetsRequest.FromString(question.to("m1", ()))
+    question = sets_request([Component("jm", 1, REQUESTS), Component("tm", 3)], "shop")
+    request = pb.MaxAvailableComponentSetsRequest.FromString(question.encode("m1", ()))
     assert (request.cluster, request.namespace) == ("m1", "shop")
     first, second = request.components
     assert (first.name, first.replicas, first.replica_requirements.priority_class_name) == ("jm", 1, "high")
@@ -103,8 +105,8 @@ def test_assumed_workloads_are_handed_on_in_order(count: int) -> None:
     """Case A2."""
     assumed = [AssumedWorkload(f"ns{n}", (Component(f"c{n}", n, REQUESTS),)) for n in range(count)]
     requests: list[Any] = [
-        pb.MaxAvailableReplicasRequest.FromString(replicas_question(REQUESTS).to("m1", assumed)),
-        pb.MaxAvailableComponentSetsRequest.FromString(sets_question((), "ns").to("m1", assumed)),
+        pb.MaxAvailableReplicasRequest.FromString(replicas_request(REQUESTS).encode("m1", assumed)),
+        pb.MaxAvailableComponentSetsRequest.FromString(sets_request((), "ns").encode("m1", assumed)),
     ]
     for request in requests:
         assert [(each.namespace, each.components[0].name) for each in request.assumed_workloads] == [
@@ -114,46 +116,46 @@ def test_assumed_workloads_are_handed_on_in_order(count: int) -> None:
 
 def test_the_bytes_of_a_request_are_upstreams() -> None:
     """Every byte by hand: a field number is what both sides have to agree on."""
-    question = replicas_question(ReplicaRequirements({"cpu": quantity.parse("1")}, namespace="n"))
+    question = replicas_request(ReplicaRequirements({"cpu": quantity.parse("1")}, namespace="n"))
     entry = b"\x0a\x03cpu\x12\x03\x0a\x011"  # key "cpu", value Quantity{string: "1"}, typed or as bytes alike
     requirements = b"\x12\x0a" + entry + b"\x1a\x01n" + b"\x2a\x0a" + entry
     expected = b"\x0a\x02m1" + b"\x12" + bytes([len(requirements)]) + requirements
-    assert question.to("m1", ()) == expected
+    assert question.encode("m1", ()) == expected
 
 
 def test_equal_questions_are_equal_bytes() -> None:
     one = ReplicaRequirements({"cpu": quantity.parse("1"), "memory": quantity.parse("1Gi")})
     other = ReplicaRequirements({"memory": quantity.parse("1Gi"), "cpu": quantity.parse("1")})
-    assert replicas_question(one) == replicas_question(other)
+    assert replicas_request(one) == replicas_request(other)
 
 
 @pytest.mark.parametrize("answer", [0, 12, -1, 2**31 - 1])
 def test_answers_are_read(answer: int) -> None:
     replicas = pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
     sets = pb.MaxAvailableComponentSetsResponse(max_sets=answer).SerializeToString()
-    assert replicas_question(None).answer(replicas) == answer
-    assert sets_question((), "").answer(sets) == answer
+    assert replicas_request(None).decode(replicas) == answer
+    assert sets_request((), "").decode(sets) == answer
 
 
 def test_garbage_is_no_answer() -> None:
     with pytest.raises(ValueError, match="cannot be read"):
-        replicas_question(None).answer(b"\xff\xff\xff")
+        replicas_request(None).decode(b"\xff\xff\xff")
 
 
 def test_a_node_claim_of_the_wrong_shape_is_named() -> None:
     with pytest.raises(ValueError, match="nodeClaim"):
-        replicas_question(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
+        replicas_request(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
     with pytest.raises(ValueError, match="nodeClaim"):
-        replicas_question(ReplicaRequirements(node_claim={"hardNodeAffinity": "x"}))
+        replicas_request(ReplicaRequirements(node_claim={"hardNodeAffinity": "x"}))
 
 
 @pytest.mark.parametrize("answer", [-2, -(2**31)])
 def test_less_than_no_opinion_is_no_answer(answer: int) -> None:
     replicas = pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
     sets = pb.MaxAvailableComponentSetsResponse(max_sets=answer).SerializeToString()
-    for question, payload in ((replicas_question(None), replicas), (sets_question((), ""), sets)):
+    for question, payload in ((replicas_request(None), replicas), (sets_request((), ""), sets)):
         with pytest.raises(ValueError, match=f"it answered {answer}, which is no number of replicas"):
-            question.answer(payload)
+            question.decode(payload)
 
 
 def test_a_number_of_thousands_of_digits_is_written_at_once() -> None:

@@ -53,7 +53,7 @@ def used() -> Metrics:
         observer.plugin("ClusterAffinity", "Filter", Code.SUCCESS, 0.00002)
         observer.extension_point("Filter", Code.UNSCHEDULABLE, 0.0001)
         observer.step("Filter", 0.001)
-    EstimatingObserver(metrics).asked("MaxAvailableReplicas", "success", 0.002)
+    EstimatingObserver(metrics).request_ended("MaxAvailableReplicas", "success", 0.002)
     part = metrics.workqueues.of("scheduler-queue")
     queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0, observer=part)
     part.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)

@@ -42,7 +42,7 @@ class FakeSession:
 
     def __init__(self, name: str, estimators: FakeEstimators) -> None:
         self.fallbacks: dict[str, str] = {}
-        self.concerned: set[str] = set()
+        self.clusters: set[str] = set()
         self._name = name
         self._estimators = estimators
 
@@ -50,7 +50,7 @@ class FakeSession:
         self, clusters: Sequence[Cluster], _: object, assumed: Mapping[str, Sequence[AssumedWorkload]]
     ) -> list[int]:
         estimators = self._estimators
-        self.concerned |= {each.name for each in clusters}
+        self.clusters |= {each.name for each in clusters}
         estimators.requested.append(self._name)
         await estimators.release(self._name).wait()
         self.fallbacks |= estimators.fallbacks
@@ -74,7 +74,7 @@ class FakeEstimators:
         self.held: set[str] = set()
         self._releases: dict[str, asyncio.Event] = {}
 
-    def inquiry(self, bound: Binding) -> FakeSession:
+    def session(self, bound: Binding) -> FakeSession:
         return FakeSession(bound.key.name, self)
 
     def release(self, name: str) -> asyncio.Event:

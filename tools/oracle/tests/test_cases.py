@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.oracle.judge import judge
+from tools.oracle.compare_world import compare_world
 from tools.oracle.program import Oracle, ensure
 
 pytestmark = pytest.mark.e2e  # asks the real Go core
@@ -25,6 +25,6 @@ def oracle() -> Iterator[Oracle]:
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in CASES])
 def test_both_judges_agree(path: Path, oracle: Oracle) -> None:
     world = yaml.safe_load(path.read_text())
-    tally = judge(world, oracle)
+    tally = compare_world(world, oracle)
     assert [line for _, _, lines in tally.found for line in lines] == []
     assert list(tally.defects) == ([world["defect"]] if "defect" in world else [])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tools.oracle import fuzz, generator
-from tools.oracle.judge import Tally, judge
+from tools.oracle import fuzz
+from tools.oracle.compare_world import Tally, compare_world
+from tools.oracle.generator.worlds import worlds
 from tools.oracle.program import Oracle, ensure
 
 pytestmark = pytest.mark.e2e  # asks the real Go core
@@ -25,8 +26,8 @@ OUTCOMES = (
 def tally() -> Tally:
     whole = Tally()
     with Oracle(ensure(), patience_seconds=30) as oracle:
-        for world in generator.worlds(20_26, cases=CASES):
-            whole.add(judge(world, oracle))
+        for world in worlds(20_26, cases=CASES):
+            whole.add(compare_world(world, oracle))
     return whole
 
 

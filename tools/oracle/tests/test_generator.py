@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from tools.oracle import features, generator
+from tools.oracle import features
+from tools.oracle.generator.worlds import worlds
 
 CASES = 6000
 
@@ -128,7 +129,7 @@ workload groups
 @cache
 def met() -> Counter[str]:
     counted: Counter[str] = Counter()
-    for world in generator.worlds(1, cases=CASES):
+    for world in worlds(1, cases=CASES):
         counted.update(set(features.of_world(world)))
         for binding in world["bindings"]:
             counted.update(set(features.of_case(binding)))
@@ -145,19 +146,19 @@ def test_every_generated_feature_is_expected() -> None:
 
 
 def test_equal_seeds_give_equal_worlds() -> None:
-    assert list(generator.worlds(7, cases=300)) == list(generator.worlds(7, cases=300))
+    assert list(worlds(7, cases=300)) == list(worlds(7, cases=300))
 
 
 def test_other_seeds_give_other_worlds() -> None:
-    assert next(generator.worlds(7, cases=1)) != next(generator.worlds(8, cases=1))
+    assert next(worlds(7, cases=1)) != next(worlds(8, cases=1))
 
 
 def test_workers_share_a_seed_without_overlap() -> None:
-    whole = list(generator.worlds(7, cases=400))
-    parts = [list(generator.worlds(7, cases=400, first=number, step=3)) for number in range(3)]
+    whole = list(worlds(7, cases=400))
+    parts = [list(worlds(7, cases=400, first=number, step=3)) for number in range(3)]
     together = [world for row in itertools.zip_longest(*parts) for world in row if world is not None]
     assert together == whole
 
 
 def test_cases_of_a_run_are_at_least_as_many_as_asked_for() -> None:
-    assert sum(len(world["bindings"]) for world in generator.worlds(3, cases=250)) >= 250
+    assert sum(len(world["bindings"]) for world in worlds(3, cases=250)) >= 250

@@ -12,8 +12,8 @@ import pytest
 from karmada_scheduler.config.features import KNOWN
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from tools.conformance.replay import WORLDS
-from tools.oracle.generator import DECISION_GATES
-from tools.oracle.program import Oracle, Verdict, ensure
+from tools.oracle.generator.worlds import DECISION_GATES
+from tools.oracle.program import Oracle, UpstreamResult, ensure
 
 pytestmark = pytest.mark.e2e  # asks the real Go core
 
@@ -59,8 +59,8 @@ def _state(outcome: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _answer(verdict: Verdict) -> dict[str, Any]:
-    final = verdict["final"]
+def _answer(upstream: UpstreamResult) -> dict[str, Any]:
+    final = upstream["final"]
     return {
         "clusters": sorted(map(tuple, final["clusters"])),
         "affinity": final["affinity"],
@@ -85,17 +85,17 @@ def test_it_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> None:
         "clusters": document["clusters"],
         "bindings": [case["binding"] for case in cases],
     }
-    for case, verdict in zip(cases, oracle.judge(world), strict=True):
-        assert _answer(verdict) in [_state(outcome) for outcome in case["outcomes"]], case["name"]
+    for case, upstream in zip(cases, oracle.decide(world), strict=True):
+        assert _answer(upstream) in [_state(outcome) for outcome in case["outcomes"]], case["name"]
 
 
 def test_a_world_that_cannot_be_read_is_refused_and_the_next_one_answered(oracle: Oracle) -> None:
     world = {"gates": {}, "plugins": ["*"], "clusters": [{"metadata": 5}], "bindings": []}
     with pytest.raises(ValueError, match="cannot read the world"):
-        oracle.judge(world)
-    assert oracle.judge({**world, "clusters": []}) == []
+        oracle.decide(world)
+    assert oracle.decide({**world, "clusters": []}) == []
 
 
 def test_an_unknown_gate_is_refused(oracle: Oracle) -> None:
     with pytest.raises(ValueError, match="unrecognized feature gate: Nonesuch"):
-        oracle.judge({"gates": {"Nonesuch": True}, "plugins": ["*"], "clusters": [], "bindings": []})
+        oracle.decide({"gates": {"Nonesuch": True}, "plugins": ["*"], "clusters": [], "bindings": []})

@@ -7,7 +7,7 @@ LOG = """  Building the oracle into /somewhere
         12  gate WorkloadAffinity on
          7  strategy missing
 
-upstream's freedoms: 2 x some order
+allowed variations: 2 x some order
 upstream's defects: 3 x some crash
 40 cases in 2 worlds (55 runs of the algorithm), 2 features, 0 different, 6 s, 7 cases/s
 """

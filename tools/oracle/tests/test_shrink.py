@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.oracle import generator
+from tools.oracle.generator.worlds import worlds
 from tools.oracle.shrink import shrink
 
 
 def _one_case() -> dict[str, Any]:
-    world = next(world for world in generator.worlds(5, cases=10_000) if len(world["clusters"]) > 5)
+    world = next(world for world in worlds(5, cases=10_000) if len(world["clusters"]) > 5)
     return {**world, "bindings": world["bindings"][:1]}
 
 

@@ -1,7 +1,7 @@
-"""Columns of whole numbers, one row per cluster: the only importer of numpy.
+"""Columns of integers, one row per cluster: the only importer of numpy.
 
-A column is never changed once somebody else has it; what follows from it is a new one. All numbers are of 64 bits,
-and nothing here may overflow unless it says so: whoever makes a column sees to that.
+A column is never mutated once another object has it; functions return new columns. All numbers have 64 bits, and callers
+make sure that nothing overflows, except where a function says otherwise.
 """
 
 from __future__ import annotations
@@ -11,99 +11,102 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-# Else it starts a thread per core for linear algebra, of which there is none here.
+# Without it, numpy starts a thread per core for linear algebra, which is not used here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from numpy.typing import NDArray
 
 Column = NDArray[np.int64]
-"""One number per row; a list of rows is a column, too."""
+"""One number per row. A list of row numbers is a column as well."""
 
-_ROOM_BITS: Final = 32
+_AVAILABLE_BITS: Final = 32
 _USABLE_BITS: Final = 63
-_MOST_SHORT: Final = 2**15 - 1
-_LEAST_ROOM, _MOST_ROOM = -(2**31), 2**31 - 1
+_MAX_INT16: Final = 2**15 - 1
+_MIN_AVAILABLE, _MAX_AVAILABLE = -(2**31), 2**31 - 1
 
 
 def column(values: Sequence[int]) -> Column:
-    """Return numbers as a column; each fits 64 bits."""
+    """Return integers of at most 64 bits as a column."""
     return np.array(values, dtype=np.int64)
 
 
 def filled(count: int, value: int) -> Column:
-    """Return as many rows with the same number."""
+    """Return a column of ``count`` rows with the same number."""
     return np.full(count, value, dtype=np.int64)
 
 
-def rows_of(count: int) -> Column:
-    """Return the numbers of so many rows, from 0."""
+def all_rows(count: int) -> Column:
+    """Return the row numbers 0 to ``count - 1``."""
     return np.arange(count, dtype=np.int64)
 
 
 def with_values(values: Column, rows: Column, new: Column) -> Column:
-    """Return a column in which some rows have other numbers."""
+    """Return a column with new numbers in some rows."""
     changed = values.copy()
     changed[rows] = new
     return changed
 
 
-def with_stand_in(values: Column, unknown: int, known: int) -> Column:
-    """Return a column in which one number stands for another."""
-    return np.where(values == unknown, np.int64(known), values)
+def with_replaced(values: Column, old: int, new: int) -> Column:
+    """Return a column with one number replaced by another wherever it occurs."""
+    return np.where(values == old, np.int64(new), values)
 
 
-def least(several: Sequence[Column], *, but: int, otherwise: int) -> Column:
-    """Return the least number of each row; ``but`` is none, and where there is no other, it is ``otherwise``."""
-    result, *more = [np.where(each == but, np.int64(otherwise), each) for each in several]
+def row_minimum(several: Sequence[Column], *, ignored: int, default: int) -> Column:
+    """Return the row-wise minimum without entries equal to ``ignored``; a row with nothing else gets ``default``.
+
+    ``default`` must not be less than any other entry.
+    """
+    result, *more = [np.where(each == ignored, np.int64(default), each) for each in several]
     for each in more:
         np.minimum(result, each, out=result)
     return result
 
 
 def total(values: Column) -> int:
-    """Add up numbers of at most 32 bits."""
+    """Return the sum of numbers of at most 32 bits."""
     return int(values.sum())
 
 
 def greatest(values: Column) -> int:
-    """Return the greatest number, 0 if there is none."""
+    """Return the greatest number, 0 for an empty column."""
     return int(values.max()) if len(values) else 0
 
 
-def how_often(limits: Column, amounts: Iterable[tuple[Column, int]], rows: Column) -> Column:
-    """Return how often a request fits, cut to 32 bits as Go's int32 does.
+def fits(limits: Column, amounts: Iterable[tuple[Column, int]], rows: Column) -> Column:
+    """Return how many times a request fits, wrapped to 32 bits as Go's int32 is.
 
     Args:
-        limits: What it is at most; none is negative.
-        amounts: Columns of what there is, none of it negative, with what of it is wanted; > 0.
-        rows: Those that are asked about.
+        limits: Upper bounds; >= 0.
+        amounts: Per resource the available amounts, >= 0, and the requested amount, > 0.
+        rows: The rows to compute.
     """
     most = limits[rows]
-    for number, (have, wanted) in enumerate(amounts):
+    for number, (available, wanted) in enumerate(amounts):
         if number % 8 == 7 and not most.any():
             break
-        np.minimum(most, have[rows] // wanted, out=most)
+        np.minimum(most, available[rows] // wanted, out=most)
     return most.astype(np.int32).astype(np.int64)
 
 
-def preferred_first(ranks: Column | None, room: Column) -> Column:
-    """Return the rows in the order of rank, then from much room to little, then of rows.
+def preferred_first(ranks: Column | None, available: Column) -> Column:
+    """Return the rows sorted by rank, then by available replicas in descending order, then by row.
 
     Args:
         ranks: From 0, the best; None if all are the same.
-        room: Of any size; up to 32 bits it is fast.
+        available: Any numbers; with at most 32 bits it is fast.
     """
-    count = len(room)
+    count = len(available)
     row_bits = count.bit_length()
     rank_bits = 0 if ranks is None else int(ranks.max()).bit_length()
-    fits = rank_bits + _ROOM_BITS + row_bits <= _USABLE_BITS
-    if not count or not fits or room.min() < _LEAST_ROOM or room.max() > _MOST_ROOM:
-        return np.lexsort((-room,) if ranks is None else (-room, ranks)).astype(np.int64)
-    # One number for all that counts: sorting these is ten times as fast as sorting by several columns.
-    keys = _MOST_ROOM - room
+    fits = rank_bits + _AVAILABLE_BITS + row_bits <= _USABLE_BITS
+    if not count or not fits or available.min() < _MIN_AVAILABLE or available.max() > _MAX_AVAILABLE:
+        return np.lexsort((-available,) if ranks is None else (-available, ranks)).astype(np.int64)
+    # Everything in one number per row: sorting these is ten times as fast as sorting by several columns.
+    keys = _MAX_AVAILABLE - available
     if ranks is not None:
-        keys += ranks << _ROOM_BITS
+        keys += ranks << _AVAILABLE_BITS
     keys <<= row_bits
     keys += np.arange(count, dtype=np.int64)
     keys.sort()
@@ -112,14 +115,14 @@ def preferred_first(ranks: Column | None, room: Column) -> Column:
 
 
 def groups(numbers: Column, order: Column) -> list[tuple[int, Column]]:
-    """Return the rows of each group in the given order.
+    """Return the number and the rows of each group, the rows in the given order.
 
     Args:
-        numbers: The number of each row's group; there are no more groups than rows.
+        numbers: Per row the number of its group; there are no more groups than rows.
         order: Some of the rows.
     """
-    # Short numbers are sorted digit by digit.
-    of_each = numbers[order].astype(np.int16 if len(numbers) <= _MOST_SHORT else np.int64)
+    # numpy sorts 16-bit numbers by radix sort.
+    of_each = numbers[order].astype(np.int16 if len(numbers) <= _MAX_INT16 else np.int64)
     grouped = np.argsort(of_each, kind="stable")
     of_each, order = of_each[grouped], order[grouped]
     ends = [*(np.flatnonzero(of_each[1:] != of_each[:-1]) + 1).tolist(), len(order)]
@@ -131,35 +134,35 @@ def groups(numbers: Column, order: Column) -> list[tuple[int, Column]]:
 
 
 def without(order: Column, rows: Sequence[int], count: int) -> Column:
-    """Return an order that lacks some rows, of ``count`` in all."""
+    """Return an order without some rows; ``count`` is the number of all rows."""
     stays = np.ones(count, dtype=np.bool_)
     stays[list(rows)] = False
     return order[stays[order]]
 
 
 def with_inserted(order: Column, positions: Sequence[int], rows: Sequence[int]) -> Column:
-    """Return an order in which rows stand before what was at some positions; of equal positions, in turn."""
+    """Return an order with rows inserted before some positions; rows with equal positions keep their order."""
     if not any(positions):
         return np.concatenate((column(rows), order))
     return np.insert(order, positions, rows)
 
 
-def joined(values: Column, more: Sequence[int]) -> Column:
+def extended(values: Column, more: Sequence[int]) -> Column:
     """Return a column with more rows at its end."""
     return np.append(values, column(more))
 
 
-def carried_over(values: Column, source: Sequence[int]) -> Column:
-    """Return the numbers that some rows had; 0 for the row -1."""
+def reindexed(values: Column, source: Sequence[int]) -> Column:
+    """Return a column with the numbers of some source rows; 0 for the source row -1."""
     rows = column(source)
     return np.where(rows < 0, 0, values[rows]) if len(values) else np.zeros(len(rows), dtype=np.int64)
 
 
 class Choices:
-    """Which of some items to take, one after the other, for the greatest gain; see ``best_choices``.
+    """The items to take, one after the other, for the greatest gain; see ``best_choices``.
 
     Attributes:
-        exist: Whether there is a way to have enough, from the first item on.
+        exist: Whether any choice is large enough.
     """
 
     def __init__(self, exist: bool, takes: Sequence[NDArray[np.uint8]], width: int) -> None:  # noqa: FBT001
@@ -168,7 +171,7 @@ class Choices:
         self._width = width
 
     def takes(self, item: int, taken: int, size: int) -> bool:
-        """Tell whether the best way on takes an item, with so many taken before, of such a size together."""
+        """Return whether to take an item when ``taken`` items with a total ``size`` were taken before it."""
         place, bit = divmod(taken * self._width + size, 8)
         return bool(self._takes[item][place] >> (7 - bit) & 1)
 
@@ -176,19 +179,19 @@ class Choices:
 def best_choices(
     sizes: Sequence[int], gains: Sequence[int], *, most: int, enough: int, ends_from: int, stays_at_most: bool
 ) -> Choices:
-    """Return the best ways to take items until they are enough together; of equal ways the one that takes earlier.
+    """Return the best choice of items that are large enough together; of equal ones the one with earlier items.
 
     Args:
-        sizes: Of the items; >= 0.
-        gains: Of the items, of any size and sign; beyond 62 bits together it is slow.
-        most: Up to how many items are counted.
-        enough: Up to which size is counted; a way ends as soon as it has this size and ``ends_from`` items.
-        ends_from: See there.
-        stays_at_most: Whether items beyond ``most`` may be taken without being counted.
+        sizes: Sizes of the items; >= 0.
+        gains: Gains of the items; with more than 62 bits in total it is slow.
+        most: The largest number of items that is counted.
+        enough: The largest total size that is counted.
+        ends_from: A choice ends as soon as it has this number of items and the size ``enough``.
+        stays_at_most: Whether more than ``most`` items may be taken, counted as ``most``.
     """
     bound = 2 * sum(abs(gain) for gain in gains) + 1
     kind: type[Any] = np.int64 if bound < 2**61 else np.object_
-    # No way: no gains of all items together make it better than a way.
+    # Marks impossible states: all gains together do not make one better than a possible state.
     best: NDArray[Any] = np.full((most + 1, enough + 1), -2 * bound, dtype=kind)
     first_end = max(0, ends_from)
     best[first_end:, enough] = 0

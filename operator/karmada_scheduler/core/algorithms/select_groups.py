@@ -1,8 +1,8 @@
-"""Which set of regions to take: the best by weight that has enough clusters, then its shortest sufficient part.
+"""Selects a set of regions: the best by weight with enough clusters, then its shortest sufficient part.
 
-Upstream enumerates every set of regions, which explodes beyond some twenty of them. The same answer comes
-out of a table over (next region, regions taken, clusters counted), as proved by comparison with the
-enumeration in tests/unit/core. What makes a table that takes a second or more is refused.
+Upstream enumerates every set of regions, which takes exponential time. A table over (next region, regions taken,
+clusters counted) has the same result, as the comparison with the enumeration in tests/unit/core shows. A table that
+would take a second or more is refused.
 
 Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint/select_groups.go.
 """
@@ -13,18 +13,20 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from karmada_scheduler.core.algorithms import columns
-from karmada_scheduler.framework.diagnosis import OverBudgetError
-from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
-_MOST_CELLS: Final = 60_000_000
-"""Cases in a table, at some 10 ns: 100 regions with a maximum of 99 and a minimum of 5,000 clusters have 50 million."""
+_MAX_CELLS: Final = 60_000_000
+"""Cells of a table, at some 10 ns: 100 regions with a maximum of 99 and a minimum of 5,000 clusters have 50 million."""
+
+
+class TooManyCellsError(ValueError):
+    """The table would take too long."""
 
 
 class Group(NamedTuple):
-    """A region as the search sees it.
+    """A region.
 
     Attributes:
-        clusters: How many it has; >= 1.
+        clusters: Number of its clusters; >= 1.
         weight: Its score.
     """
 
@@ -34,12 +36,12 @@ class Group(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """When a set of groups suffices.
+    """Limits that a sufficient set of groups satisfies.
 
     Attributes:
-        min_groups: At least so many groups.
-        max_groups: At most so many.
-        min_clusters: At least so many clusters in all.
+        min_groups: Minimum number of groups.
+        max_groups: Maximum number of groups.
+        min_clusters: Minimum number of clusters in all groups.
     """
 
     min_groups: int
@@ -47,30 +49,21 @@ class Limits(NamedTuple):
     min_clusters: int
 
     def suffice(self, groups: int, clusters: int) -> bool:
-        """Tell whether so many groups with so many clusters are enough, and not too many."""
+        """Return whether a number of groups, with a total number of clusters, is sufficient."""
         return self.min_groups <= groups <= self.max_groups and clusters >= self.min_clusters
 
 
-_ANSWERS: Final = 20_000
-_REMEMBERED: Final[LRUCache[Sequence[Group]]] = LRUCache(size_of=len)
-"""Weights are mostly the replicas times a thousand, so the same question comes again and again."""
-
-
 def select_groups(groups: Sequence[Group], limits: Limits) -> list[Group]:
-    """Return the chosen groups in the order of weight and name; none if no set suffices.
+    """Return the selected groups in the order of weight and name; none if no set is sufficient.
 
-    A set counts only if it suffices and would not without its last group (in the order of clusters, weight,
-    name): supersets of what suffices are not tried. Among those, the highest weight wins, then the most
-    clusters, then the order in which they would be enumerated. Of the winner, the shortest leading part
-    that is such a set itself is taken.
+    A set counts only if it is sufficient, and is not without its last group (in the order of clusters, weight,
+    name): supersets of a sufficient set are not tried. The highest weight wins, then the most clusters, then the
+    order in which upstream enumerates. The result is the shortest leading part of the winner that is such a set
+    itself.
 
     Raises:
-        OverBudgetError: There are too many sets to tell.
+        TooManyCellsError: The table would take too long.
     """
-    return list(_REMEMBERED.get((tuple(groups), limits), lambda: _selected(groups, limits), most=_ANSWERS))
-
-
-def _selected(groups: Sequence[Group], limits: Limits) -> Sequence[Group]:
     ordered = sorted(groups, key=lambda group: (group.clusters, -group.weight, group.name))
     by_weight = sorted(_winner(ordered, limits), key=lambda each: (-each[1].weight, each[1].name))
     last, clusters = -1, 0
@@ -83,10 +76,10 @@ def _selected(groups: Sequence[Group], limits: Limits) -> Sequence[Group]:
 
 
 def _winner(ordered: Sequence[Group], limits: Limits) -> list[tuple[int, Group]]:
-    """Return the best set, with the places of its groups; empty if none suffices.
+    """Return the groups of the best set with their indexes; empty if no set is sufficient.
 
-    Only what may still be missing counts: clusters up to the minimum, and groups up to the maximum, or to the
-    minimum where the maximum is no limit.
+    Clusters are counted up to the minimum, and groups up to the maximum, or up to the minimum if the maximum is not
+    less than the number of groups.
     """
     enough = max(limits.min_clusters, 0)
     is_limit = limits.max_groups < len(ordered)
@@ -95,12 +88,12 @@ def _winner(ordered: Sequence[Group], limits: Limits) -> list[tuple[int, Group]]
     if total < enough or limits.min_groups > len(ordered) or limits.max_groups < limits.min_groups:
         return []
     cells = len(ordered) * (most + 1) * (enough + 1)
-    if cells > _MOST_CELLS:
-        raise OverBudgetError(
+    if cells > _MAX_CELLS:
+        raise TooManyCellsError(
             f"spec.placement.spreadConstraints: {len(ordered)} regions, {most} groups and {enough} clusters "
-            f"to choose by make {cells} cases, at most {_MOST_CELLS} are supported"
+            f"to choose by make {cells} cases, at most {_MAX_CELLS} are supported"
         )
-    # Weight decides, then clusters: one number for both. Ties fall to taking: that set is enumerated earlier.
+    # One number for weight and, of equal weights, clusters. On a tie the group is taken: that set is enumerated earlier.
     gains = [group.weight * (total + 1) + group.clusters for group in ordered]
     sizes = [group.clusters for group in ordered]
     best = columns.best_choices(

@@ -97,12 +97,12 @@ class OrderCache:
         if names is not None and not names:
             return
         if names is None:
-            self._available = estimate(columns.rows_of(len(results.rows)))
+            self._available = estimate(columns.all_rows(len(results.rows)))
         else:
             available = self._available
             if self._rows is not results.rows:
                 before = [self._rows.get(name, -1) for name in results.rows]
-                available = columns.carried_over(available, before)
+                available = columns.reindexed(available, before)
             rows = columns.column(results.rows_of(names))
             self._available = columns.with_values(available, rows, estimate(rows)) if len(rows) else available
         self._has_unknown = columns.greatest(self._available) == MAX_INT32
@@ -121,7 +121,7 @@ class OrderCache:
         if shared is None or shared.feasible is not feasible or self._for_unknown != value:
             available = self._available
             if self._has_unknown:
-                available = columns.with_stand_in(available, MAX_INT32, value)
+                available = columns.with_replaced(available, MAX_INT32, value)
             order = columns.preferred_first(feasible.ranks, available)
             shared = SharedOrder(feasible, available, order, LRUCache(size_of=_selection_size))
             self._shared, self._for_unknown = shared, value

@@ -148,7 +148,7 @@ class LazyCandidateList(CandidateList):
         if self.overrides:
             numbers = {name: number for number, name in enumerate(names)}
             more = [numbers.setdefault(each.cluster.region, len(numbers)) for each in self.overrides]
-            names, regions = list(numbers), columns.joined(regions, more)
+            names, regions = list(numbers), columns.extended(regions, more)
         return {
             names[number]: LazyCandidateList(self.feasible, self.available, order, self.overrides)
             for number, order in columns.groups(regions, self.order)

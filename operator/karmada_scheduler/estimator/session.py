@@ -1,0 +1,172 @@
+"""The estimates of one decision: one deadline, its results, and the clusters without an estimate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from karmada_scheduler.api.binding import AssumedWorkload, Binding, Component, ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
+from karmada_scheduler.estimator.shared_requests import UPSTREAM, Estimate, SharedRequests
+from karmada_scheduler.estimator.wire import EstimatorRequest, replicas_request, sets_request
+
+_GRACE_SECONDS: Final = 0.005
+"""How much longer than its requests a decision waits, so that each ends by its own deadline first."""
+
+Assumed = Mapping[str, Sequence[AssumedWorkload]]
+_Key = tuple[str, str, bytes]
+"""Cluster, method and encoded request."""
+
+
+class EstimationSession:
+    """The estimates of one decision; conforms to ``core.available_replicas.ReplicaEstimator``.
+
+    A decision may need estimates several times, once per pass. They share one deadline, and no request is sent to a
+    cluster twice.
+
+    Attributes:
+        name: For logs, upstream's.
+        fallbacks: Cluster to why its resource summary is used; all clusters if no estimate counts.
+        clusters: The names of the clusters that estimates were needed for.
+    """
+
+    name = "scheduler-estimator"
+
+    def __init__(self, requests: SharedRequests, binding: Binding) -> None:
+        """Start a session; its deadline runs from the first request."""
+        self.fallbacks: dict[str, str] = {}
+        self.clusters: set[str] = set()
+        self._shared = requests
+        resource = binding.spec.resource
+        self._about = f"kind={resource.kind}, name={resource.namespace}/{resource.name}"
+        self._deadline: float | None = None
+        self._estimates: dict[_Key, Estimate] = {}
+        self._requests: dict[int, tuple[object, EstimatorRequest]] = {}
+
+    async def max_available_replicas(
+        self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
+    ) -> list[int]:
+        """Return how many replicas each cluster can take; EstimationError makes all results invalid."""
+        return await self._estimate(clusters, requirements, lambda: replicas_request(requirements), assumed)
+
+    async def max_available_component_sets(
+        self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
+    ) -> list[int]:
+        """Return how many sets of all components each cluster can take; EstimationError as above."""
+        return await self._estimate(
+            clusters, components, lambda: sets_request(components, namespace), assumed
+        )
+
+    async def _estimate(
+        self,
+        clusters: Sequence[Cluster],
+        subject: object,
+        encode: Callable[[], EstimatorRequest],
+        assumed: Assumed,
+    ) -> list[int]:
+        self.clusters |= {each.name for each in clusters}
+        try:
+            request = self._encoded(subject, encode)
+            keys = {
+                each.name: (each.name, request.method, request.encode(each.name, assumed.get(each.name, ())))
+                for each in clusters
+            }
+        except ValueError as error:
+            raise self._invalid(clusters, f"the request cannot be encoded: {error}") from error
+        all_or_nothing = self._shared.policy == UPSTREAM
+        estimates, pending = self._known(keys)
+        if pending and not (all_or_nothing and any(each.problem for each in estimates.values())):
+            estimates |= await self._request(request, pending, all_or_nothing=all_or_nothing)
+        failed = {name: each for name, each in estimates.items() if each.problem}
+        if failed and all_or_nothing:
+            decisive = min(failed.values(), key=lambda each: each.timed_out)
+            raise self._invalid(clusters, decisive.problem)
+        self.fallbacks |= {name: each.problem for name, each in failed.items()}
+        return [estimates[each.name].replicas for each in clusters]
+
+    def _encoded(self, subject: object, encode: Callable[[], EstimatorRequest]) -> EstimatorRequest:
+        """Encode a request once for all passes. The subject is kept, so that its id stays unique."""
+        found = self._requests.get(id(subject))
+        if found is None:
+            found = self._requests[id(subject)] = (subject, encode())
+        return found[1]
+
+    def _known(self, keys: Mapping[str, _Key]) -> tuple[dict[str, Estimate], dict[str, _Key]]:
+        """Return the estimates that need no request, and the keys of those that do."""
+        estimates: dict[str, Estimate] = {}
+        pending: dict[str, _Key] = {}
+        for name, key in keys.items():
+            known = self._estimates.get(key)
+            if known is not None:
+                estimates[name] = known
+            elif problem := self._shared.known_problem(name):
+                estimates[name] = Estimate(NO_OPINION, problem)
+            else:
+                pending[name] = key
+        return estimates, pending
+
+    async def _request(
+        self, request: EstimatorRequest, pending: Mapping[str, _Key], *, all_or_nothing: bool
+    ) -> dict[str, Estimate]:
+        """Request estimates from several clusters; return at the deadline, or when the result is certain."""
+        shared = self._shared
+        if self._deadline is None:
+            self._deadline = shared.now() + shared.timeout
+        left = self._deadline - shared.now()
+        late = Estimate(NO_OPINION, f"no answer within {shared.timeout:g}s", timed_out=True)
+        if left <= 0:
+            return dict.fromkeys(pending, late)
+        tasks = {
+            name: shared.request(name, request, payload, self._about)
+            for name, (_, _, payload) in pending.items()
+        }
+        try:
+            await _until_certain(tasks.values(), left + _GRACE_SECONDS, all_or_nothing=all_or_nothing)
+        finally:
+            shared.release(tasks.values())
+        estimates = {
+            name: task.result() if task.done() and not task.cancelled() else late
+            for name, task in tasks.items()
+        }
+        for name, estimate in estimates.items():
+            self._estimates[pending[name]] = estimate
+        return estimates
+
+    def _invalid(self, clusters: Sequence[Cluster], problem: str) -> EstimationError:
+        """Note that the resource summaries of all clusters are used, and return the error."""
+        self.fallbacks |= dict.fromkeys((each.name for each in clusters), problem)
+        return EstimationError(problem)
+
+
+async def _until_certain(
+    tasks: Iterable[asyncio.Task[Estimate]], seconds: float, *, all_or_nothing: bool
+) -> None:
+    """Wait until all tasks are done, one has failed and that makes all invalid, or the time is over."""
+    waiting = {task for task in tasks if not task.done()}
+    if not waiting or (all_or_nothing and any(_has_failed(task) for task in tasks if task.done())):
+        return
+    left = len(waiting)
+    certain: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def ended(task: asyncio.Task[Estimate]) -> None:
+        nonlocal left
+        left -= 1
+        if not certain.done() and (left == 0 or (all_or_nothing and _has_failed(task))):
+            certain.set_result(None)
+
+    for task in waiting:
+        task.add_done_callback(ended)
+    try:
+        async with asyncio.timeout(seconds):
+            await certain
+    except TimeoutError:
+        return
+    finally:
+        for task in waiting:
+            task.remove_done_callback(ended)
+
+
+def _has_failed(task: asyncio.Task[Estimate]) -> bool:
+    return task.cancelled() or bool(task.result().problem)

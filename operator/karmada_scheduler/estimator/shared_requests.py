@@ -1,0 +1,206 @@
+"""Requests to estimators, shared between decisions, and the clusters whose estimators do not respond.
+
+With the failure policy ``partial``, a cluster whose estimator has missed a deadline is not waited for. A background task
+repeats its last request until it responds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Literal, NamedTuple, Protocol
+
+from karmada_scheduler.core.available_replicas import NO_OPINION
+from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError, EstimatorTransport
+from karmada_scheduler.estimator.wire import EstimatorRequest
+
+log = logging.getLogger(__name__)
+
+FailurePolicy = Literal["upstream", "partial"]
+UPSTREAM: Final = "upstream"
+PARTIAL: Final = "partial"
+
+_PROBE_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds between two probes of an unresponsive estimator; the last one repeats."""
+_RECONNECT_AFTER: Final = 3
+"""Probes without a response after which the connection is replaced."""
+
+
+class RequestObserver(Protocol):
+    """Counts requests to estimators."""
+
+    def request_ended(self, method: str, result: str, seconds: float, /) -> None:
+        """A request to one cluster ended: ``success``, ``error`` or ``timeout``."""
+
+    def request_shared(self, method: str, /) -> None:
+        """A request was not sent because an equal one was sent a moment before."""
+
+
+class Estimate(NamedTuple):
+    """Result of one request to one cluster.
+
+    Attributes:
+        replicas: Replicas, or sets of components, that the cluster can take; NO_OPINION without a response.
+        problem: Why there is no response; empty if there is one.
+        timed_out: Whether the request ended by its deadline.
+    """
+
+    replicas: int
+    problem: str = ""
+    timed_out: bool = False
+
+
+class _SentRequest(NamedTuple):
+    """A request that other decisions can share.
+
+    Attributes:
+        since: Time of sending, in seconds of the clock.
+    """
+
+    since: float
+    estimate: asyncio.Task[Estimate]
+
+
+class SharedRequests:
+    """Sends requests to the estimators of all clusters.
+
+    Attributes:
+        timeout: Seconds that a decision waits for all its estimates together.
+        policy: ``UPSTREAM`` or ``PARTIAL``.
+    """
+
+    def __init__(
+        self,
+        transport: EstimatorTransport,
+        *,
+        timeout: float,
+        policy: FailurePolicy,
+        answer_ttl: float,
+        observer: RequestObserver,
+        clock: Callable[[], float],
+        pause: Callable[[float], Awaitable[None]],
+    ) -> None:
+        """Take the arguments of ``AccurateEstimator``."""
+        self.timeout = timeout
+        self.policy = policy
+        self._transport = transport
+        self._answer_ttl = answer_ttl
+        self._observer = observer
+        self._clock = clock
+        self._pause = pause
+        self._sent: OrderedDict[tuple[str, str, bytes], _SentRequest] = OrderedDict()
+        self._tasks: set[asyncio.Task[Estimate] | asyncio.Task[None]] = set()
+        self._unresponsive: set[str] = set()
+
+    @property
+    def unresponsive(self) -> frozenset[str]:
+        """The clusters that decisions do not wait for at present."""
+        return frozenset(self._unresponsive)
+
+    def now(self) -> float:
+        """Return the time of the clock, in seconds."""
+        return self._clock()
+
+    async def close(self) -> None:
+        """Cancel all requests and probes."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def known_problem(self, cluster: str) -> str:
+        """Return why a request to a cluster would fail; empty if that is not known beforehand."""
+        state = self._transport.state(cluster)
+        if state is ConnectionState.ABSENT:
+            return f"cluster {cluster} does not exist in estimator cache"
+        if self.policy == PARTIAL:
+            if state is ConnectionState.LOST:
+                return f"the connection to the estimator of cluster {cluster} is lost"
+            if cluster in self._unresponsive:
+                return f"the estimator of cluster {cluster} did not respond before and is being probed"
+        return ""
+
+    def request(
+        self, cluster: str, request: EstimatorRequest, payload: bytes, about: str
+    ) -> asyncio.Task[Estimate]:
+        """Send a request, or share an equal one that was sent within ``answer_ttl``. The task never fails."""
+        now = self._clock()
+        self._forget_before(now - self._answer_ttl)
+        key = (cluster, request.method, payload)
+        sent = self._sent.get(key)
+        if sent is not None and not sent.estimate.cancelled():
+            self._observer.request_shared(request.method)
+            return sent.estimate
+        task = asyncio.create_task(self._send(cluster, request, payload, about))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self._answer_ttl > 0:
+            self._sent[key] = _SentRequest(now, task)
+            self._sent.move_to_end(key)
+        return task
+
+    def release(self, tasks: Iterable[asyncio.Task[Estimate]]) -> None:
+        """Cancel requests that a decision no longer waits for, if no other decision can share them."""
+        if self._answer_ttl <= 0 and self.policy == UPSTREAM:
+            for task in tasks:
+                task.cancel()
+
+    def _forget_before(self, moment: float) -> None:
+        sent = self._sent
+        while sent:
+            key = next(iter(sent))
+            if sent[key].since >= moment:
+                return
+            del sent[key]
+
+    async def _send(self, cluster: str, request: EstimatorRequest, payload: bytes, about: str) -> Estimate:
+        """Send a request to one cluster, and start probing the cluster if it does not respond."""
+        began = self._clock()
+        try:
+            timeout = self.timeout
+            if self._transport.state(cluster) is ConnectionState.NEW:
+                async with asyncio.timeout(timeout):
+                    await self._transport.wait_first_attempt(cluster)
+                timeout = max(0.0, began + timeout - self._clock())
+            response = await self._transport.call(
+                cluster, request.method, payload, timeout=timeout, about=about
+            )
+            estimate = Estimate(request.decode(response))
+        except TimeoutError:
+            estimate = Estimate(NO_OPINION, f"not connected within {self.timeout:g}s", timed_out=True)
+        except EstimatorCallError as error:
+            estimate = Estimate(NO_OPINION, str(error), timed_out=error.timed_out)
+        except ValueError as error:
+            estimate = Estimate(NO_OPINION, f"gRPC request cluster({cluster}) estimator error: {error}")
+        result = "timeout" if estimate.timed_out else "error" if estimate.problem else "success"
+        self._observer.request_ended(request.method, result, self._clock() - began)
+        if estimate.timed_out and self.policy == PARTIAL and cluster not in self._unresponsive:
+            self._unresponsive.add(cluster)
+            log.warning(
+                "The estimator of a cluster does not respond; its resource summary is used until it does",
+                extra={"cluster": cluster, "error": estimate.problem},
+            )
+            task = asyncio.create_task(self._probe(cluster, request, payload))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return estimate
+
+    async def _probe(self, cluster: str, request: EstimatorRequest, payload: bytes) -> None:
+        """Repeat a request until the estimator responds, with an error or not, or the cluster is gone."""
+        probes = 0
+        try:
+            while True:
+                await self._pause(_PROBE_PAUSES[min(probes, len(_PROBE_PAUSES) - 1)])
+                if self._transport.state(cluster) is ConnectionState.ABSENT:
+                    return
+                estimate = await self._send(cluster, request, payload, "probe")
+                if not estimate.timed_out:
+                    log.info("The estimator of a cluster responds again", extra={"cluster": cluster})
+                    return
+                probes += 1
+                if probes % _RECONNECT_AFTER == 0:
+                    self._transport.reconnect(cluster)
+        finally:
+            self._unresponsive.discard(cluster)

@@ -1,0 +1,93 @@
+"""Decides one world with upstream and with our core, and compares the results."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.oracle import defects, features
+from tools.oracle.compare import compare
+from tools.oracle.ours import OurDecision, World
+from tools.oracle.program import Oracle, OracleSilentError, UpstreamResult
+
+SILENT = "upstream did not answer in time"
+
+
+@dataclass
+class Tally:
+    """Results of the comparison of some worlds.
+
+    Attributes:
+        found: World, number of the binding, readable lines; one entry per difference.
+    """
+
+    worlds: int = 0
+    cases: int = 0
+    decided: int = 0
+    features: Counter[str] = field(default_factory=Counter)
+    variations: Counter[str] = field(default_factory=Counter)
+    defects: Counter[str] = field(default_factory=Counter)
+    found: list[tuple[str, int, list[str]]] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Add the results of other worlds."""
+        self.worlds += other.worlds
+        self.cases += other.cases
+        self.decided += other.decided
+        self.features += other.features
+        self.variations += other.variations
+        self.defects += other.defects
+        self.found += other.found
+
+
+def compare_world(document: dict[str, Any], oracle: Oracle, *, count_features: bool = True) -> Tally:
+    """Decide all bindings of a world with both, and compare."""
+    tally = Tally(worlds=1)
+    clusters, changed = defects.sanitized_clusters(document["clusters"])
+    sanitized = [defects.sanitized_binding(binding) for binding in document["bindings"]]
+    oracle.ask({**document, "clusters": clusters, "bindings": [binding for binding, _ in sanitized]})
+    if changed:
+        tally.defects[defects.NEGATIVE_MINIMUM] += len(sanitized)
+    world = World(document)
+    ours = [_ours(world, binding) for binding in document["bindings"]]  # while upstream decides
+    try:
+        results = oracle.answer()
+    except OracleSilentError:
+        tally.found.append((str(document.get("id")), -1, [SILENT]))
+        return tally
+    if count_features:
+        tally.features.update(set(features.of_world(document)))
+    for number, (decided, upstream) in enumerate(zip(ours, results, strict=True)):
+        binding = document["bindings"][number]
+        tally.cases += 1
+        tally.decided += sum(len(each.get("terms", ())) for each in upstream.get("passes", ()))
+        tally.defects.update(sanitized[number][1])
+        if count_features:
+            tally.features.update(set(_features(binding, upstream)))
+        if defects.is_expected_panic(binding, upstream.get("panic", "")):
+            tally.defects[defects.PANIC] += 1
+            continue
+        if not isinstance(decided, OurDecision):
+            tally.found.append((str(document.get("id")), number, ["ours raised", *decided]))
+            continue
+        comparison = compare(world, decided, upstream)
+        tally.variations.update(comparison.variations)
+        tally.defects.update(comparison.defects)
+        if comparison.differences:
+            tally.found.append((str(document.get("id")), number, comparison.differences))
+    return tally
+
+
+def _ours(world: World, binding: Mapping[str, Any]) -> OurDecision | list[str]:
+    """Decide about a binding; return the lines of a traceback if that fails."""
+    try:
+        return world.decide(binding)
+    except Exception:  # noqa: BLE001  (any exception is a difference)
+        return traceback.format_exc().splitlines()
+
+
+def _features(binding: Mapping[str, Any], upstream: UpstreamResult) -> list[str]:
+    return [*features.of_case(binding), *features.of_result(upstream)]

@@ -1,0 +1,54 @@
+"""Random draws, and how odd the values of a world are."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Random(random.Random):
+    """A random generator with the draws that the generator needs."""
+
+    def chance(self, probability: float) -> bool:
+        """Tell whether something of this probability happens."""
+        return self.random() < probability
+
+    def pick(self, items: Sequence[T]) -> T:
+        """Draw one item."""
+        return items[int(self.random() * len(items))]
+
+    def upto(self, most: int) -> int:
+        """Draw an integer from 0 to most."""
+        return int(self.random() * (most + 1))
+
+    def some(self, items: Sequence[T], most: int = 3, least: int = 0) -> list[T]:
+        """Draw a few different items, in random order."""
+        return self.sample(items, min(len(items), least + self.upto(most - least)))
+
+
+@dataclass(frozen=True, slots=True)
+class WorldProfile:
+    """What a world is like.
+
+    Attributes:
+        odd: Probability that a quantity is written in an unusual notation.
+        extreme: Probability that a quantity is negative, huge, or both.
+        strict: Probability that a filter-like field is set at all.
+        room: How many units of each resource a cluster has, roughly.
+        models: Probability that a cluster has resource models.
+        vast: Whether a cluster may have room for 2**31 pods and more. It has no overflow affinities beside
+            it: upstream would hand out seats by the billion, one by one.
+        tiny: Probability that a field is an explicit empty value instead of missing.
+    """
+
+    odd: float
+    extreme: float
+    strict: float
+    room: int
+    models: float
+    vast: bool
+    tiny: float
