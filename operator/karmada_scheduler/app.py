@@ -245,7 +245,7 @@ class _App:
                 clock=self._clock,
                 rank=None
                 if sorter is None
-                else ranked_by(sorter, self._bindings.get, guard=self._plugins.guard),
+                else ranked_by(sorter, self._bindings.get, caller=self._plugins.caller),
             )
             self._metrics.watch_pending(priorities.pending)
             return priorities

@@ -14,7 +14,7 @@ from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints, WaitFor
-from karmada_scheduler.framework.runtime.failure_log import excuse
+from karmada_scheduler.framework.runtime.failure_log import mark_scheduler_error
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +104,6 @@ class BindingTransaction:
             self.written = await self._write()
         except Exception as error:
             self._failure = error
-            excuse(error)
+            mark_scheduler_error(error)
             raise
         return self.written

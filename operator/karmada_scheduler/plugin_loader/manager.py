@@ -25,7 +25,7 @@ from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics import metrics
@@ -46,7 +46,7 @@ class PluginManager:
     """Builds profiles, and builds them again.
 
     Attributes:
-        guard: Stands between plugins and everything else.
+        caller: Stands between plugins and everything else.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class PluginManager:
         self._breakers = CircuitBreakers(
             clock=clock, exempt=frozenset(registry), observer=metrics.CircuitBreakerMetrics(process_metrics)
         )
-        self.guard: Final = Guard(
+        self.caller: Final = PluginCaller(
             observer=metrics.AlgorithmObserver(process_metrics),
-            watch=SigalrmTimeout(budget),
-            budget=budget,
+            timeout=SigalrmTimeout(budget),
+            coroutine_seconds=budget,
             breakers=self._breakers,
             clock=clock,
         )
@@ -96,7 +96,7 @@ class PluginManager:
             log.warning("%s", notice)
         self.profiles: Final = Profiles(self._frameworks(lineups))
         self._first_queue_sort: Final = self.queue_sort
-        self._tasks: Final = PluginTasks(self.guard.watch)
+        self._tasks: Final = PluginTasks(self.caller.timeout)
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
@@ -144,7 +144,7 @@ class PluginManager:
     def _frameworks(self, lineups: BuiltProfiles) -> dict[str, Framework]:
         self._breakers.keep(plugin for lineup in lineups.by_name.values() for plugin in lineup.plugins)
         return {
-            name: Framework(lineup, extenders=self.extenders, guard=self.guard)
+            name: Framework(lineup, extenders=self.extenders, caller=self.caller)
             for name, lineup in lineups.by_name.items()
         }
 

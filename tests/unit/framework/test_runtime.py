@@ -23,7 +23,7 @@ from karmada_scheduler.framework import (
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import binding, cluster, decide, framework, score_context
 
 NO = Result.unschedulable("no")
@@ -226,7 +226,7 @@ class Counts:
 def observed(*plugins: Any) -> tuple[Framework, Counts]:
     counts = Counts()
     everything = {each.name: each for each in (*framework().lineup.plugins, *plugins)}
-    return Framework(ProfilePlugins.of(everything), guard=Guard(observer=counts)), counts
+    return Framework(ProfilePlugins.of(everything), caller=PluginCaller(observer=counts)), counts
 
 
 def test_every_cluster_plugin_and_step_is_observed() -> None:

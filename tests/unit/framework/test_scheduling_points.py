@@ -25,7 +25,7 @@ from karmada_scheduler.framework import (
 )
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
 
@@ -41,10 +41,12 @@ def web(replicas: int = 4) -> BindingBuilder:
 
 
 def decided(
-    *plugins: Any, web: BindingBuilder | None = None, first: bool = False, guard: Guard | None = None
+    *plugins: Any, web: BindingBuilder | None = None, first: bool = False, caller: PluginCaller | None = None
 ) -> Any:
     builder = web or binding("web").replicas(4).on(m1=4)
-    return decide(builder, *map(cluster, CLUSTERS), plugins=with_in_tree(*plugins, first=first, guard=guard))
+    return decide(
+        builder, *map(cluster, CLUSTERS), plugins=with_in_tree(*plugins, first=first, caller=caller)
+    )
 
 
 class Unimpressed:
@@ -302,8 +304,8 @@ def test_a_refusal_at_filter_leaves_the_cluster_out(code: Code) -> None:
 def test_what_could_not_be_found_out_at_filter_is_an_error_and_the_placement_stays(
     result: Result, text: str, observed: bool
 ) -> None:
-    guard = Guard(observer=Unimpressed() if observed else None)
-    decision = decided(plugin("F", filter=answering(result)), guard=guard)
+    caller = PluginCaller(observer=Unimpressed() if observed else None)
+    decision = decided(plugin("F", filter=answering(result)), caller=caller)
     assert decision.targets is None
     assert isinstance(decision.error, PluginError)
     assert text in str(decision.error)
@@ -704,16 +706,16 @@ def test_without_plugins_that_wait_nothing_waits() -> None:
 
 
 def test_without_such_plugins_no_point_costs_a_call() -> None:
-    class Counted(Guard):
+    class Counted(PluginCaller):
         calls = 0
 
         def call(self, *arguments: Any) -> Any:
             Counted.calls += 1
             return super().call(*arguments)
 
-        async def ask(self, *arguments: Any) -> Any:
+        async def call_async(self, *arguments: Any) -> Any:
             Counted.calls += 1
-            return await super().ask(*arguments)
+            return await super().call_async(*arguments)
 
-    decide(web(), *map(cluster, CLUSTERS), plugins=with_in_tree(guard=Counted()))
+    decide(web(), *map(cluster, CLUSTERS), plugins=with_in_tree(caller=Counted()))
     assert Counted.calls == 2  # DefaultSelector, DefaultAssigner

@@ -44,8 +44,8 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
     yield make
     for host in made:
-        assert isinstance(host.guard.watch, SigalrmTimeout)
-        host.guard.watch.close()
+        assert isinstance(host.caller.timeout, SigalrmTimeout)
+        host.caller.timeout.close()
 
 
 def _scorers(host: PluginManager) -> list[str]:
@@ -117,8 +117,8 @@ def test_a_time_for_plugins_that_the_lease_does_not_allow_is_refused(make: Make,
     path.write_text(yaml.safe_dump({**kind, "pluginTimeoutSeconds": 60}))
     with pytest.raises(ConfigError, match="pluginTimeoutSeconds: must be at most 5, half of"):
         make(config=path)
-    assert make(config=path, leader_election=LeaderElection(enabled=False)).guard.budget == 60
-    assert make().guard.budget == 2
+    assert make(config=path, leader_election=LeaderElection(enabled=False)).caller.coroutine_seconds == 60
+    assert make().caller.coroutine_seconds == 2
 
 
 async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do_not(
@@ -134,16 +134,18 @@ async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do
 
     for name in ("A", "B", "ClusterAffinity"):
         with pytest.raises(PluginError):
-            host.guard.blame(plugin(name), Point.SCORE, PluginTimeoutError(2), since=host.guard.openings)
+            host.caller.raise_plugin_error(
+                plugin(name), Point.SCORE, PluginTimeoutError(2), since=host.caller.openings
+            )
     changed = asyncio.Event()
     following = asyncio.create_task(host.follow_files(follows=True, on_change=changed.set))
     write("a.py", source("A") + "\n# repaired\n")
     await asyncio.wait_for(changed.wait(), 30)
     following.cancel()
-    assert host.guard.admit(plugin("A"), Point.SCORE) >= 0
+    assert host.caller.admit(plugin("A"), Point.SCORE) >= 0
     with pytest.raises(PluginError, match="is not called for 2s"):
-        host.guard.admit(plugin("B"), Point.SCORE)
-    assert host.guard.admit(plugin("ClusterAffinity"), Point.SCORE) >= 0  # in-tree plugins are always called
+        host.caller.admit(plugin("B"), Point.SCORE)
+    assert host.caller.admit(plugin("ClusterAffinity"), Point.SCORE) >= 0  # in-tree plugins are always called
 
 
 RUNS = """

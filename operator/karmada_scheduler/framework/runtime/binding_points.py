@@ -27,7 +27,8 @@ from karmada_scheduler.framework.extender import Extender, ExtenderError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
-from karmada_scheduler.framework.runtime.plugin_call import Guard, checked, not_allowed
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import Plugin
 
 log = logging.getLogger(__name__)
@@ -43,9 +44,9 @@ class RefusedError(UnschedulableError):
 class BindingPoints:
     """The plugins of one profile at the points around a decision."""
 
-    def __init__(self, lineup: ProfilePlugins, guard: Guard, extenders: Sequence[Extender]) -> None:
+    def __init__(self, lineup: ProfilePlugins, caller: PluginCaller, extenders: Sequence[Extender]) -> None:
         """Take the plugins of a profile."""
-        self._guard = guard
+        self._caller = caller
         self._pre_enqueues = cast("Sequence[PreEnqueuePlugin]", lineup.at(Point.PRE_ENQUEUE))
         self._reserves = cast("Sequence[ReservePlugin]", lineup.at(Point.RESERVE))
         self._permits = cast("Sequence[PermitPlugin]", lineup.at(Point.PERMIT))
@@ -68,8 +69,8 @@ class BindingPoints:
         """
         context = PreEnqueueContext(binding, workload)
         for plugin in self._pre_enqueues:
-            answer = self._guard.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
-            result = checked(plugin, Point.PRE_ENQUEUE, answer)
+            answer = self._caller.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
+            result = validated(plugin, Point.PRE_ENQUEUE, answer)
             if not result.is_success:
                 return result
         return SUCCESS
@@ -83,8 +84,8 @@ class BindingPoints:
         with self._timed(Point.RESERVE):
             for plugin in self._reserves:
                 try:
-                    answer = self._guard.call(plugin, Point.RESERVE, plugin.reserve, context)
-                    _must(plugin, Point.RESERVE, checked(plugin, Point.RESERVE, answer))
+                    answer = self._caller.call(plugin, Point.RESERVE, plugin.reserve, context)
+                    _must(plugin, Point.RESERVE, validated(plugin, Point.RESERVE, answer))
                 except SchedulingError:
                     self.unreserve(context)
                     raise
@@ -93,7 +94,7 @@ class BindingPoints:
         """Let plugins give back what they claimed, the last one first. Never raises."""
         for plugin in reversed(self._reserves):
             try:
-                self._guard.call(plugin, Point.RESERVE, plugin.unreserve, context)
+                self._caller.call(plugin, Point.RESERVE, plugin.unreserve, context)
             except PluginError as error:
                 log.error("Cannot unreserve %s: %s", context.binding.key.display, error)  # noqa: TRY400
 
@@ -108,8 +109,8 @@ class BindingPoints:
         waits: dict[str, Result] = {}
         with self._timed(Point.PERMIT):
             for plugin in self._permits:
-                answer = await self._guard.ask(plugin, Point.PERMIT, plugin.permit, context)
-                result = checked(plugin, Point.PERMIT, answer)
+                answer = await self._caller.call_async(plugin, Point.PERMIT, plugin.permit, context)
+                result = validated(plugin, Point.PERMIT, answer)
                 if result.code is Code.WAIT:
                     seconds = min(max(result.timeout, 0.0), MAX_PERMIT_SECONDS)
                     waits[plugin.name] = replace(result, timeout=seconds)
@@ -132,8 +133,8 @@ class BindingPoints:
         with self._timed(Point.PRE_BIND, when=bool(self._pre_binds)):
             for plugin in self._pre_binds:
                 ensure_leading()
-                answer = await self._guard.ask(plugin, Point.PRE_BIND, plugin.pre_bind, context)
-                result = checked(plugin, Point.PRE_BIND, answer)
+                answer = await self._caller.call_async(plugin, Point.PRE_BIND, plugin.pre_bind, context)
+                result = validated(plugin, Point.PRE_BIND, answer)
                 if not result.is_skip:
                     _must(plugin, Point.PRE_BIND, result)
         extender = await self._bound_by_extender(context, ensure_leading)
@@ -142,8 +143,8 @@ class BindingPoints:
         with self._timed(Point.BIND):
             for binder in self._binds:
                 ensure_leading()
-                answer = await self._guard.ask(binder, Point.BIND, binder.bind, context)
-                result = checked(binder, Point.BIND, answer)
+                answer = await self._caller.call_async(binder, Point.BIND, binder.bind, context)
+                result = validated(binder, Point.BIND, answer)
                 if not result.is_skip:
                     _must(binder, Point.BIND, result)
                     return f'plugin "{binder.name}"'
@@ -169,20 +170,20 @@ class BindingPoints:
         """Tell plugins what was written. Never raises."""
         for plugin in self._post_binds:
             try:
-                await self._guard.ask(plugin, Point.POST_BIND, plugin.post_bind, context)
+                await self._caller.call_async(plugin, Point.POST_BIND, plugin.post_bind, context)
             except PluginError as error:
                 log.error("After binding %s: %s", context.binding.key.display, error)  # noqa: TRY400
 
     def _timed(self, point: Point, *, when: bool = True) -> _Timed:
-        return _Timed(point, self._guard if when else None)
+        return _Timed(point, self._caller if when else None)
 
 
 class _Timed:
     """Observes how long all plugins of a point took together."""
 
-    def __init__(self, point: Point, guard: Guard | None) -> None:
+    def __init__(self, point: Point, caller: PluginCaller | None) -> None:
         self._point = point
-        self._observer = guard.observer if guard is not None else None
+        self._observer = caller.observer if caller is not None else None
 
     def __enter__(self) -> None:
         self._start = time.perf_counter()
@@ -201,7 +202,7 @@ def _must(plugin: Plugin, point: Point, result: Result) -> None:
     if result.is_success:
         return
     if not result.is_refusal:
-        raise not_allowed(plugin, point, result)
+        raise unexpected_code(plugin, point, result)
     if point is Point.PRE_BIND:  # what is prepared here is no business of the binding's
         raise PluginError(f'running {point.label} plugin "{plugin.name}": {result.message}')
     raise RefusedError(result.message, retry_after=result.retry_after)

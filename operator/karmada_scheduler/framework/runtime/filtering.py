@@ -9,7 +9,8 @@ from typing import NoReturn
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
-from karmada_scheduler.framework.runtime.plugin_call import Guard, Observer, checked, not_allowed
+from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
+from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin
 
 __plugin_runner__ = True
@@ -18,14 +19,14 @@ __plugin_runner__ = True
 class FilterRunner:
     """Runs the filters over one cluster after the other, under one watch for all; see ``broke`` and ``ended``."""
 
-    def __init__(self, filters: Sequence[FilterPlugin], guard: Guard) -> None:
+    def __init__(self, filters: Sequence[FilterPlugin], caller: PluginCaller) -> None:
         self._filters = filters
-        self._guard = guard
-        self._observer = guard.observer
+        self._caller = caller
+        self._observer = caller.observer
         self._running: FilterPlugin | None = None
         self._cluster = ""
-        self._since = guard.openings
-        self._admitted: list[FilterPlugin] | None = [] if guard.has_cut_off else None
+        self._since = caller.openings
+        self._admitted: list[FilterPlugin] | None = [] if caller.has_open_breakers else None
         self._refused: tuple[FilterPlugin, object, Result] | None = None
 
     def broke(self, error: BaseException) -> NoReturn:
@@ -35,12 +36,12 @@ class FilterRunner:
             self._observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
         if plugin is None or isinstance(error, PluginError):
             raise error
-        self._guard.blame(plugin, Point.FILTER, error, since=self._since, cluster=self._cluster)
+        self._caller.raise_plugin_error(plugin, Point.FILTER, error, since=self._since, cluster=self._cluster)
 
     def ended(self) -> None:
         """Note that all calls have ended in time."""
         for plugin in self._admitted or ():
-            self._guard.answered(plugin, Point.FILTER, since=self._since)
+            self._caller.record_success(plugin, Point.FILTER, since=self._since)
 
     def __call__(self, context: FilterContext) -> Result:
         if self._observer is not None:
@@ -77,7 +78,7 @@ class FilterRunner:
     def _admit(self, plugin: FilterPlugin, admitted: list[FilterPlugin]) -> None:
         """Ask once for all clusters whether a plugin may be called."""
         if not any(each is plugin for each in admitted):
-            self._guard.admit(plugin, Point.FILTER)
+            self._caller.admit(plugin, Point.FILTER)
             admitted.append(plugin)
 
     def _checked(self, plugin: FilterPlugin, answer: object) -> Result:
@@ -96,9 +97,9 @@ class FilterRunner:
 def _refusal(plugin: FilterPlugin, answer: object) -> Result:
     if answer is SUCCESS:
         return SUCCESS
-    result = checked(plugin, Point.FILTER, answer)
+    result = validated(plugin, Point.FILTER, answer)
     if result.is_refusal:
         return result
     if result.is_success:
         return SUCCESS
-    raise not_allowed(plugin, Point.FILTER, result)
+    raise unexpected_code(plugin, Point.FILTER, result)

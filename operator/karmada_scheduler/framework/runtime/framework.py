@@ -24,8 +24,9 @@ from karmada_scheduler.framework.runtime import validation
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults, LRUCache
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
-from karmada_scheduler.framework.runtime.plugin_call import Guard, Observer, checked, not_allowed
+from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
 from karmada_scheduler.framework.runtime.scoring import Scoring
+from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import (
     AssignContext,
     AssignPlugin,
@@ -68,13 +69,17 @@ class Framework:
     """
 
     def __init__(
-        self, lineup: ProfilePlugins, *, extenders: Sequence[Extender] = (), guard: Guard | None = None
+        self,
+        lineup: ProfilePlugins,
+        *,
+        extenders: Sequence[Extender] = (),
+        caller: PluginCaller | None = None,
     ) -> None:
         """Take the plugins of a profile, the extenders, and what stands between them and the loop."""
         self.lineup: Final = lineup
         self.extenders: Final = tuple(extenders)
-        self.guard: Final = guard or Guard()
-        self.binding: Final = BindingPoints(lineup, self.guard, self.extenders)
+        self.caller: Final = caller or PluginCaller()
+        self.binding: Final = BindingPoints(lineup, self.caller, self.extenders)
         self.needs_workload: Final = any(needs_workload(plugin) for plugin in lineup.plugins)
         self._pre_filters = cast("Sequence[PreFilterPlugin]", lineup.at(Point.PRE_FILTER))
         self._filters = cast("Sequence[FilterPlugin]", lineup.at(Point.FILTER))
@@ -89,7 +94,7 @@ class Framework:
         looks_at_all = any(isinstance(plugin, NormalizeScorePlugin) for plugin in scorers) or self._pre_scores
         self._filter_keys = None if self._pre_filters or extenders else _keyed(self._filters, "filter_key")
         self._score_keys = None if looks_at_all or extenders else _keyed(scorers, "score_key")
-        self._scoring = Scoring(scorers, lineup.weights, self.guard)
+        self._scoring = Scoring(scorers, lineup.weights, self.caller)
 
     @property
     def talks(self) -> bool:
@@ -108,7 +113,7 @@ class Framework:
     @property
     def observer(self) -> Observer | None:
         """Who is told how long things take."""
-        return self.guard.observer
+        return self.caller.observer
 
     async def run_pre_filter(
         self, cycle: Cycle, clusters: Sequence[Cluster], in_flight: Sequence[InFlight] = ()
@@ -128,11 +133,11 @@ class Framework:
         refusal: Result | None = None
         context = PreFilterContext(cycle, clusters)
         for plugin in self._pre_filters:
-            answer = await self.guard.ask(plugin, Point.PRE_FILTER, plugin.pre_filter, context)
+            answer = await self.caller.call_async(plugin, Point.PRE_FILTER, plugin.pre_filter, context)
             if isinstance(answer, AbstractSet):
                 wanted[plugin.name] = frozenset(answer)
                 continue
-            result = checked(plugin, Point.PRE_FILTER, answer)
+            result = validated(plugin, Point.PRE_FILTER, answer)
             if result.is_skip:
                 skipped.add(plugin.name)
             elif result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -141,7 +146,7 @@ class Framework:
             elif result.is_refusal:
                 refusal = refusal or result
             elif not result.is_success:
-                raise not_allowed(plugin, Point.PRE_FILTER, result)
+                raise unexpected_code(plugin, Point.PRE_FILTER, result)
         if refusal is not None:
             return (), {cluster.name: refusal for cluster in clusters}, frozenset(skipped)
         self._count_in(cycle, in_flight, skipped)
@@ -164,10 +169,10 @@ class Framework:
         for plugin in self._pre_filters:
             if plugin.name in skipped or not isinstance(plugin, PreFilterExtensions):
                 continue
-            result = checked(
+            result = validated(
                 plugin,
                 Point.PRE_FILTER,
-                self.guard.call(plugin, Point.PRE_FILTER, getattr(plugin, method), context),
+                self.caller.call(plugin, Point.PRE_FILTER, getattr(plugin, method), context),
             )
             if not result.is_success:
                 raise PluginError(f'running {method} on PreFilter plugin "{plugin.name}": {result.message}')
@@ -186,9 +191,9 @@ class Framework:
         filters = [plugin for plugin in self._filters if plugin.name not in skipped]
         feasible: list[Cluster] = []
         refused: dict[str, Result] = {}
-        judge = FilterRunner(filters, self.guard)
+        judge = FilterRunner(filters, self.caller)
         try:
-            with self.guard.watch:
+            with self.caller.timeout:
                 for cluster in clusters:
                     result = judge(FilterContext(cycle, cluster))
                     if result is SUCCESS:
@@ -232,18 +237,18 @@ class Framework:
     def _key(self, cycle: Cycle, keyed: Sequence[Keyed] | None, point: Point) -> Hashable | None:
         if keyed is None:
             return None
-        plugin, parts, since = None, [], self.guard.openings
-        if self.guard.has_cut_off:
+        plugin, parts, since = None, [], self.caller.openings
+        if self.caller.has_open_breakers:
             for each, _ in keyed:
-                self.guard.admit(each, point, probes=False)
+                self.caller.admit(each, point, probes=False)
         try:
-            with self.guard.watch:
+            with self.caller.timeout:
                 for plugin, key_of in keyed:  # noqa: B007 (named if it raises)
                     parts.append(key_of(cycle))
                 key = None if None in parts else tuple(parts)
                 hash(key)
         except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
-            self.guard.blame(cast("Plugin", plugin), point, error, since=since)
+            self.caller.raise_plugin_error(cast("Plugin", plugin), point, error, since=since)
         return key
 
     async def run_post_filter(
@@ -277,10 +282,10 @@ class Framework:
         context = PostFilterContext(cycle, diagnosis, fits_without)
         for plugin in self._post_filters:
             try:
-                answer = await self.guard.ask(plugin, Point.POST_FILTER, plugin.post_filter, context)
-                result = checked(plugin, Point.POST_FILTER, answer)
+                answer = await self.caller.call_async(plugin, Point.POST_FILTER, plugin.post_filter, context)
+                result = validated(plugin, Point.POST_FILTER, answer)
                 if result.code is Code.ERROR:
-                    raise not_allowed(plugin, Point.POST_FILTER, result)
+                    raise unexpected_code(plugin, Point.POST_FILTER, result)
             except PluginError as error:
                 log.error("No help for %s: %s", cycle.binding.key.display, error)  # noqa: TRY400
                 return False
@@ -302,12 +307,12 @@ class Framework:
         skipped: set[str] = set()
         for plugin in self._pre_scores:
             context = PreScoreContext(cycle, clusters)
-            answer = await self.guard.ask(plugin, Point.PRE_SCORE, plugin.pre_score, context)
-            result = checked(plugin, Point.PRE_SCORE, answer)
+            answer = await self.caller.call_async(plugin, Point.PRE_SCORE, plugin.pre_score, context)
+            result = validated(plugin, Point.PRE_SCORE, answer)
             if result.is_skip:
                 skipped.add(plugin.name)
             elif not result.is_success:
-                raise not_allowed(plugin, Point.PRE_SCORE, result)
+                raise unexpected_code(plugin, Point.PRE_SCORE, result)
         return self._scoring.run(cycle, clusters, skipped)
 
     async def run_select(self, context: SelectContext) -> Sequence[Candidate]:
@@ -343,16 +348,16 @@ class Framework:
     ) -> object:
         """Return an answer: SKIP or what the point returns. What the core's own errors say goes through."""
         try:
-            answer = await self.guard.ask(plugin, point, function, context)
+            answer = await self.caller.call_async(plugin, point, function, context)
         except PluginError as error:
             if isinstance(error.__cause__, SchedulingError):
                 raise error.__cause__ from None
             raise
         if isinstance(answer, Result) and not answer.is_skip:
-            result = checked(plugin, point, answer)
+            result = validated(plugin, point, answer)
             if result.is_refusal:
                 raise UnschedulableError(result.message, retry_after=result.retry_after)
-            raise not_allowed(plugin, point, result)
+            raise unexpected_code(plugin, point, result)
         return answer
 
 
