@@ -107,7 +107,7 @@ class Ours:
     def __init__(self, clusters: Sequence[Manifest]) -> None:
         """Fill the cache with a fleet."""
         self._gates = FeatureGates({})
-        self._lineup = framework(gates=self._gates).lineup
+        self._plugins = framework(gates=self._gates).plugins
         self._observer = metrics.AlgorithmObserver(metrics.Metrics())
         self._alarm = SigalrmTimeout(DEFAULT_SECONDS)
         self._clusters = ClusterCache()
@@ -122,7 +122,7 @@ class Ours:
     def forget(self) -> None:
         """Go on with plugins and an estimator that have seen nothing."""
         self._framework = Framework(
-            self._lineup, caller=PluginCaller(observer=self._observer, timeout=self._alarm)
+            self._plugins, caller=PluginCaller(observer=self._observer, timeout=self._alarm)
         )
         self._algorithm = SchedulingAlgorithm(self._gates, [GeneralEstimator(self._gates)])
 

@@ -96,7 +96,7 @@ class World:
                 continue
             decision = run_sync(self.cached.decide(binding, snapshot, self.remembering))
             uncached = self._algorithm([])
-            framework_ = Framework(self.remembering.lineup)
+            framework_ = Framework(self.remembering.plugins)
             again = run_sync(uncached.decide(binding, snapshot, framework_, session=OneByOne(self.gates)))
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):

@@ -89,12 +89,12 @@ class PluginManager:
             configuration=configuration,
             switched_off=IN_TREE,
         )
-        lineups = self._setup.start()
+        built = self._setup.start()
         for message in self._setup.messages:
             log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
-        for notice in (*configuration.notices, *lineups.notices):
+        for notice in (*configuration.notices, *built.notices):
             log.warning("%s", notice)
-        self.profiles: Final = Profiles(self._frameworks(lineups))
+        self.profiles: Final = Profiles(self._frameworks(built))
         self._first_queue_sort: Final = self.queue_sort
         self._tasks: Final = PluginTasks(self.caller.timeout)
 
@@ -113,12 +113,12 @@ class PluginManager:
         while follows:
             await asyncio.sleep(_LOOK_SECONDS)
             try:
-                lineups = await in_daemon_thread(self._setup.reload, name="plugin files")
+                built = await in_daemon_thread(self._setup.reload, name="plugin files")
             except Exception:
                 log.exception("Cannot look at the plugin files")
                 continue
-            if lineups is not None:
-                self.profiles.replace(self._frameworks(lineups))
+            if built is not None:
+                self.profiles.replace(self._frameworks(built))
                 self._keep_running()
                 on_change()
 
@@ -131,8 +131,7 @@ class PluginManager:
             await self._tasks.close()
 
     def _keep_running(self) -> None:
-        lineups = [framework.lineup for _, framework in self.profiles.items()]
-        plugins = [plugin for lineup in lineups for plugin in lineup.plugins]
+        plugins = [plugin for _, framework in self.profiles.items() for plugin in framework.plugins.unique]
         if self._first_queue_sort is not None:  # the queue goes on with it
             plugins.append(self._first_queue_sort)
         self._tasks.keep(plugins)
@@ -141,11 +140,11 @@ class PluginManager:
         """Close the extenders' connections."""
         await asyncio.gather(*(extender.close() for extender in self.extenders))
 
-    def _frameworks(self, lineups: BuiltProfiles) -> dict[str, Framework]:
-        self._breakers.keep(plugin for lineup in lineups.by_name.values() for plugin in lineup.plugins)
+    def _frameworks(self, built: BuiltProfiles) -> dict[str, Framework]:
+        self._breakers.keep(plugin for each in built.by_name.values() for plugin in each.unique)
         return {
-            name: Framework(lineup, extenders=self.extenders, caller=self.caller)
-            for name, lineup in lineups.by_name.items()
+            name: Framework(plugins, extenders=self.extenders, caller=self.caller)
+            for name, plugins in built.by_name.items()
         }
 
     def _manifest_cache(self, configuration: SchedulerConfiguration) -> ManifestCache | None:

@@ -306,12 +306,12 @@ class Scheduler:
     def _decide_at_once_or_later(self, attempt: _Attempt) -> Outcome | Work:
         """Decide now if nothing has to be waited for; otherwise return what will."""
         framework = attempt.framework
-        if not framework.talks and not self._asks_estimators(attempt.binding) and not self._turn.locked():
+        if not framework.is_async and not self._asks_estimators(attempt.binding) and not self._turn.locked():
             budget = self._new_budget()
             try:
                 decided = begin(self._decide(attempt, budget), budget)
             except WaitsError:
-                framework.turns_out_to_talk()
+                framework.mark_async()
             else:
                 if not isinstance(decided, Paced):
                     return self._follow(attempt, decided)
@@ -332,7 +332,7 @@ class Scheduler:
     def _parked_for(self, attempt: _Attempt) -> float:
         """Return for how many seconds PreEnqueue plugins keep a binding out, 0 if they let it in; or PluginError."""
         binding = attempt.binding
-        result = attempt.framework.binding.admit(binding, attempt.workload)
+        result = attempt.framework.binding.run_pre_enqueue(binding, attempt.workload)
         if result.is_success:
             return 0.0
         log.info(
@@ -405,7 +405,7 @@ class Scheduler:
                 passage.reserve()
             except SchedulingError as refusal:
                 decision, passage = refused(decision, refusal), None
-        if passage is not None and self._profiles.counts_peers_in:
+        if passage is not None and self._profiles.needs_in_flight:
             spec = replace(binding.spec, clusters=decision.targets or ())
             self._in_flight[binding.key] = replace(binding, spec=spec)
         if (

@@ -165,7 +165,7 @@ async def _run(
     plugins = circumstances.get("plugins") or ()
     given = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates, handle=handle)
     recorder = _Recorder()
-    recorded = Framework(given.lineup, extenders=given.extenders, caller=recorder)
+    recorded = Framework(given.plugins, extenders=given.extenders, caller=recorder)
     handle.clusters = snapshot(*clusters)
     handle.put(binding)
     algorithm = SchedulingAlgorithm(gates, [GeneralEstimator(gates)], stored=handle.binding)

@@ -45,9 +45,9 @@ def with_in_tree(*plugins: Any, first: bool = False, caller: PluginCaller | None
 
     Select, Assign and Bind plugins come before the defaults, which always answer.
     """
-    defaults = {each.name: each for each in framework().lineup.plugins}
+    defaults = {each.name: each for each in framework().plugins.unique}
     given = {each.name: each for each in plugins}
     answered_once = {name: each for name, each in defaults.items() if name.startswith("Default")}
     others = {name: each for name, each in defaults.items() if name not in answered_once}
     ordered = {**given, **others, **answered_once} if first else {**others, **given, **answered_once}
-    return Framework(ProfilePlugins.of(ordered), caller=caller)
+    return Framework(ProfilePlugins.from_plugins(ordered), caller=caller)

@@ -682,7 +682,7 @@ async def test_a_process_that_does_not_lead_any_more_prepares_and_binds_nothing(
     )
     plugins = with_in_tree(books.plugin("A"), last)
     binder = Binder()
-    world.profiles.replace({"ours": Framework(plugins.lineup, extenders=[binder])})
+    world.profiles.replace({"ours": Framework(plugins.plugins, extenders=[binder])})
     world.put()
     await world.run()
     assert calls == []
@@ -731,7 +731,7 @@ async def test_a_process_that_is_frozen_while_an_extender_binds_tells_of_no_succ
         world.leads = False
 
     binder = Binder(write=write)
-    world.profiles.replace({"ours": Framework(with_in_tree().lineup, extenders=[binder])})
+    world.profiles.replace({"ours": Framework(with_in_tree().plugins, extenders=[binder])})
     world.put()
     await world.run()
     assert binder.asked == 1

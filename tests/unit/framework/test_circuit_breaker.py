@@ -16,8 +16,8 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.extension_points import Point as AnyPoint
 from karmada_scheduler.framework.runtime.circuit_breaker import (
     FIRST_PAUSE,
-    RESET_SECONDS,
     LONGEST_PAUSE,
+    RESET_SECONDS,
     CircuitBreakers,
 )
 from karmada_scheduler.framework.runtime.framework import Framework

@@ -231,7 +231,7 @@ class Counting:
 def test_what_is_decided_and_not_written_is_counted_as_it_will_be_and_not_as_it_is_stored() -> None:
     stored = binding("other").replicas(3).on(m1=2, m2=1)
     counting = Counting(stored)
-    framework = Framework(ProfilePlugins.of({"Counting": counting}))
+    framework = Framework(ProfilePlugins.from_plugins({"Counting": counting}))
     builder = web()
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.framework.cycle import InFlight
@@ -486,12 +486,12 @@ def test_scores_are_normalized_multiplied_and_added_up() -> None:
         return [100 - score for score in context.scores]
 
     b = plugin("B", score=answering(40), normalize_score=normalized)
-    lineup = ProfilePlugins.of({"A": a, "B": b}, weights={"A": 3})
+    plugins = ProfilePlugins.from_plugins({"A": a, "B": b}, weights={"A": 3})
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.testing import snapshot
 
     cycle = Cycle(web().build(), Placement(), snapshot=snapshot(*map(cluster, CLUSTERS)))
-    scores = run_sync(Framework(lineup).run_score(cycle, tuple(cycle.snapshot)))
+    scores = run_sync(Framework(plugins).run_score(cycle, tuple(cycle.snapshot)))
     assert scores == {"A": [30, 60, 90], "B": [60, 60, 60]}
 
 
@@ -698,11 +698,11 @@ def test_nothing_is_written_of_a_decision_that_breaks_on_a_later_pass() -> None:
 
 
 def test_without_plugins_that_wait_nothing_waits() -> None:
-    assert not with_in_tree().talks
-    assert not with_in_tree().counts_peers_in
+    assert not with_in_tree().is_async
+    assert not with_in_tree().needs_in_flight
     for point in ("pre_filter", "post_filter", "pre_score", "select", "assign"):
-        assert with_in_tree(plugin("P", **{point: coroutine(SKIP)})).talks, point
-    assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).talks
+        assert with_in_tree(plugin("P", **{point: coroutine(SKIP)})).is_async, point
+    assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).is_async
 
 
 def test_without_such_plugins_no_point_costs_a_call() -> None:

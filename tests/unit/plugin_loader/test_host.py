@@ -50,7 +50,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
 def _scorers(host: PluginManager) -> list[str]:
     [(_, framework)] = host.profiles.items()
-    return [each.name for each in framework.lineup.at(Point.SCORE)]
+    return [each.name for each in framework.plugins.at(Point.SCORE)]
 
 
 async def test_extenders_read_what_the_intake_keeps(make: Make, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do
 
     def plugin(name: str) -> Any:
         [(_, framework)] = host.profiles.items()
-        return next(each for each in framework.lineup.plugins if each.name == name)
+        return next(each for each in framework.plugins.unique if each.name == name)
 
     for name in ("A", "B", "ClusterAffinity"):
         with pytest.raises(PluginError):
@@ -176,7 +176,7 @@ async def test_what_plugins_run_changes_with_their_files_and_ends_with_the_host(
 
     def plugin(name: str) -> Any:
         [(_, framework)] = host.profiles.items()
-        return next(each for each in framework.lineup.plugins if each.name == name)
+        return next(each for each in framework.plugins.unique if each.name == name)
 
     stays, old = plugin("Stays"), plugin("Changes")
     running = asyncio.create_task(host.run_plugins())

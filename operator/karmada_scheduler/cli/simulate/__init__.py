@@ -213,9 +213,9 @@ def _frameworks(
     """
     if configuration.extenders:
         _tell("extenders are not asked, as if there were none")
-    lineups = setup.start()
-    by_name = {name: Framework(lineup, caller=caller) for name, lineup in lineups.by_name.items()}
-    for notice in (*configuration.notices, *lineups.notices):
+    built = setup.start()
+    by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
+    for notice in (*configuration.notices, *built.notices):
         _tell(notice)
     for message in setup.messages:
         if message.warning:

@@ -32,7 +32,7 @@ class _NonsenseError(Exception):
     """An answer that is no score; the text says what was expected."""
 
 
-class Scoring:
+class ScoreRunner:
     """The score plugins of a profile, with their weights."""
 
     def __init__(
