@@ -11,7 +11,7 @@ class DefaultAssigner:
     """Assign with karmada-scheduler's algorithm."""
 
     name = "DefaultAssigner"
-    unchecked = True
+    trusted = True
 
     def assign(self, context: AssignContext, /) -> list[TargetCluster]:
         """Return the targets in upstream's order."""

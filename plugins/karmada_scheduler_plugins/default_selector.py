@@ -12,7 +12,7 @@ class DefaultSelector:
     """Select with karmada-scheduler's algorithm."""
 
     name = "DefaultSelector"
-    unchecked = True
+    trusted = True
 
     def select(self, context: SelectContext, /) -> Sequence[Candidate]:
         """Return the clusters that satisfy the constraints best, in the order of preference."""

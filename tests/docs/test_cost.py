@@ -70,7 +70,7 @@ async def test_a_file_is_read_again_every_n_seconds(example: Example, tmp_path: 
     prices = tmp_path / "prices.json"
     prices.write_text('{"m1": 2, "m2": 1, "m3": 3}')
     plugins = example("cost", prices=str(prices), seconds=0.001)
-    [plugin] = [each for each in plugins.lineup.plugins if isinstance(each, RunPlugin)]
+    [plugin] = [each for each in plugins.plugins.unique if isinstance(each, RunPlugin)]
     running = asyncio.create_task(plugin.run())
     assert (await scheduling(ANYWHERE, *MEMBERS, plugins=plugins)).placed == {"m2": 2}
     prices.write_text('{"m1": 2, "m2": 1, "m3": 0}')

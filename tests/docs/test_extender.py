@@ -62,7 +62,7 @@ async def extender(tmp_path: Path) -> AsyncIterator[HttpExtender]:
 async def place(extender: HttpExtender, web: BindingBuilder, *clusters: ClusterBuilder) -> Any:
     for each in (web, *clusters):
         extender._manifests.stored(each.build(), each.manifest())  # type: ignore[attr-defined]
-    return await scheduling(web, *clusters, plugins=Framework(framework().lineup, extenders=[extender]))
+    return await scheduling(web, *clusters, plugins=Framework(framework().plugins, extenders=[extender]))
 
 
 @pytest.fixture(autouse=True)

@@ -82,7 +82,7 @@ async def test_a_member_whose_write_failed_is_not_counted(gang: Framework, handl
     failed = await scheduling(member("c"), cluster("m1"), plugins=gang, handle=handle, write_fails=broken)
     assert str(failed.error) == "connection lost"
     await asyncio.gather(*waiting)
-    [plugin] = [each for each in gang.lineup.plugins if each.name == "Gang"]
+    [plugin] = [each for each in gang.plugins.unique if each.name == "Gang"]
     assert plugin.allowed == set()  # type: ignore[attr-defined]
     assert (await go(member("c"), gang, handle)).placed == {"m1": 1}
 

@@ -28,10 +28,10 @@ def test_a_plugin_is_one_short_file_with_a_docstring(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_configuration_beside_it_enables_it_alone(path: Path) -> None:
     [framework] = profiles(path.with_suffix(".yaml"), plugin_dir=PLUGINS).values()
-    ours = [each for each in framework.lineup.plugins if inspect.getfile(type(each)) == str(path)]
+    ours = [each for each in framework.plugins.unique if inspect.getfile(type(each)) == str(path)]
     others = [
         each
-        for each in framework.lineup.plugins
+        for each in framework.plugins.unique
         if not type(each).__module__.startswith("karmada_scheduler_plugins")
     ]
     assert len(ours) == 1

@@ -22,7 +22,7 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS, SigalrmTimeout
 from karmada_scheduler.metrics import metrics
 from karmada_scheduler.process import gc_tuning
@@ -107,7 +107,7 @@ class Ours:
     def __init__(self, clusters: Sequence[Manifest]) -> None:
         """Fill the cache with a fleet."""
         self._gates = FeatureGates({})
-        self._lineup = framework(gates=self._gates).lineup
+        self._plugins = framework(gates=self._gates).plugins
         self._observer = metrics.AlgorithmObserver(metrics.Metrics())
         self._alarm = SigalrmTimeout(DEFAULT_SECONDS)
         self._clusters = ClusterCache()
@@ -121,7 +121,9 @@ class Ours:
 
     def forget(self) -> None:
         """Go on with plugins and an estimator that have seen nothing."""
-        self._framework = Framework(self._lineup, guard=Guard(observer=self._observer, watch=self._alarm))
+        self._framework = Framework(
+            self._plugins, caller=PluginCaller(observer=self._observer, timeout=self._alarm)
+        )
         self._algorithm = SchedulingAlgorithm(self._gates, [GeneralEstimator(self._gates)])
 
     def run(self, batch: Batch) -> Bill:

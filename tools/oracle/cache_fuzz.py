@@ -97,7 +97,7 @@ class World:
                 continue
             decision = run_sync(self.cached.decide(binding, snapshot, self.framework))
             uncached = self._algorithm([])
-            framework_ = Framework(self.framework.lineup)
+            framework_ = Framework(self.framework.plugins)
             again = run_sync(uncached.decide(binding, snapshot, framework_, session=OneByOne(self.gates)))
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):

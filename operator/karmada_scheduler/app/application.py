@@ -106,7 +106,7 @@ class Application:
                 options,
                 queue_sort=self._plugins.queue_sort,
                 binding_of=self._bindings.get,
-                guard=self._plugins.guard,
+                caller=self._plugins.caller,
                 metrics=self._metrics,
                 clock=self._clock,
             )

@@ -19,7 +19,7 @@ from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.diagnosis import FitError, PluginError, SchedulingError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
-from karmada_scheduler.framework.runtime.failure_log import excuse
+from karmada_scheduler.framework.runtime.failure_log import mark_scheduler_error
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
 
 log = logging.getLogger(__name__)
@@ -168,6 +168,6 @@ class BindingTransaction:
                 self._patched = await self._writer.write(self.binding, self.decision)
             except Exception as error:
                 self._patch_error = error
-                excuse(error)
+                mark_scheduler_error(error)
                 raise
         return self._patched.stored

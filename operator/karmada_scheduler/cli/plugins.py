@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         setup.start()
     except ConfigError as problem:
         mistakes.extend(problem.mistakes)
-    _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if mistakes else setup.lineups), sys.stdout)
-    for notice in (*configuration.notices, *setup.lineups.notices):
+    _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if mistakes else setup.built), sys.stdout)
+    for notice in (*configuration.notices, *setup.built.notices):
         _tell(f"Warning: {notice}")
     for message in setup.messages:
         if message.warning:
@@ -150,27 +150,27 @@ def _labels(points: Sequence[Point]) -> str:
     return ",".join(point.label for point in points)
 
 
-def _listed(setup: PluginSetup, lineups: BuiltProfiles) -> list[ListedPlugin]:
+def _listed(setup: PluginSetup, built: BuiltProfiles) -> list[ListedPlugin]:
     return [
-        ListedPlugin(plugin, _points_of(plugin, setup.lineups), _enabled(plugin.name, lineups))
+        ListedPlugin(plugin, _points_of(plugin, setup.built), _enabled(plugin.name, built))
         for plugin in setup.registry().values()
     ]
 
 
-def _points_of(plugin: Registration, lineups: BuiltProfiles) -> Sequence[Point]:
+def _points_of(plugin: Registration, built: BuiltProfiles) -> Sequence[Point]:
     if isinstance(plugin.factory, type):
         return points_of(plugin.factory)
-    made = [each.plugin for (_, name), each in lineups.made.items() if name == plugin.name]
+    made = [each.plugin for (_, name), each in built.made.items() if name == plugin.name]
     try:
         return points_of(made[0] if made else make(plugin, None, DetachedHandle()))
     except ConfigError:
         return ()
 
 
-def _enabled(name: str, lineups: BuiltProfiles) -> dict[str, list[Point]]:
+def _enabled(name: str, built: BuiltProfiles) -> dict[str, list[Point]]:
     return {
-        profile: [point for point in Point if any(each.name == name for each in lineup.at(point))]
-        for profile, lineup in lineups.by_name.items()
+        profile: [point for point in Point if any(each.name == name for each in plugins.at(point))]
+        for profile, plugins in built.by_name.items()
     }
 
 

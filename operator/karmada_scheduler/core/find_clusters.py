@@ -80,7 +80,7 @@ async def find_clusters_that_fit(
     Raises:
         SchedulingError: A plugin or an extender failed.
     """
-    results = inputs.framework.remembered_verdicts(cycle)
+    results = inputs.framework.cached_filter_results(cycle)
     return await _filtered(cycle, inputs) if results is None else _with_cached(cycle, results, inputs)
 
 

@@ -117,7 +117,7 @@ def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionI
 def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:
     """Return tier and score of clusters, for bindings that are not on them."""
     unplaced = cycle.unplaced
-    totals = _totals(framework.scores_of(unplaced, clusters), len(clusters))
+    totals = _totals(framework.score_clusters(unplaced, clusters), len(clusters))
     return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
 
 
@@ -156,7 +156,7 @@ class LazyScores(Mapping[str, Sequence[int]]):
     @cached_property
     def _scores(self) -> Scores:
         clusters = sorted((each.cluster for each in self._candidates), key=lambda cluster: cluster.name)
-        return self._framework.scores_of(self._cycle, clusters)
+        return self._framework.score_clusters(self._cycle, clusters)
 
     def __getitem__(self, plugin: str) -> Sequence[int]:
         return self._scores[plugin]

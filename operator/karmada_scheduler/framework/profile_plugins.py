@@ -1,40 +1,80 @@
-"""Which plugins run at which point, in which order and with which weight: what a profile comes down to."""
+"""The plugins of a profile by extension point, in running order, with the weights of their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Self
 
+from karmada_scheduler.framework.binding_points import (
+    BindPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+)
 from karmada_scheduler.framework.extension_points import Point, points_of
-from karmada_scheduler.framework.scheduling_points import Plugin
+from karmada_scheduler.framework.scheduling_points import (
+    AssignPlugin,
+    FilterPlugin,
+    Plugin,
+    PostFilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    SelectPlugin,
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilePlugins:
-    """The plugins of a profile.
+    """The plugins of each extension point, in running order. A plugin is the same object at all its points.
 
     Attributes:
-        points: The plugins of each point, in running order; a plugin is one object at all its points.
-        weights: Of score plugins, by name; 1 where there is none.
+        weights: The weights of score plugins by name; a plugin without one has the weight 1.
     """
 
-    points: Mapping[Point, Sequence[Plugin]] = field(default_factory=dict)
+    pre_enqueue: Sequence[PreEnqueuePlugin] = ()
+    queue_sort: Sequence[QueueSortPlugin] = ()
+    pre_filter: Sequence[PreFilterPlugin] = ()
+    filter: Sequence[FilterPlugin] = ()
+    post_filter: Sequence[PostFilterPlugin] = ()
+    pre_score: Sequence[PreScorePlugin] = ()
+    score: Sequence[ScorePlugin] = ()
+    select: Sequence[SelectPlugin] = ()
+    assign: Sequence[AssignPlugin] = ()
+    reserve: Sequence[ReservePlugin] = ()
+    permit: Sequence[PermitPlugin] = ()
+    pre_bind: Sequence[PreBindPlugin] = ()
+    bind: Sequence[BindPlugin] = ()
+    post_bind: Sequence[PostBindPlugin] = ()
     weights: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plugins: Mapping[str, Plugin], *, weights: Mapping[str, int] | None = None) -> ProfilePlugins:
-        """Let every plugin take part in all points that it has, in the given order."""
+    def from_points(
+        cls, points: Mapping[Point, Sequence[Any]], weights: Mapping[str, int] | None = None
+    ) -> Self:
+        """Return the plugins of a mapping; each must have the methods of its extension point."""
+        by_field = {point.name.lower(): tuple(plugins) for point, plugins in points.items()}
+        return cls(**by_field, weights=weights or {})
+
+    @classmethod
+    def from_plugins(cls, plugins: Mapping[str, Plugin], *, weights: Mapping[str, int] | None = None) -> Self:
+        """Return the plugins at all extension points that each of them has, in the given order."""
         points: dict[Point, list[Plugin]] = {}
         for plugin in plugins.values():
             for point in points_of(plugin):
                 points.setdefault(point, []).append(plugin)
-        return cls(points, weights or {})
+        return cls.from_points(points, weights)
 
     def at(self, point: Point) -> Sequence[Plugin]:
-        """Return the plugins of a point, in running order."""
-        return self.points.get(point, ())
+        """Return the plugins of an extension point, in running order."""
+        plugins: Sequence[Plugin] = getattr(self, point.name.lower())
+        return plugins
 
     @property
-    def plugins(self) -> list[Plugin]:
-        """Every plugin once, in the order of first appearance."""
-        return list({id(each): each for plugins in self.points.values() for each in plugins}.values())
+    def unique(self) -> list[Plugin]:
+        """Every plugin once, in the order in which a decision first calls it."""
+        return list({id(plugin): plugin for point in Point for plugin in self.at(point)}.values())

@@ -25,7 +25,7 @@ from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics import metrics
@@ -46,7 +46,7 @@ class PluginManager:
     """Builds profiles, and builds them again.
 
     Attributes:
-        guard: Stands between plugins and everything else.
+        caller: Stands between plugins and everything else.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class PluginManager:
         self._breakers = CircuitBreakers(
             clock=clock, exempt=frozenset(registry), observer=metrics.CircuitBreakerMetrics(process_metrics)
         )
-        self.guard: Final = Guard(
+        self.caller: Final = PluginCaller(
             observer=metrics.AlgorithmObserver(process_metrics),
-            watch=SigalrmTimeout(budget),
-            budget=budget,
+            timeout=SigalrmTimeout(budget),
+            coroutine_seconds=budget,
             breakers=self._breakers,
             clock=clock,
         )
@@ -89,14 +89,14 @@ class PluginManager:
             configuration=configuration,
             switched_off=IN_TREE,
         )
-        lineups = self._setup.start()
+        built = self._setup.start()
         for message in self._setup.messages:
             log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
-        for notice in (*configuration.notices, *lineups.notices):
+        for notice in (*configuration.notices, *built.notices):
             log.warning("%s", notice)
-        self.profiles: Final = Profiles(self._frameworks(lineups))
+        self.profiles: Final = Profiles(self._frameworks(built))
         self._first_queue_sort: Final = self.queue_sort
-        self._tasks: Final = PluginTasks(self.guard.watch)
+        self._tasks: Final = PluginTasks(self.caller.timeout)
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
@@ -113,12 +113,12 @@ class PluginManager:
         while follows:
             await asyncio.sleep(_LOOK_SECONDS)
             try:
-                lineups = await in_daemon_thread(self._setup.reload, name="plugin files")
+                built = await in_daemon_thread(self._setup.reload, name="plugin files")
             except Exception:
                 log.exception("Cannot look at the plugin files")
                 continue
-            if lineups is not None:
-                self.profiles.replace(self._frameworks(lineups))
+            if built is not None:
+                self.profiles.replace(self._frameworks(built))
                 self._keep_running()
                 on_change()
 
@@ -131,8 +131,7 @@ class PluginManager:
             await self._tasks.close()
 
     def _keep_running(self) -> None:
-        lineups = [framework.lineup for _, framework in self.profiles.items()]
-        plugins = [plugin for lineup in lineups for plugin in lineup.plugins]
+        plugins = [plugin for _, framework in self.profiles.items() for plugin in framework.plugins.unique]
         if self._first_queue_sort is not None:  # the queue goes on with it
             plugins.append(self._first_queue_sort)
         self._tasks.keep(plugins)
@@ -141,11 +140,11 @@ class PluginManager:
         """Close the extenders' connections."""
         await asyncio.gather(*(extender.close() for extender in self.extenders))
 
-    def _frameworks(self, lineups: BuiltProfiles) -> dict[str, Framework]:
-        self._breakers.keep(plugin for lineup in lineups.by_name.values() for plugin in lineup.plugins)
+    def _frameworks(self, built: BuiltProfiles) -> dict[str, Framework]:
+        self._breakers.keep(plugin for each in built.by_name.values() for plugin in each.unique)
         return {
-            name: Framework(lineup, extenders=self.extenders, guard=self.guard)
-            for name, lineup in lineups.by_name.items()
+            name: Framework(plugins, extenders=self.extenders, caller=self.caller)
+            for name, plugins in built.by_name.items()
         }
 
     def _manifest_cache(self, configuration: SchedulerConfiguration) -> ManifestCache | None:

@@ -12,7 +12,7 @@ from typing import Final
 from karmada_scheduler.framework.profile.factory import told_from
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.runtime import timeouts
-from karmada_scheduler.framework.runtime.plugin_call import said
+from karmada_scheduler.framework.runtime.plugin_call import exception_text
 from karmada_scheduler.framework.scheduling_points import Plugin
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class _PluginTask:
         log.error(
             "A plugin's run failed, it is started again",
             exc_info=own if is_new else None,
-            extra={"plugin": self._plugin.name, "seconds": f"{pause:g}", "error": said(problem)},
+            extra={"plugin": self._plugin.name, "seconds": f"{pause:g}", "error": exception_text(problem)},
         )
 
     def _tell_end(self, problem: BaseException) -> None:
@@ -144,7 +144,9 @@ class _PluginTask:
             log.warning(text, extra={"plugin": self._plugin.name})
         elif not isinstance(problem, asyncio.CancelledError):
             text = "A plugin's run failed when it was cancelled"
-            log.error(text, exc_info=problem, extra={"plugin": self._plugin.name, "error": said(problem)})
+            log.error(
+                text, exc_info=problem, extra={"plugin": self._plugin.name, "error": exception_text(problem)}
+            )
 
 
 def _places(problem: BaseException) -> list[traceback.FrameSummary]:

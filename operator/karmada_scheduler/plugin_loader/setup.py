@@ -34,7 +34,7 @@ class PluginSetup:
     """Plugins and profiles of a process.
 
     Attributes:
-        lineups: The profiles as built last; none before ``start``.
+        built: The profiles as built last; none before ``start``.
         messages: What to log about ``--plugins``, in upstream's words; of the start.
     """
 
@@ -64,7 +64,7 @@ class PluginSetup:
             scheduler_name: ``--scheduler-name``.
             switched_off: Names of plugins that a feature gate keeps out; ``--plugins`` may name them.
         """
-        self.lineups = BuiltProfiles({})
+        self.built = BuiltProfiles({})
         self.messages: tuple[SelectionMessage, ...] = ()
         self._in_tree: Final = in_tree
         self._handle_for: Final = handle_for
@@ -122,9 +122,9 @@ class PluginSetup:
             registry = self._registry()
             mistakes.extend(self._unknown_names(registry))
             self.messages = registry.select(self._tokens).messages
-            self.lineups = self._build(registry)
+            self.built = self._build(registry)
         mistakes.stop_if_any()
-        return self.lineups
+        return self.built
 
     def _unknown_names(self, registry: Registry) -> Iterator[ConfigProblem]:
         """Say which names of ``--plugins`` there are not; karmada-scheduler ignores them, with all that was meant."""
@@ -179,7 +179,7 @@ class PluginSetup:
             directory.refuse(change)
         if built is None:
             return None
-        self.lineups = built
+        self.built = built
         for change in accepted:
             self._tell_change(change)
         return built
@@ -208,7 +208,7 @@ class PluginSetup:
             selected=frozenset(registry.select(self._tokens).registry),
             defaults=tuple(self._in_tree),
             handle_for=self._handle_for,
-            previous=self.lineups,
+            previous=self.built,
         )
         try:
             return build(configuration.profiles, available, scheduler_name=self._scheduler_name)
@@ -221,7 +221,7 @@ class PluginSetup:
         if change.is_removal:
             log.info("Removed the plugins of a file that is gone", extra={"path": change.path})
             return
-        enabled = {name for _, name in self.lineups.made}
+        enabled = {name for _, name in self.built.made}
         for plugin in change.plugins:
             extra = {"plugin": plugin.name, "path": change.path}
             if plugin.name in enabled:

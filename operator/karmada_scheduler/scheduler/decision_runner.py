@@ -95,13 +95,13 @@ class DecisionRunner:
         bindings are decided meanwhile.
         """
         framework = request.framework
-        if framework.talks or self._requests_estimates(request.binding) or self._turn.locked():
+        if framework.is_async or self._requests_estimates(request.binding) or self._turn.locked():
             return None
         budget = self._new_budget()
         try:
             decision = begin(self._decide(request, budget), budget)
         except WaitsError:
-            framework.turns_out_to_talk()
+            framework.mark_async()
             return None
         if not isinstance(decision, Paced):
             return decision

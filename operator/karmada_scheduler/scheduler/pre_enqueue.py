@@ -56,7 +56,7 @@ class PreEnqueueGate:
             PluginError: A plugin failed.
         """
         binding = request.binding
-        result = request.framework.binding.admit(binding, request.workload)
+        result = request.framework.binding.run_pre_enqueue(binding, request.workload)
         if result.is_success:
             return 0.0
         log.info(

@@ -288,7 +288,7 @@ class Scheduler:
         """Let the next decisions count the clusters of this one, until it is written."""
         if transaction.targets is None:
             return
-        if transaction.runs_plugins and self._profiles.counts_peers_in:
+        if transaction.runs_plugins and self._profiles.needs_in_flight:
             attempt.put_in_flight(transaction.binding, transaction.targets)
         attempt.assume(transaction.binding, transaction.targets)
 

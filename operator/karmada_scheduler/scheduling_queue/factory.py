@@ -7,7 +7,7 @@ from collections.abc import Callable
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.binding_points import QueueSortPlugin
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.async_queue import Queue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
@@ -21,7 +21,7 @@ def make_queue(
     *,
     queue_sort: QueueSortPlugin | None,
     binding_of: Callable[[BindingKey], Binding | None],
-    guard: Guard,
+    caller: PluginCaller,
     metrics: Metrics,
     clock: Clock,
 ) -> Queue[BindingKey]:
@@ -31,12 +31,12 @@ def make_queue(
         options: The gate, and the limits of retries.
         queue_sort: The plugin that orders the queue; None for the default order.
         binding_of: Returns a binding by its key, None if it is not known.
-        guard: Calls the plugin.
+        caller: Calls the plugin.
         metrics: Gets the metrics of the queue.
         clock: Returns seconds, never running backwards.
     """
     if queue_sort is not None:
-        sort_key = sort_key_of(queue_sort, binding_of, guard=guard)
+        sort_key = sort_key_of(queue_sort, binding_of, caller=caller)
         return _observed(PrioritySchedulingQueue(clock=clock, sort_key=sort_key), metrics)
     if options.feature_gates.enabled("PriorityBasedScheduling"):
         return _observed(PrioritySchedulingQueue(clock=clock), metrics)

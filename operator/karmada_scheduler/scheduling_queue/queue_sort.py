@@ -9,7 +9,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.binding_points import QueuedBinding, QueueSortPlugin
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 
 __plugin_runner__ = True
 
@@ -17,24 +17,24 @@ __plugin_runner__ = True
 class _Comparator:
     """Calls the plugin; uses the default order while the plugin's circuit breaker is open."""
 
-    def __init__(self, plugin: QueueSortPlugin, guard: Guard) -> None:
+    def __init__(self, plugin: QueueSortPlugin, caller: PluginCaller) -> None:
         self._plugin = plugin
-        self._guard = guard
+        self._caller = caller
 
     def less(self, a: QueuedBinding, b: QueuedBinding) -> bool:
-        plugin, guard = self._plugin, self._guard
+        plugin, caller = self._plugin, self._caller
         try:
-            since = guard.admit(plugin, Point.QUEUE_SORT)
+            since = caller.admit(plugin, Point.QUEUE_SORT)
         except PluginError:
             return a.default_rank < b.default_rank
         try:
-            with guard.watch:
+            with caller.timeout:
                 is_less = bool(plugin.less(a, b))
         except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
-            with contextlib.suppress(PluginError):  # the guard has logged it
-                guard.blame(plugin, Point.QUEUE_SORT, problem, since=since)
+            with contextlib.suppress(PluginError):  # the caller has logged it
+                caller.raise_plugin_error(plugin, Point.QUEUE_SORT, problem, since=since)
             return False
-        guard.answered(plugin, Point.QUEUE_SORT, since=since)
+        caller.record_success(plugin, Point.QUEUE_SORT, since=since)
         return is_less
 
 
@@ -60,16 +60,16 @@ def sort_key_of(
     plugin: QueueSortPlugin,
     binding_of: Callable[[BindingKey], Binding | None],
     *,
-    guard: Guard | None = None,
+    caller: PluginCaller | None = None,
 ) -> Callable[[BindingKey, int, float], object]:
     """Return the sort key of ``PrioritySchedulingQueue`` that orders bindings as a plugin does.
 
     Args:
         plugin: The QueueSort plugin.
         binding_of: Returns a binding by its key, None if it is not known.
-        guard: Calls the plugin.
+        caller: Calls the plugin.
     """
-    comparator = _Comparator(plugin, guard or Guard())
+    comparator = _Comparator(plugin, caller or PluginCaller())
 
     def sort_key(key: BindingKey, priority: int, since: float) -> object:
         return _SortKey(comparator, QueuedBinding(key, priority, since, binding_of(key)))

@@ -102,7 +102,7 @@ def decide(
         until_stable=until_stable,
         workload=binding.workload_answer,
     )
-    return asyncio.run(decision) if deciders.talks else run_sync(decision)
+    return asyncio.run(decision) if deciders.is_async else run_sync(decision)
 
 
 def placed(decision: Decision) -> dict[str, int]:

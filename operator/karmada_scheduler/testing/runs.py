@@ -27,7 +27,7 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBinding
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import time_is_up
 from karmada_scheduler.testing import story
 from karmada_scheduler.testing.bindings import BindingBuilder
@@ -166,7 +166,7 @@ async def _run(
     plugins = circumstances.get("plugins") or ()
     given = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates, handle=handle)
     recorder = _Recorder()
-    recorded = Framework(given.lineup, extenders=given.extenders, guard=recorder)
+    recorded = Framework(given.plugins, extenders=given.extenders, caller=recorder)
     handle.clusters = snapshot(*clusters)
     handle.put(binding)
     algorithm = SchedulingAlgorithm(gates, [GeneralEstimator(gates)], stored=handle.binding)
@@ -244,7 +244,7 @@ def _as_stored(binding: Binding, decision: Decision) -> Binding:
     )
 
 
-class _Recorder(Guard):
+class _Recorder(PluginCaller):
     """Calls plugins and keeps what they answer."""
 
     def __init__(self) -> None:
@@ -262,11 +262,11 @@ class _Recorder(Guard):
         self._keep(plugin, function, context, answer)
         return answer
 
-    async def ask(
+    async def call_async(
         self, plugin: Plugin, point: Point, function: Callable[[Context], object], context: Context
     ) -> object:
         try:
-            answer = await super().ask(plugin, point, function, context)
+            answer = await super().call_async(plugin, point, function, context)
         except PluginError as error:
             self._keep(plugin, function, context, error)
             raise

@@ -73,7 +73,7 @@ def profiles(
         directories=[plugin_dir] if plugin_dir else (),
         configuration=load(config) if config else SchedulerConfiguration(),
     )
-    return {name: Framework(lineup) for name, lineup in setup.start().by_name.items()}
+    return {name: Framework(plugins) for name, plugins in setup.start().by_name.items()}
 
 
 def _factory(plugin: Plugin | type[Plugin]) -> Factory:

@@ -7,7 +7,7 @@ from typing import Any
 
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import framework
 
 
@@ -40,14 +40,14 @@ def raising(error: BaseException | None = None) -> Callable[..., Any]:
     return raises
 
 
-def with_in_tree(*plugins: Any, first: bool = False, guard: Guard | None = None) -> Framework:
+def with_in_tree(*plugins: Any, first: bool = False, caller: PluginCaller | None = None) -> Framework:
     """Put plugins behind the in-tree ones, or before them, at all their points.
 
     Select, Assign and Bind plugins come before the defaults, which always answer.
     """
-    defaults = {each.name: each for each in framework().lineup.plugins}
+    defaults = {each.name: each for each in framework().plugins.unique}
     given = {each.name: each for each in plugins}
     answered_once = {name: each for name, each in defaults.items() if name.startswith("Default")}
     others = {name: each for name, each in defaults.items() if name not in answered_once}
     ordered = {**given, **others, **answered_once} if first else {**others, **given, **answered_once}
-    return Framework(ProfilePlugins.of(ordered), guard=guard)
+    return Framework(ProfilePlugins.from_plugins(ordered), caller=caller)

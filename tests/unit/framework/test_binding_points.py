@@ -29,7 +29,7 @@ from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBindin
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.informer.event_handlers import EventHandlers
@@ -99,7 +99,7 @@ class Server:
 
 class World:
     def __init__(
-        self, *plugins: Any, priorities: bool = False, guard: Guard | None = None, **options: Any
+        self, *plugins: Any, priorities: bool = False, caller: PluginCaller | None = None, **options: Any
     ) -> None:
         self.now = 0.0
         self.leads = True
@@ -140,7 +140,7 @@ class World:
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
         )
         self.gate = PreEnqueueGate(queue, self.bindings)
-        self.profiles = Profiles({"ours": with_in_tree(*plugins, guard=guard)})
+        self.profiles = Profiles({"ours": with_in_tree(*plugins, caller=caller)})
         chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
             options=chosen,
@@ -699,7 +699,7 @@ async def test_a_process_that_does_not_lead_any_more_prepares_and_binds_nothing(
     )
     plugins = with_in_tree(books.plugin("A"), last)
     binder = Binder()
-    world.profiles.replace({"ours": Framework(plugins.lineup, extenders=[binder])})
+    world.profiles.replace({"ours": Framework(plugins.plugins, extenders=[binder])})
     world.put()
     await world.run()
     assert calls == []
@@ -748,7 +748,7 @@ async def test_a_process_that_is_frozen_while_an_extender_binds_tells_of_no_succ
         world.leads = False
 
     binder = Binder(write=write)
-    world.profiles.replace({"ours": Framework(with_in_tree().lineup, extenders=[binder])})
+    world.profiles.replace({"ours": Framework(with_in_tree().plugins, extenders=[binder])})
     world.put()
     await world.run()
     assert binder.asked == 1
@@ -760,10 +760,10 @@ async def test_a_process_that_is_frozen_while_an_extender_binds_tells_of_no_succ
 # --- QueueSort ---
 
 
-def _queue(sorter: Any, guard: Guard | None = None) -> tuple[Any, Callable[[], list[str]]]:
+def _queue(sorter: Any, caller: PluginCaller | None = None) -> tuple[Any, Callable[[], list[str]]]:
     ticks = iter(range(1000))
     queue: PrioritySchedulingQueue[BindingKey] = PrioritySchedulingQueue(
-        clock=lambda: float(next(ticks)) / 1000, sort_key=sort_key_of(sorter, lambda _: None, guard=guard)
+        clock=lambda: float(next(ticks)) / 1000, sort_key=sort_key_of(sorter, lambda _: None, caller=caller)
     )
 
     def drain() -> list[str]:
@@ -806,7 +806,7 @@ def test_a_queue_sort_that_breaks_loses_nothing_and_is_told_of_once(
 def test_a_queue_sort_cannot_end_the_process(error: BaseException) -> None:
     alarm = SigalrmTimeout(5)
     try:
-        queue, drain = _queue(plugin("S", less=raising(error)), Guard(watch=alarm))
+        queue, drain = _queue(plugin("S", less=raising(error)), PluginCaller(timeout=alarm))
         for name in "cba":
             queue.add(_key(name))
         assert drain() == ["c", "b", "a"]
@@ -825,8 +825,8 @@ def test_a_queue_sort_that_hangs_is_asked_again_after_a_pause(caplog: pytest.Log
         return False
 
     alarm = SigalrmTimeout(0.1)
-    guard = Guard(watch=alarm, breakers=CircuitBreakers(clock=lambda: now[0]))
-    queue, drain = _queue(plugin("S", less=hangs), guard)
+    caller = PluginCaller(timeout=alarm, breakers=CircuitBreakers(clock=lambda: now[0]))
+    queue, drain = _queue(plugin("S", less=hangs), caller)
     try:
         for number, name in enumerate("abcd"):
             queue.add(_key(name), number)
@@ -841,7 +841,7 @@ def test_a_queue_sort_that_hangs_is_asked_again_after_a_pause(caplog: pytest.Log
         assert drain() == ["a", "b", "c", "d"]
     finally:
         alarm.close()
-    assert caplog.text.count("A plugin was cut off and is not called for a while") == 1
+    assert caplog.text.count("A plugin exceeded its timeout and is not called for a while") == 1
 
 
 def test_a_change_of_a_binding_replaced_under_the_same_generation_is_a_change() -> None:

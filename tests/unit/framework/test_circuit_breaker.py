@@ -16,12 +16,12 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.extension_points import Point as AnyPoint
 from karmada_scheduler.framework.runtime.circuit_breaker import (
     FIRST_PAUSE,
-    FORGIVEN_SECONDS,
     LONGEST_PAUSE,
+    RESET_SECONDS,
     CircuitBreakers,
 )
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.metrics.metrics import CircuitBreakerMetrics, Metrics
 from karmada_scheduler.testing import binding, cluster, decide, placed
@@ -31,7 +31,7 @@ BUDGET = 0.05
 
 
 class World:
-    """A guard with breakers, a clock that a test sets, and a plugin that hangs as long as ``hangs`` is true."""
+    """A caller with breakers, a clock that a test sets, and a plugin that hangs as long as ``hangs`` is true."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -42,7 +42,9 @@ class World:
         self.breakers = CircuitBreakers(
             clock=lambda: self.now, exempt={"InTree"}, observer=CircuitBreakerMetrics(self.metrics)
         )
-        self.guard = Guard(watch=self.alarm, budget=BUDGET, breakers=self.breakers, clock=lambda: self.now)
+        self.caller = PluginCaller(
+            timeout=self.alarm, coroutine_seconds=BUDGET, breakers=self.breakers, clock=lambda: self.now
+        )
 
     def method(self, name: str, answer: Any = SUCCESS) -> Callable[..., Any]:
         def called(*_: Any) -> Any:
@@ -64,7 +66,7 @@ class World:
 
     def call(self, called: Any, point: Point = Point.RESERVE) -> PluginError | None:
         try:
-            self.guard.call(called, point, called.reserve, None)
+            self.caller.call(called, point, called.reserve, None)
         except PluginError as error:
             return error
         return None
@@ -109,7 +111,7 @@ def test_the_log_tells_of_opening_and_closing_with_the_line_at_which_it_was(
     world.call(slow)
     opened, closed = caplog.records
     assert (opened.levelname, opened.getMessage()) == (
-        "WARNING", "A plugin was cut off and is not called for a while",
+        "WARNING", "A plugin exceeded its timeout and is not called for a while",
     )  # fmt: skip
     assert opened.__dict__["plugin"] == "Slow"
     assert opened.__dict__["point"] == "Reserve"
@@ -122,7 +124,7 @@ def test_the_log_tells_of_opening_and_closing_with_the_line_at_which_it_was(
     )
     assert opened.__dict__["path"] in {f"{__file__}:{line}", f"{__file__}:{line - 1}"}
     assert closed.levelname == "INFO"
-    assert closed.getMessage() == "A plugin that was cut off answers in time and is called again"
+    assert closed.getMessage() == "A plugin responds in time again, its circuit breaker is closed"
 
 
 def test_openings_are_counted_and_open_breakers_shown(world: World, slow: Any) -> None:
@@ -151,17 +153,17 @@ def test_in_tree_plugins_are_called_whatever_one_binding_cost_them(world: World)
 
 
 def test_without_breakers_a_plugin_is_called_again_at_once(world: World, slow: Any) -> None:
-    guard = Guard(watch=world.alarm, budget=BUDGET)
+    caller = PluginCaller(timeout=world.alarm, coroutine_seconds=BUDGET)
     for _ in range(2):
         with pytest.raises(PluginError, match=r'^plugin "Slow" took longer than 0.05s at Reserve$'):
-            guard.call(slow, Point.RESERVE, slow.reserve, None)
+            caller.call(slow, Point.RESERVE, slow.reserve, None)
 
 
 # --- at every point, plain or not ---
 
 
 async def _asked(world: World, asked: Any, point: Point, method: str) -> None:
-    await world.guard.ask(asked, point, getattr(asked, method), None)
+    await world.caller.call_async(asked, point, getattr(asked, method), None)
 
 
 METHODS = [(point, method) for point in AnyPoint for method in point.methods]
@@ -178,15 +180,17 @@ async def test_a_plugin_that_was_cut_off_anywhere_is_called_nowhere(
         with pytest.raises(PluginError, match="is not called for 2s"):
             await _asked(world, slow_everywhere, point, method)
         with pytest.raises(PluginError, match="is not called for 2s"):
-            world.guard.call(slow_everywhere, point, getattr(slow_everywhere, method), None)
+            world.caller.call(slow_everywhere, point, getattr(slow_everywhere, method), None)
     assert world.calls == ["reserve"]
 
 
 def judged(world: World, *, observed: bool = False, **methods: Any) -> tuple[Any, Framework]:
     if observed:
-        world.guard = Guard(watch=world.alarm, budget=BUDGET, breakers=world.breakers, observer=Unimpressed())
+        world.caller = PluginCaller(
+            timeout=world.alarm, coroutine_seconds=BUDGET, breakers=world.breakers, observer=Unimpressed()
+        )
     made = plugin("P", **methods)
-    return made, with_in_tree(made, guard=world.guard)
+    return made, with_in_tree(made, caller=world.caller)
 
 
 class Unimpressed:
@@ -223,7 +227,7 @@ def test_a_decision_with_a_plugin_that_was_cut_off_keeps_the_placement_and_is_qu
     assert isinstance(second.error, PluginError)
     assert "and is not called for 2s" in str(second.error)
     assert world.calls == [methods[0]]
-    other = decide(web, cluster("m1"), plugins=with_in_tree(guard=world.guard))
+    other = decide(web, cluster("m1"), plugins=with_in_tree(caller=world.caller))
     assert placed(other) == {"m1": 1}
 
 
@@ -294,7 +298,7 @@ def test_a_plugin_that_hangs_again_soon_gets_a_longer_pause_and_after_a_good_tim
         world.hangs = False
         world.now += expected
         assert world.call(slow) is None
-    world.now += FORGIVEN_SECONDS + 1
+    world.now += RESET_SECONDS + 1
     world.hangs = True
     assert "not called for 2s" in str(world.call(slow))
 
@@ -305,10 +309,10 @@ def test_calls_at_other_points_are_let_through_when_the_pause_is_over_and_do_not
     world.call(slow)
     quick = answering(SUCCESS)
     with pytest.raises(PluginError):
-        world.guard.call(slow, Point.PRE_FILTER, quick, None)
+        world.caller.call(slow, Point.PRE_FILTER, quick, None)
     world.now += FIRST_PAUSE
     for _ in range(3):
-        assert world.guard.call(slow, Point.PRE_FILTER, quick, None) is SUCCESS
+        assert world.caller.call(slow, Point.PRE_FILTER, quick, None) is SUCCESS
     assert world.breakers.open
     assert "not called for 4s" in str(world.call(slow))
 
@@ -318,7 +322,7 @@ def test_calls_at_other_points_close_it_when_nobody_comes_to_where_it_was_cut_of
 ) -> None:
     world.call(slow)
     world.now += FIRST_PAUSE + LONGEST_PAUSE
-    world.guard.call(slow, Point.PRE_FILTER, answering(SUCCESS), None)
+    world.caller.call(slow, Point.PRE_FILTER, answering(SUCCESS), None)
     assert not world.breakers.open
 
 
@@ -327,7 +331,7 @@ async def test_one_probe_at_a_time_and_those_cut_off_together_count_once(world: 
 
     async def ask() -> str:
         try:
-            await world.guard.ask(slow, Point.PRE_SCORE, slow.pre_score, None)
+            await world.caller.call_async(slow, Point.PRE_SCORE, slow.pre_score, None)
         except PluginError as error:
             return str(error)
         return ""
@@ -350,7 +354,7 @@ async def test_a_call_that_began_before_it_opened_does_not_close_it(world: World
         return SUCCESS
 
     slow.timeout = None
-    early = asyncio.create_task(world.guard.ask(slow, Point.RESERVE, waits, None))
+    early = asyncio.create_task(world.caller.call_async(slow, Point.RESERVE, waits, None))
     await asyncio.sleep(0)
     world.call(slow)
     goes_on.set()
@@ -363,7 +367,7 @@ async def test_a_coroutine_that_hangs_is_told_with_the_line_at_which_it_waits(
 ) -> None:
     slow = plugin("Slow", pre_score=world.coroutine("pre_score"))
     with pytest.raises(PluginError):
-        await world.guard.ask(slow, Point.PRE_SCORE, slow.pre_score, None)
+        await world.caller.call_async(slow, Point.PRE_SCORE, slow.pre_score, None)
     assert caplog.records[0].__dict__["path"].startswith(f"{__file__}:")
 
 
@@ -398,7 +402,9 @@ def test_plain_points_do_not_cost_more_than_they_did(world: World) -> None:
         def answered(self, *_: Any, **__: Any) -> None:
             asked.append("answered")
 
-    guard = Guard(breakers=Told(clock=lambda: 0.0))
-    plugins = with_in_tree(plugin("P", filter=answering(SUCCESS), pre_score=coroutine(SUCCESS)), guard=guard)
+    caller = PluginCaller(breakers=Told(clock=lambda: 0.0))
+    plugins = with_in_tree(
+        plugin("P", filter=answering(SUCCESS), pre_score=coroutine(SUCCESS)), caller=caller
+    )
     assert placed(decide(binding("web").replicas(1), cluster("m1"), plugins=plugins))
     assert asked == []

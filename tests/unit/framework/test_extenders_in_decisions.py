@@ -66,7 +66,7 @@ class Fake:
 
 
 def with_extenders(*extenders: Fake) -> Framework:
-    return Framework(framework().lineup, extenders=extenders)
+    return Framework(framework().plugins, extenders=extenders)
 
 
 async def decided(*extenders: Fake, builder: Any = None) -> Any:
@@ -124,9 +124,9 @@ async def test_scores_are_added_and_what_fails_counts_as_nothing() -> None:  # 1
 
 
 def test_who_filters_or_scores_makes_a_decision_wait() -> None:
-    assert with_extenders(Fake(keeps=set())).talks
-    assert with_extenders(Fake(scores={})).talks
-    assert not with_extenders(Fake(binds=True)).talks
+    assert with_extenders(Fake(keeps=set())).is_async
+    assert with_extenders(Fake(scores={})).is_async
+    assert not with_extenders(Fake(binds=True)).is_async
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.framework import SUCCESS, PluginError, Result, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.runtime.failure_log import AGAIN_SECONDS, FailureLog, excuse
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.failure_log import INTERVAL_SECONDS, FailureLog, mark_scheduler_error
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import binding, cluster, decide, framework, schedule
 from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
 
@@ -20,11 +20,11 @@ from tests.unit.framework.plugins import answering, coroutine, plugin, raising, 
 class World:
     def __init__(self) -> None:
         self.now = 1000.0
-        self.guard = Guard(clock=lambda: self.now)
+        self.caller = PluginCaller(clock=lambda: self.now)
 
     def call(self, called: Any, method: Any) -> str:
         with pytest.raises(PluginError) as caught:
-            self.guard.call(called, Point.RESERVE, method, None)
+            self.caller.call(called, Point.RESERVE, method, None)
         return str(caught.value)
 
 
@@ -61,7 +61,7 @@ def test_the_traceback_begins_in_the_plugin(world: World, caplog: pytest.LogCapt
 def test_the_same_is_told_once_a_minute(world: World, caplog: pytest.LogCaptureFixture) -> None:
     called, method = plugin("P"), lambda _: looks_up()
     counts = []
-    for pause in (0, 1, AGAIN_SECONDS - 2, 1, 1):
+    for pause in (0, 1, INTERVAL_SECONDS - 2, 1, 1):
         world.now += pause
         world.call(called, method)
         counts.append(len(told(caplog)))
@@ -112,10 +112,10 @@ def test_a_thousand_places_are_remembered_and_no_more() -> None:
             try:
                 exec(code, {})
             except ValueError as error:
-                log.tell(plugin("P"), Point.RESERVE, error)
+                log.log(plugin("P"), Point.RESERVE, error)
     finally:
         logging.getLogger(log.__module__).disabled = False
-    assert len(log._told) == 1000
+    assert len(log._logged_at) == 1000
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_coroutine_is_told_like_a_function(world: World, caplog: pytest.LogCap
     async def main() -> None:
         for _ in range(3):
             with pytest.raises(PluginError, match="KeyError: 'x'"):
-                await world.guard.ask(plugin("P"), Point.PERMIT, fails, None)
+                await world.caller.call_async(plugin("P"), Point.PERMIT, fails, None)
 
     asyncio.run(main())
     assert len(told(caplog)) == 1
@@ -178,7 +178,7 @@ def test_what_in_tree_plugins_refuse_leaves_no_traceback(caplog: pytest.LogCaptu
 
 def test_what_is_excused_is_not_the_plugins(world: World, caplog: pytest.LogCaptureFixture) -> None:
     conflict = ValueError("somebody else was first")
-    excuse(conflict)
+    mark_scheduler_error(conflict)
     world.call(plugin("P"), raising(conflict))
     assert told(caplog) == []
 
@@ -202,5 +202,5 @@ def test_a_wrong_call_is_told_with_what_there_is(world: World, caplog: pytest.Lo
 
 def test_it_needs_no_event_loop(world: World, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(PluginError):
-        run_sync(world.guard.ask(plugin("P"), Point.PRE_FILTER, raising(), None))
+        run_sync(world.caller.call_async(plugin("P"), Point.PRE_FILTER, raising(), None))
     assert len(told(caplog)) == 1

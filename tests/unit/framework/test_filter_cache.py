@@ -80,8 +80,8 @@ class World:
 
     def __init__(self, *, key: Hashable = (), plugin: Asked | None = None) -> None:
         self.plugin = plugin or Asked(key)
-        in_tree = {each.name: each for each in framework().lineup.plugins}
-        self.framework = Framework(ProfilePlugins.of({**in_tree, "Asked": self.plugin}))
+        in_tree = {each.name: each for each in framework().plugins.unique}
+        self.framework = Framework(ProfilePlugins.from_plugins({**in_tree, "Asked": self.plugin}))
         self.clusters = {name: cluster(name).room(cpu=8).build() for name in NAMES}
         self.algorithm = SchedulingAlgorithm(gates(), [GeneralEstimator(FeatureGates())])
         self.session: ReplicaEstimator | None = None
@@ -438,12 +438,12 @@ def test_what_refers_to_clusters_that_have_all_been_replaced_is_forgotten() -> N
     world = MovingWorld()
     for number in range(100):
         world.decide(spread().names(f"nobody-{number}", *world.names), world.cache.snapshot())
-    assert len(world.framework._verdicts) == 100
+    assert len(world.framework._filter_results) == 100
     for round_ in range(3):
         for name in world.names:
             world.report(name, 50 + round_)
     world.decide(spread(), world.cache.snapshot())
-    assert len(world.framework._verdicts) == 1
+    assert len(world.framework._filter_results) == 1
     caches = world.algorithm._caches[world.framework]
     assert (len(caches._scores), len(caches._orders)) == (1, 1)
 

@@ -87,8 +87,8 @@ def built(profiles: list[dict[str, Any]], plugins: ProfileInputs) -> BuiltProfil
     return build(read({**kind, "profiles": profiles}).profiles, plugins, scheduler_name="default-scheduler")
 
 
-def names(lineups: BuiltProfiles, point: Point, profile: str = "default-scheduler") -> list[str]:
-    return [each.name for each in lineups.by_name[profile].at(point)]
+def names(made: BuiltProfiles, point: Point, profile: str = "default-scheduler") -> list[str]:
+    return [each.name for each in made.by_name[profile].at(point)]
 
 
 def refs(*names: str) -> list[dict[str, str]]:
@@ -102,30 +102,30 @@ def mistakes(profiles: list[dict[str, Any]], plugins: ProfileInputs) -> list[str
 
 
 def test_without_profiles_there_is_one_with_all_plugins() -> None:
-    lineups = built([], available("Cost"))
-    assert list(lineups.by_name) == ["default-scheduler"]
-    assert names(lineups, Point.FILTER) == [*UPSTREAM_FILTERS, "Cost"]
-    assert names(lineups, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
+    made = built([], available("Cost"))
+    assert list(made.by_name) == ["default-scheduler"]
+    assert names(made, Point.FILTER) == [*UPSTREAM_FILTERS, "Cost"]
+    assert names(made, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
 
 
 def test_without_profiles_plugins_from_outside_are_asked_before_those_that_always_answer() -> None:
-    lineups = built([], available("MySelector", "MyAssigner", "MyBinder", "MyQueue"))
-    assert names(lineups, Point.SELECT) == ["MySelector", "DefaultSelector"]
-    assert names(lineups, Point.ASSIGN) == ["MyAssigner", "DefaultAssigner"]
-    assert names(lineups, Point.BIND) == ["MyBinder", "DefaultBinder"]
-    assert names(lineups, Point.QUEUE_SORT) == ["MyQueue"]
+    made = built([], available("MySelector", "MyAssigner", "MyBinder", "MyQueue"))
+    assert names(made, Point.SELECT) == ["MySelector", "DefaultSelector"]
+    assert names(made, Point.ASSIGN) == ["MyAssigner", "DefaultAssigner"]
+    assert names(made, Point.BIND) == ["MyBinder", "DefaultBinder"]
+    assert names(made, Point.QUEUE_SORT) == ["MyQueue"]
 
 
 def test_without_profiles_plugins_can_be_switched_off_by_the_flag() -> None:
-    lineups = built([], available("Cost", tokens="*,-Cost,-ClusterAffinity"))
-    assert names(lineups, Point.SCORE) == ["ClusterLocality"]
-    assert names(lineups, Point.BIND) == ["DefaultBinder"]
+    made = built([], available("Cost", tokens="*,-Cost,-ClusterAffinity"))
+    assert names(made, Point.SCORE) == ["ClusterLocality"]
+    assert names(made, Point.BIND) == ["DefaultBinder"]
 
 
 def test_a_profile_has_the_in_tree_plugins_and_no_others_by_default() -> None:
-    lineups = built([{"schedulerName": "gpu"}], available("Cost"))
-    assert names(lineups, Point.FILTER, "gpu") == UPSTREAM_FILTERS
-    assert lineups.by_name["gpu"].weights == {"ClusterAffinity": 1, "ClusterLocality": 1}
+    made = built([{"schedulerName": "gpu"}], available("Cost"))
+    assert names(made, Point.FILTER, "gpu") == UPSTREAM_FILTERS
+    assert made.by_name["gpu"].weights == {"ClusterAffinity": 1, "ClusterLocality": 1}
 
 
 @pytest.mark.parametrize(
@@ -205,19 +205,19 @@ def test_a_point_beats_multi_point_which_beats_the_defaults(
     ],
 )
 def test_scores_are_weighted(plugins: dict[str, Any], weight: int) -> None:
-    lineups = built([{"plugins": plugins}], available("Cost"))
-    assert lineups.by_name["default-scheduler"].weights["Cost"] == weight
+    made = built([{"plugins": plugins}], available("Cost"))
+    assert made.by_name["default-scheduler"].weights["Cost"] == weight
 
 
 def test_a_default_keeps_its_place_when_it_gets_a_weight() -> None:
     plugins = {"multiPoint": {"enabled": [{"name": "ClusterLocality", "weight": 5}, {"name": "Cost"}]}}
-    lineups = built([{"plugins": plugins}], available("Cost"))
-    assert lineups.by_name["default-scheduler"].weights == {
+    made = built([{"plugins": plugins}], available("Cost"))
+    assert made.by_name["default-scheduler"].weights == {
         "ClusterAffinity": 1,
         "ClusterLocality": 5,
         "Cost": 1,
     }
-    assert names(lineups, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
+    assert names(made, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
 
 
 def test_plugins_that_always_answer_come_last_unless_the_profile_says_so() -> None:
@@ -232,10 +232,10 @@ def test_plugins_that_always_answer_come_last_unless_the_profile_says_so() -> No
 
 def test_a_plugin_is_one_object_at_all_its_points_and_one_per_profile() -> None:
     both = {"multiPoint": {"enabled": refs("Cost")}}
-    lineups = built(
+    made = built(
         [{"schedulerName": "a", "plugins": both}, {"schedulerName": "b", "plugins": both}], available("Cost")
     )
-    a, b = lineups.by_name["a"], lineups.by_name["b"]
+    a, b = made.by_name["a"], made.by_name["b"]
     assert a.at(Point.SCORE)[-1] is a.at(Point.FILTER)[-1]
     assert a.at(Point.SCORE)[-1] is not b.at(Point.SCORE)[-1]
 
@@ -251,10 +251,10 @@ def test_a_plugin_gets_its_args() -> None:
 
 def test_the_flag_takes_plugins_out_of_all_profiles() -> None:
     profile = {"plugins": {"multiPoint": {"enabled": refs("Cost")}, "filter": {"enabled": refs("Cost")}}}
-    lineups = built([profile], available("Cost", tokens="*,-Cost,-APIEnablement"))
-    assert names(lineups, Point.FILTER) == UPSTREAM_FILTERS[1:]
-    assert names(lineups, Point.QUEUE_SORT) == ["PrioritySort"]
-    assert "Cost" not in {name for _, name in lineups.made}
+    made = built([profile], available("Cost", tokens="*,-Cost,-APIEnablement"))
+    assert names(made, Point.FILTER) == UPSTREAM_FILTERS[1:]
+    assert names(made, Point.QUEUE_SORT) == ["PrioritySort"]
+    assert "Cost" not in {name for _, name in made.made}
 
 
 def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:

@@ -23,7 +23,7 @@ from karmada_scheduler.framework import (
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import binding, cluster, decide, framework, score_context
 
 NO = Result.unschedulable("no")
@@ -64,7 +64,7 @@ def raises(_: object) -> None:
 
 
 def run(*plugins: Any) -> Framework:
-    return Framework(ProfilePlugins.of({plugin.name: plugin for plugin in plugins}))
+    return Framework(ProfilePlugins.from_plugins({plugin.name: plugin for plugin in plugins}))
 
 
 def verdict(*plugins: Any) -> Result:
@@ -193,7 +193,7 @@ def test_a_score_out_of_range_may_be_normalized_into_it() -> None:
 
 def test_weights_multiply_what_normalization_leaves() -> None:
     plugin = Normalizing("a", lambda given: [each // 2 for each in given])
-    assert scores(Framework(ProfilePlugins.of({"a": plugin}, weights={"a": 3})), M1) == {"a": [90]}
+    assert scores(Framework(ProfilePlugins.from_plugins({"a": plugin}, weights={"a": 3})), M1) == {"a": [90]}
 
 
 def test_a_factory_that_fails_is_named() -> None:
@@ -225,8 +225,8 @@ class Counts:
 
 def observed(*plugins: Any) -> tuple[Framework, Counts]:
     counts = Counts()
-    everything = {each.name: each for each in (*framework().lineup.plugins, *plugins)}
-    return Framework(ProfilePlugins.of(everything), guard=Guard(observer=counts)), counts
+    everything = {each.name: each for each in (*framework().plugins.unique, *plugins)}
+    return Framework(ProfilePlugins.from_plugins(everything), caller=PluginCaller(observer=counts)), counts
 
 
 def test_every_cluster_plugin_and_step_is_observed() -> None:

@@ -25,7 +25,7 @@ from karmada_scheduler.framework import (
 )
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
 
@@ -41,10 +41,12 @@ def web(replicas: int = 4) -> BindingBuilder:
 
 
 def decided(
-    *plugins: Any, web: BindingBuilder | None = None, first: bool = False, guard: Guard | None = None
+    *plugins: Any, web: BindingBuilder | None = None, first: bool = False, caller: PluginCaller | None = None
 ) -> Any:
     builder = web or binding("web").replicas(4).on(m1=4)
-    return decide(builder, *map(cluster, CLUSTERS), plugins=with_in_tree(*plugins, first=first, guard=guard))
+    return decide(
+        builder, *map(cluster, CLUSTERS), plugins=with_in_tree(*plugins, first=first, caller=caller)
+    )
 
 
 class Unimpressed:
@@ -229,7 +231,7 @@ class Counting:
 def test_what_is_decided_and_not_written_is_counted_as_it_will_be_and_not_as_it_is_stored() -> None:
     stored = binding("other").replicas(3).on(m1=2, m2=1)
     counting = Counting(stored)
-    framework = Framework(ProfilePlugins.of({"Counting": counting}))
+    framework = Framework(ProfilePlugins.from_plugins({"Counting": counting}))
     builder = web()
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.framework.cycle import InFlight
@@ -302,8 +304,8 @@ def test_a_refusal_at_filter_leaves_the_cluster_out(code: Code) -> None:
 def test_what_could_not_be_found_out_at_filter_is_an_error_and_the_placement_stays(
     result: Result, text: str, observed: bool
 ) -> None:
-    guard = Guard(observer=Unimpressed() if observed else None)
-    decision = decided(plugin("F", filter=answering(result)), guard=guard)
+    caller = PluginCaller(observer=Unimpressed() if observed else None)
+    decision = decided(plugin("F", filter=answering(result)), caller=caller)
     assert decision.targets is None
     assert isinstance(decision.error, PluginError)
     assert text in str(decision.error)
@@ -484,12 +486,12 @@ def test_scores_are_normalized_multiplied_and_added_up() -> None:
         return [100 - score for score in context.scores]
 
     b = plugin("B", score=answering(40), normalize_score=normalized)
-    lineup = ProfilePlugins.of({"A": a, "B": b}, weights={"A": 3})
+    plugins = ProfilePlugins.from_plugins({"A": a, "B": b}, weights={"A": 3})
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.testing import snapshot
 
     cycle = Cycle(web().build(), Placement(), snapshot=snapshot(*map(cluster, CLUSTERS)))
-    scores = run_sync(Framework(lineup).run_score(cycle, tuple(cycle.snapshot)))
+    scores = run_sync(Framework(plugins).run_score(cycle, tuple(cycle.snapshot)))
     assert scores == {"A": [30, 60, 90], "B": [60, 60, 60]}
 
 
@@ -696,24 +698,24 @@ def test_nothing_is_written_of_a_decision_that_breaks_on_a_later_pass() -> None:
 
 
 def test_without_plugins_that_wait_nothing_waits() -> None:
-    assert not with_in_tree().talks
-    assert not with_in_tree().counts_peers_in
+    assert not with_in_tree().is_async
+    assert not with_in_tree().needs_in_flight
     for point in ("pre_filter", "post_filter", "pre_score", "select", "assign"):
-        assert with_in_tree(plugin("P", **{point: coroutine(SKIP)})).talks, point
-    assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).talks
+        assert with_in_tree(plugin("P", **{point: coroutine(SKIP)})).is_async, point
+    assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).is_async
 
 
 def test_without_such_plugins_no_point_costs_a_call() -> None:
-    class Counted(Guard):
+    class Counted(PluginCaller):
         calls = 0
 
         def call(self, *arguments: Any) -> Any:
             Counted.calls += 1
             return super().call(*arguments)
 
-        async def ask(self, *arguments: Any) -> Any:
+        async def call_async(self, *arguments: Any) -> Any:
             Counted.calls += 1
-            return await super().ask(*arguments)
+            return await super().call_async(*arguments)
 
-    decide(web(), *map(cluster, CLUSTERS), plugins=with_in_tree(guard=Counted()))
+    decide(web(), *map(cluster, CLUSTERS), plugins=with_in_tree(caller=Counted()))
     assert Counted.calls == 2  # DefaultSelector, DefaultAssigner

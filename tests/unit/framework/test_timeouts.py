@@ -30,7 +30,7 @@ from karmada_scheduler.framework.runtime import timeouts
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.failure_log import FailureLog
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError, SigalrmTimeout
 from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit
 from karmada_scheduler.plugin_loader.handle import PluginHandle
@@ -50,8 +50,8 @@ def alarm() -> Iterator[SigalrmTimeout]:
 
 
 @pytest.fixture
-def guard(alarm: SigalrmTimeout) -> Guard:
-    return Guard(watch=alarm, budget=BUDGET)
+def caller(alarm: SigalrmTimeout) -> PluginCaller:
+    return PluginCaller(timeout=alarm, coroutine_seconds=BUDGET)
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -136,12 +136,12 @@ NAMES = [getattr(each, "__name__", "deeply") for each in HANGS]
 
 @pytest.mark.parametrize("hangs", HANGS, ids=NAMES)
 def test_a_plain_function_that_hangs_is_an_error_that_names_plugin_and_point(
-    hangs: Callable[..., Any], guard: Guard
+    hangs: Callable[..., Any], caller: PluginCaller
 ) -> None:
     with pytest.raises(PluginError) as caught:
-        guard.call(plugin("Slow", reserve=hangs), Point.RESERVE, hangs, None)
+        caller.call(plugin("Slow", reserve=hangs), Point.RESERVE, hangs, None)
     assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Reserve'
-    assert guard.call(plugin("Other"), Point.RESERVE, answering(SUCCESS), None) is SUCCESS
+    assert caller.call(plugin("Other"), Point.RESERVE, answering(SUCCESS), None) is SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -158,18 +158,20 @@ def test_a_plain_function_that_hangs_is_an_error_that_names_plugin_and_point(
     ],
 )
 def test_wherever_it_hangs_the_placement_stays_and_the_next_binding_is_placed(
-    methods: dict[str, Any], text: str, guard: Guard
+    methods: dict[str, Any], text: str, caller: PluginCaller
 ) -> None:
-    plugins = with_in_tree(plugin("P", **methods), guard=guard)
+    plugins = with_in_tree(plugin("P", **methods), caller=caller)
     decision = decide(binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=plugins)
     assert decision.targets is None
     assert text in str(decision.error)
-    good = decide(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(guard=guard))
+    good = decide(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(caller=caller))
     assert placed(good) == {"m1": 1}
 
 
-def test_each_filter_that_is_slow_on_many_clusters_is_stopped_once_for_all_of_them(guard: Guard) -> None:
-    plugins = with_in_tree(plugin("P", filter=lambda _: SUCCESS if in_a_while() else None), guard=guard)
+def test_each_filter_that_is_slow_on_many_clusters_is_stopped_once_for_all_of_them(
+    caller: PluginCaller,
+) -> None:
+    plugins = with_in_tree(plugin("P", filter=lambda _: SUCCESS if in_a_while() else None), caller=caller)
     began = time.monotonic()
     clusters = [cluster(f"m{number}") for number in range(400)]
     decision = decide(binding("web").replicas(1), *clusters, plugins=plugins)
@@ -177,7 +179,7 @@ def test_each_filter_that_is_slow_on_many_clusters_is_stopped_once_for_all_of_th
     assert time.monotonic() - began < 10
 
 
-def test_code_that_hangs_in_a_what_if_is_blamed_on_the_filter(guard: Guard) -> None:
+def test_code_that_hangs_in_a_what_if_is_blamed_on_the_filter(caller: PluginCaller) -> None:
     calls = itertools.count()
 
     def hangs_later(context: Any) -> Any:
@@ -193,7 +195,7 @@ def test_code_that_hangs_in_a_what_if_is_blamed_on_the_filter(guard: Guard) -> N
         return SUCCESS
 
     plugins = with_in_tree(
-        plugin("F", filter=hangs_later), plugin("P", post_filter=asks), guard=guard, first=True
+        plugin("F", filter=hangs_later), plugin("P", post_filter=asks), caller=caller, first=True
     )
     decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
     assert told == ['plugin "F" took longer than 0.2s at Filter for cluster m1']
@@ -233,20 +235,25 @@ async def answers_when_cancelled(*_: Any) -> Any:
 
 @pytest.mark.parametrize("hangs", [never, blocks, blocks_in_python, stays, answers_when_cancelled])
 def test_a_coroutine_that_hangs_or_blocks_is_stopped(
-    hangs: Callable[..., Any], guard: Guard, run: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+    hangs: Callable[..., Any],
+    caller: PluginCaller,
+    run: Callable[[Any], Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(timeouts, "CLEANUP_SECONDS", 0.1)
     monkeypatch.setattr(timeouts, "_unclosed", [])
     release = threading.Event()
     with pytest.raises(PluginError) as caught:
-        run(guard.ask(plugin("Slow"), Point.PERMIT, hangs, release))
+        run(caller.call_async(plugin("Slow"), Point.PERMIT, hangs, release))
     assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Permit'
     del caught
     gc.collect()  # which does not resume the coroutine
     release.set()
 
 
-def test_a_coroutine_may_clean_up_when_its_time_is_up(guard: Guard, run: Callable[[Any], Any]) -> None:
+def test_a_coroutine_may_clean_up_when_its_time_is_up(
+    caller: PluginCaller, run: Callable[[Any], Any]
+) -> None:
     cleaned: list[bool] = []
 
     async def careful(_: object) -> None:
@@ -257,28 +264,28 @@ def test_a_coroutine_may_clean_up_when_its_time_is_up(guard: Guard, run: Callabl
             cleaned.append(True)
 
     with pytest.raises(PluginError, match="took longer"):
-        run(guard.ask(plugin("Slow"), Point.PERMIT, careful, None))
+        run(caller.call_async(plugin("Slow"), Point.PERMIT, careful, None))
     assert cleaned
 
 
 def test_a_plugin_may_give_its_coroutines_a_time_of_their_own(
-    guard: Guard, run: Callable[[Any], Any]
+    caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     patient = plugin("Patient", permit=never)
     patient.timeout = 0.05
     with pytest.raises(PluginError, match=r'"Patient" took longer than 0.05s at Permit'):
-        run(guard.ask(patient, Point.PERMIT, never, None))
+        run(caller.call_async(patient, Point.PERMIT, never, None))
 
     async def takes_a_while(_: object) -> Result:
         await asyncio.sleep(2 * BUDGET)
         return SUCCESS
 
     patient.timeout = None
-    assert run(guard.ask(patient, Point.PERMIT, takes_a_while, None)) is SUCCESS
+    assert run(caller.call_async(patient, Point.PERMIT, takes_a_while, None)) is SUCCESS
 
 
 def test_a_coroutine_that_waits_for_what_is_cancelled_fails_like_any_other(
-    guard: Guard, run: Callable[[Any], Any]
+    caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def waits(_: object) -> None:
         future = asyncio.get_running_loop().create_future()
@@ -286,13 +293,13 @@ def test_a_coroutine_that_waits_for_what_is_cancelled_fails_like_any_other(
         await future
 
     with pytest.raises(PluginError) as caught:
-        run(guard.ask(plugin("P"), Point.PRE_BIND, waits, None))
+        run(caller.call_async(plugin("P"), Point.PRE_BIND, waits, None))
     assert str(caught.value) == 'plugin "P" failed at PreBind: RuntimeError: what it waited for was cancelled'
 
 
-def test_a_stop_of_the_scheduler_reaches_a_coroutine(guard: Guard, run: Callable[[Any], Any]) -> None:
+def test_a_stop_of_the_scheduler_reaches_a_coroutine(caller: PluginCaller, run: Callable[[Any], Any]) -> None:
     async def main() -> None:
-        asked = asyncio.create_task(guard.ask(plugin("P"), Point.PRE_BIND, never, None))
+        asked = asyncio.create_task(caller.call_async(plugin("P"), Point.PRE_BIND, never, None))
         await asyncio.sleep(0)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -302,21 +309,21 @@ def test_a_stop_of_the_scheduler_reaches_a_coroutine(guard: Guard, run: Callable
 
 
 def test_a_time_out_of_the_plugins_own_is_an_error_like_any_other(
-    guard: Guard, run: Callable[[Any], Any]
+    caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def impatient(_: object) -> None:
         async with asyncio.timeout(0):
             await asyncio.sleep(60)
 
     with pytest.raises(PluginError, match=r'^plugin "P" failed at PreBind: TimeoutError$'):
-        run(guard.ask(plugin("P"), Point.PRE_BIND, impatient, None))
+        run(caller.call_async(plugin("P"), Point.PRE_BIND, impatient, None))
 
 
-def test_a_coroutine_that_need_not_wait_needs_no_event_loop(guard: Guard) -> None:
+def test_a_coroutine_that_need_not_wait_needs_no_event_loop(caller: PluginCaller) -> None:
     async def answers(_: object) -> Result:
         return SUCCESS
 
-    assert run_sync(guard.ask(plugin("P"), Point.PRE_FILTER, answers, None)) is SUCCESS
+    assert run_sync(caller.call_async(plugin("P"), Point.PRE_FILTER, answers, None)) is SUCCESS
 
 
 # --- what plugins raise ---
@@ -340,16 +347,16 @@ class OwnError(BaseException):
         (GeneratorExit(), "GeneratorExit"),
     ],
 )
-def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, guard: Guard) -> None:
+def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, caller: PluginCaller) -> None:
     raises = raising(error)
     with pytest.raises(PluginError) as caught:
-        guard.call(plugin("P"), Point.RESERVE, raises, None)
+        caller.call(plugin("P"), Point.RESERVE, raises, None)
     assert str(caught.value) == f'plugin "P" failed at Reserve: {text}'
     assert caught.value.__cause__ is error
     with pytest.raises(PluginError):
-        run_sync(guard.ask(plugin("P"), Point.PRE_FILTER, raises, None))
+        run_sync(caller.call_async(plugin("P"), Point.PRE_FILTER, raises, None))
     for method in ("filter", "score"):
-        plugins = with_in_tree(plugin("P", **{method: raises}), guard=guard)
+        plugins = with_in_tree(plugin("P", **{method: raises}), caller=caller)
         decision = decide(binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=plugins)
         assert decision.targets is None
         assert text in str(decision.error)
@@ -360,7 +367,7 @@ def test_who_wants_to_end_a_command_can() -> None:
     """There no event loop has taken SIGINT, so it comes out of whatever runs."""
     interrupt = raising(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        Guard().call(plugin("P"), Point.RESERVE, interrupt, None)
+        PluginCaller().call(plugin("P"), Point.RESERVE, interrupt, None)
     for method in ("filter", "score", "filter_key"):
         with pytest.raises(KeyboardInterrupt):
             decide(
@@ -418,14 +425,14 @@ async def raises_cancelled(*_: Any) -> Any:
 )
 @pytest.mark.parametrize("seconds", [None, 60.0], ids=["without limit", "with a limit"])
 def test_a_coroutine_that_ends_as_if_from_outside_is_an_error_like_any_other(
-    odd: Callable[..., Any], text: str, seconds: float | None, guard: Guard, run: Callable[[Any], Any]
+    odd: Callable[..., Any], text: str, seconds: float | None, caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     asked = plugin("P")
     asked.timeout = seconds
 
     async def main() -> None:
         with pytest.raises(PluginError) as caught:
-            await guard.ask(asked, Point.PRE_BIND, odd, None)
+            await caller.call_async(asked, Point.PRE_BIND, odd, None)
         assert str(caught.value) == f'plugin "P" failed at PreBind: {text}'
         task = asyncio.current_task()
         assert task is not None
@@ -436,17 +443,17 @@ def test_a_coroutine_that_ends_as_if_from_outside_is_an_error_like_any_other(
 
 
 def test_a_coroutine_that_cancels_its_task_and_answers_has_answered(
-    guard: Guard, run: Callable[[Any], Any]
+    caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def main() -> None:
-        assert await guard.ask(plugin("P"), Point.PRE_BIND, cancels_itself_and_returns, None) == 7
+        assert await caller.call_async(plugin("P"), Point.PRE_BIND, cancels_itself_and_returns, None) == 7
         await asyncio.sleep(0)
 
     run(main())
 
 
 def test_a_stop_reaches_what_waits_for_a_coroutine_that_cancels_itself(
-    guard: Guard, run: Callable[[Any], Any]
+    caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def cancels_itself_later(_: object) -> None:
         with contextlib.suppress(asyncio.CancelledError):
@@ -454,7 +461,9 @@ def test_a_stop_reaches_what_waits_for_a_coroutine_that_cancels_itself(
         await cancels_itself_and_returns()
 
     async def main() -> None:
-        asked = asyncio.create_task(guard.ask(plugin("P"), Point.PRE_BIND, cancels_itself_later, None))
+        asked = asyncio.create_task(
+            caller.call_async(plugin("P"), Point.PRE_BIND, cancels_itself_later, None)
+        )
         await asyncio.sleep(0)
         asked.cancel()
         await asyncio.wait({asked})
@@ -463,8 +472,8 @@ def test_a_stop_reaches_what_waits_for_a_coroutine_that_cancels_itself(
     run(main())
 
 
-def test_what_a_coroutine_is_closed_with_comes_out_again(guard: Guard) -> None:
-    asked = guard.ask(plugin("P"), Point.PRE_BIND, never_without_a_loop, None)
+def test_what_a_coroutine_is_closed_with_comes_out_again(caller: PluginCaller) -> None:
+    asked = caller.call_async(plugin("P"), Point.PRE_BIND, never_without_a_loop, None)
     asked.send(None)
     asked.close()
 
@@ -547,10 +556,10 @@ def test_what_plugins_call_and_what_keeps_their_record_is_shielded(called_by_plu
     assert vars(sys.modules[called_by_plugins.__module__])["__timeout_shield__"] is True
 
 
-def test_every_module_that_calls_plugins_under_a_watch_is_a_runner() -> None:
-    """Otherwise what has called a plugin is taken for its code, and a limit of time ends the scheduler's own functions."""
+def test_every_module_that_calls_plugins_with_a_timeout_is_marked_as_a_runner() -> None:
+    """Without the mark, the timeout may be raised in the functions of the scheduler that called the plugin."""
     sources = sorted(Path(karmada_scheduler.__file__).parent.rglob("*.py"))
-    statement = re.compile(r"^ *with .*\b(watch|_timeout)\b", re.MULTILINE)
+    statement = re.compile(r"^ *with \S*timeout:", re.MULTILINE)
     runners = [path for path in sources if statement.search(path.read_text())]
     assert {path.name for path in runners} >= {
         "plugin_call.py",
@@ -560,7 +569,7 @@ def test_every_module_that_calls_plugins_under_a_watch_is_a_runner() -> None:
         "queue_sort.py",
     }
     assert [path.name for path in runners if "__plugin_runner__ = True" not in path.read_text()] == []
-    # FilterRunner is called by the run over all clusters, which has the watch.
+    # The timeout of FilterRunner is in its caller.
     assert vars(sys.modules[FilterRunner.__module__])["__plugin_runner__"] is True
 
 

@@ -29,7 +29,7 @@ def setup_of(folder: Path) -> PluginSetup:
 
 
 def plugin(setup: PluginSetup, name: str) -> Any:
-    return setup.lineups.made["default-scheduler", name].plugin
+    return setup.built.made["default-scheduler", name].plugin
 
 
 def test_a_helper_is_no_plugin_and_others_import_it(folder: Path, write: Write) -> None:

@@ -44,13 +44,13 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
     yield make
     for host in made:
-        assert isinstance(host.guard.watch, SigalrmTimeout)
-        host.guard.watch.close()
+        assert isinstance(host.caller.timeout, SigalrmTimeout)
+        host.caller.timeout.close()
 
 
 def _scorers(host: PluginManager) -> list[str]:
     [(_, framework)] = host.profiles.items()
-    return [each.name for each in framework.lineup.at(Point.SCORE)]
+    return [each.name for each in framework.plugins.at(Point.SCORE)]
 
 
 async def test_extenders_read_what_the_intake_keeps(make: Make, tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_a_time_for_plugins_that_the_lease_does_not_allow_is_refused(make: Make,
     path.write_text(yaml.safe_dump({**kind, "pluginTimeoutSeconds": 60}))
     with pytest.raises(ConfigError, match="pluginTimeoutSeconds: must be at most 5, half of"):
         make(config=path)
-    assert make(config=path, leader_election=LeaderElection(enabled=False)).guard.budget == 60
-    assert make().guard.budget == 2
+    assert make(config=path, leader_election=LeaderElection(enabled=False)).caller.coroutine_seconds == 60
+    assert make().caller.coroutine_seconds == 2
 
 
 async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do_not(
@@ -130,20 +130,22 @@ async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do
 
     def plugin(name: str) -> Any:
         [(_, framework)] = host.profiles.items()
-        return next(each for each in framework.lineup.plugins if each.name == name)
+        return next(each for each in framework.plugins.unique if each.name == name)
 
     for name in ("A", "B", "ClusterAffinity"):
         with pytest.raises(PluginError):
-            host.guard.blame(plugin(name), Point.SCORE, PluginTimeoutError(2), since=host.guard.openings)
+            host.caller.raise_plugin_error(
+                plugin(name), Point.SCORE, PluginTimeoutError(2), since=host.caller.openings
+            )
     changed = asyncio.Event()
     following = asyncio.create_task(host.follow_files(follows=True, on_change=changed.set))
     write("a.py", source("A") + "\n# repaired\n")
     await asyncio.wait_for(changed.wait(), 30)
     following.cancel()
-    assert host.guard.admit(plugin("A"), Point.SCORE) >= 0
+    assert host.caller.admit(plugin("A"), Point.SCORE) >= 0
     with pytest.raises(PluginError, match="is not called for 2s"):
-        host.guard.admit(plugin("B"), Point.SCORE)
-    assert host.guard.admit(plugin("ClusterAffinity"), Point.SCORE) >= 0  # in-tree plugins are always called
+        host.caller.admit(plugin("B"), Point.SCORE)
+    assert host.caller.admit(plugin("ClusterAffinity"), Point.SCORE) >= 0  # in-tree plugins are always called
 
 
 RUNS = """
@@ -174,7 +176,7 @@ async def test_what_plugins_run_changes_with_their_files_and_ends_with_the_host(
 
     def plugin(name: str) -> Any:
         [(_, framework)] = host.profiles.items()
-        return next(each for each in framework.lineup.plugins if each.name == name)
+        return next(each for each in framework.plugins.unique if each.name == name)
 
     stays, old = plugin("Stays"), plugin("Changes")
     running = asyncio.create_task(host.run_plugins())

@@ -42,15 +42,15 @@ def make(folder: Path) -> Make:
     return make
 
 
-def scorers(lineups: BuiltProfiles | None) -> list[str]:
-    assert lineups is not None
-    [lineup] = lineups.by_name.values()
-    return [plugin.name for plugin in lineup.at(Point.SCORE)][2:]
+def scorers(built: BuiltProfiles | None) -> list[str]:
+    assert built is not None
+    [plugins] = built.by_name.values()
+    return [plugin.name for plugin in plugins.at(Point.SCORE)][2:]
 
 
-def score(lineups: BuiltProfiles | None, name: str) -> int:
-    assert lineups is not None
-    plugin: Any = lineups.made["default-scheduler", name].plugin
+def score(built: BuiltProfiles | None, name: str) -> int:
+    assert built is not None
+    plugin: Any = built.made["default-scheduler", name].plugin
     return int(plugin.score(None))
 
 
@@ -84,9 +84,9 @@ def test_several_directories_add_up_each_with_its_own_helpers(make: Make, folder
         (each / "_value.py").write_text(f"VALUE = {value}\n")
         plugin = source(f"P{value}").replace("return 1", "return VALUE")
         (each / "p.py").write_text("from ._value import VALUE\n" + plugin)
-    lineups = make(directories=[other, folder, other]).start()
-    assert scorers(lineups) == ["P1", "P0"]
-    assert (score(lineups, "P0"), score(lineups, "P1")) == (0, 1)
+    built = make(directories=[other, folder, other]).start()
+    assert scorers(built) == ["P1", "P0"]
+    assert (score(built, "P0"), score(built, "P1")) == (0, 1)
 
 
 def test_a_name_that_another_directory_gives_up_is_free(make: Make, write: Write, other: Path) -> None:
@@ -95,11 +95,11 @@ def test_a_name_that_another_directory_gives_up_is_free(make: Make, write: Write
     setup.start()
     (other / "b.py").write_text(source("A", score=2))
     assert setup.reload() is None
-    assert score(setup.lineups, "A") == 1
+    assert score(setup.built, "A") == 1
     file.unlink()
     setup.reload()
-    lineups = setup.reload() or setup.lineups
-    assert score(lineups, "A") == 2
+    built = setup.reload() or setup.built
+    assert score(built, "A") == 2
 
 
 def test_no_directory_is_followed_while_one_cannot_be_read(
@@ -202,7 +202,7 @@ def test_a_broken_file_is_refused_with_its_traceback_and_the_old_version_stays(
     setup.start()
     write("a.py", "raise RuntimeError('not today')\n")
     assert setup.reload() is None
-    assert score(setup.lineups, "A") == 1
+    assert score(setup.built, "A") == 1
     [record] = caplog.records
     assert record.getMessage() == (
         "Refused a new version of a file, the version before stays: RuntimeError: not today"
@@ -225,7 +225,7 @@ def test_a_file_whose_plugin_cannot_be_made_is_refused(
         "a.py", source("A", score=2) + "    def __init__(self):\n        raise RuntimeError('no prices')\n"
     )
     assert setup.reload() is None
-    assert score(setup.lineups, "A") == 1
+    assert score(setup.built, "A") == 1
     [record] = caplog.records
     assert record.getMessage().endswith(
         f'stays: failed to initialize plugin "A": RuntimeError: no prices (line 10 of {path})'
@@ -272,7 +272,7 @@ def test_a_file_that_a_profile_needs_cannot_go(
     setup.start()
     path.unlink()
     assert setup.reload() is None
-    assert scorers(setup.lineups) == ["A"]
+    assert scorers(setup.built) == ["A"]
     assert "Refused to remove the plugins of a file, the version before stays: profiles[0]" in caplog.text
 
 

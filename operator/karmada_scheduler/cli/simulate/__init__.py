@@ -33,7 +33,7 @@ from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.runtime.plugin_call import Guard
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
@@ -184,8 +184,8 @@ def _decided(
             switched_off=IN_TREE,
         )
         with closing(SigalrmTimeout(budget)) as alarm:
-            guard = Guard(watch=alarm, budget=budget, interrupts=(KeyboardInterrupt,))
-            frameworks = _frameworks(setup, configuration, guard)
+            caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
+            frameworks = _frameworks(setup, configuration, caller)
             for problem in given.problems:
                 _tell(str(problem))
             settled = simulate(
@@ -204,7 +204,7 @@ def _decided(
 
 
 def _frameworks(
-    setup: PluginSetup, configuration: SchedulerConfiguration, guard: Guard
+    setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller
 ) -> Callable[[Binding], Framework | None]:
     """Return what gives each binding its plugins; without a file all bindings have the same.
 
@@ -213,9 +213,9 @@ def _frameworks(
     """
     if configuration.extenders:
         _tell("extenders are not asked, as if there were none")
-    lineups = setup.start()
-    by_name = {name: Framework(lineup, guard=guard) for name, lineup in lineups.by_name.items()}
-    for notice in (*configuration.notices, *lineups.notices):
+    built = setup.start()
+    by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
+    for notice in (*configuration.notices, *built.notices):
         _tell(notice)
     for message in setup.messages:
         if message.warning:

@@ -132,7 +132,7 @@ def simulate(
             assumed=assumed,
             workload=workload_of(binding) if framework.needs_workload else None,
         )
-        decision = asyncio.run(deciding) if framework.talks else run_sync(deciding)
+        decision = asyncio.run(deciding) if framework.is_async else run_sync(deciding)
         if decision.targets is not None:
             if decision.targets and gates.enabled("SchedulingOvercommitProtection"):
                 assumed = with_footprint(assumed, binding, decision.targets)

@@ -26,7 +26,7 @@ from karmada_scheduler.framework import load_timeout
 from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS, Point, points_of
 from karmada_scheduler.framework.handle import Handle
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
-from karmada_scheduler.framework.runtime.plugin_call import said
+from karmada_scheduler.framework.runtime.plugin_call import exception_text
 from karmada_scheduler.framework.scheduling_points import Plugin
 from karmada_scheduler.framework.workload import NEEDS_WORKLOAD
 
@@ -76,7 +76,7 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     except (Exception, SystemExit) as problem:
         hangs = isinstance(problem, LoadTimeoutError)
         cause = None if hangs else told_from(problem, _is_not_ours)
-        what = str(problem) if hangs else f"{said(problem)}{_place_of(problem)}"
+        what = str(problem) if hangs else f"{exception_text(problem)}{_place_of(problem)}"
         text = f'failed to initialize plugin "{plugin.name}": {what}'
         raise ConfigError([ConfigProblem("", text, cause)]) from problem
     texts = list(wrong_with(made))

@@ -53,7 +53,7 @@ def build(
     mistakes.extend(_different_queues(builders))
     mistakes.stop_if_any()
     return BuiltProfiles(
-        by_name={each.name: each.lineup for each in builders},
+        by_name={each.name: each.plugins for each in builders},
         made={(each.name, name): made for each in builders for name, made in each.made.items()},
         notices=tuple(notice for each in builders for notice in each.notices),
     )
@@ -61,7 +61,7 @@ def build(
 
 def _different_queues(builders: Sequence[_Builder]) -> Iterator[ConfigProblem]:
     """There is one queue, so all profiles have to agree on its order."""
-    sorters = [each.lineup.at(Point.QUEUE_SORT)[0].name for each in builders]
+    sorters = [each.plugins.queue_sort[0].name for each in builders]
     for builder, sorter in zip(builders[1:], sorters[1:], strict=True):
         if sorter != sorters[0]:
             yield ConfigProblem(
@@ -84,10 +84,10 @@ class _Builder:
         self.mistakes = ConfigProblems()
         self.notices: list[str] = []
         self.made: dict[str, PluginInstance] = {}
-        self.lineup = ProfilePlugins()
+        self.plugins = ProfilePlugins()
 
     def build(self) -> None:
-        """Fill ``made`` and ``lineup``; raise ConfigError if that cannot be done."""
+        """Fill ``made`` and ``plugins``; raise ConfigError if that cannot be done."""
         self._check_names()
         multi_point = self._on(_merged(self.available.defaults, self.sets[MULTI_POINT]))
         specific = {point: self._on(self.sets[point.value].enabled) for point in Point}
@@ -100,7 +100,7 @@ class _Builder:
         }
         self._check_counts(names)
         self.mistakes.stop_if_any()
-        self.lineup = ProfilePlugins(
+        self.plugins = ProfilePlugins.from_points(
             {point: [self.made[name].plugin for name in listed] for point, listed in names.items() if listed},
             _weights(names[Point.SCORE], (*specific[Point.SCORE], *multi_point)),
         )
@@ -268,5 +268,5 @@ def _implied(available: ProfileInputs, profile: str) -> BuiltProfiles:
     mistakes.stop_if_any()
     points = {point: [made[name].plugin for name in listed] for point, listed in names.items() if listed}
     return BuiltProfiles(
-        {profile: ProfilePlugins(points)}, {(profile, name): each for name, each in made.items()}
+        {profile: ProfilePlugins.from_points(points)}, {(profile, name): each for name, each in made.items()}
     )

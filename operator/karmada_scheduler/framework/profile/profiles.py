@@ -14,7 +14,7 @@ class Profiles:
 
     Attributes:
         names: The scheduler names.
-        counts_peers_in: Whether a plugin of any profile wants to know what is decided and not yet written.
+        needs_in_flight: Whether a plugin of any profile wants to know what is decided and not yet written.
         need_workloads: Whether a plugin of any profile needs the metadata of workloads.
     """
 
@@ -50,5 +50,5 @@ class Profiles:
 
     def _note_needs(self) -> None:
         frameworks = self._frameworks.values()
-        self.counts_peers_in = any(each.counts_peers_in for each in frameworks)
+        self.needs_in_flight = any(each.needs_in_flight for each in frameworks)
         self.need_workloads = any(each.needs_workload for each in frameworks)

@@ -1,4 +1,4 @@
-"""Runs the plugins around a decision: PreEnqueue before it, Reserve to PostBind after it."""
+"""Runs the plugins of a profile before a decision (PreEnqueue) and after it (Reserve to PostBind)."""
 
 from __future__ import annotations
 
@@ -6,146 +6,136 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.framework.binding_points import (
     MAX_PERMIT_SECONDS,
     BindContext,
-    BindPlugin,
-    PermitPlugin,
-    PostBindPlugin,
-    PreBindPlugin,
     PreEnqueueContext,
-    PreEnqueuePlugin,
     QueueSortPlugin,
-    ReservePlugin,
 )
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extender import Extender, ExtenderError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
-from karmada_scheduler.framework.runtime.plugin_call import Guard, checked, not_allowed
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import Plugin
 
 log = logging.getLogger(__name__)
 
 WaitFor = Callable[[Mapping[str, Result]], Awaitable[Result]]
-"""Lets the binding wait; takes what each plugin said, its time limited, by name, and returns how the wait ended."""
+"""Waits at Permit: takes the WAIT results by plugin name, with limited timeouts, and returns the final result."""
 
 
 class RefusedError(UnschedulableError):
-    """Reserve or Permit said no."""
+    """A plugin refused the binding at Reserve, Permit or Bind."""
 
 
 class BindingPoints:
-    """The plugins of one profile at the points around a decision."""
+    """The extension points of a profile before and after a decision."""
 
-    def __init__(self, lineup: ProfilePlugins, guard: Guard, extenders: Sequence[Extender]) -> None:
-        """Take the plugins of a profile."""
-        self._guard = guard
-        self._pre_enqueues = cast("Sequence[PreEnqueuePlugin]", lineup.at(Point.PRE_ENQUEUE))
-        self._reserves = cast("Sequence[ReservePlugin]", lineup.at(Point.RESERVE))
-        self._permits = cast("Sequence[PermitPlugin]", lineup.at(Point.PERMIT))
-        self._pre_binds = cast("Sequence[PreBindPlugin]", lineup.at(Point.PRE_BIND))
-        self._binds = cast("Sequence[BindPlugin]", lineup.at(Point.BIND))
-        self._post_binds = cast("Sequence[PostBindPlugin]", lineup.at(Point.POST_BIND))
-        self._queue_sorts = cast("Sequence[QueueSortPlugin]", lineup.at(Point.QUEUE_SORT))
+    def __init__(self, plugins: ProfilePlugins, caller: PluginCaller, extenders: Sequence[Extender]) -> None:
+        """Take the plugins and extenders of a profile."""
+        self._plugins = plugins
+        self._caller = caller
         self._binders = tuple(extender for extender in extenders if extender.binds)
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
         """The plugin that orders the queue."""
-        return self._queue_sorts[0] if self._queue_sorts else None
+        return self._plugins.queue_sort[0] if self._plugins.queue_sort else None
 
-    def admit(self, binding: Binding, workload: WorkloadAnswer | None = None) -> Result:
-        """Ask the PreEnqueue plugins; ``workload`` is None where none of the profile needs it.
+    def run_pre_enqueue(self, binding: Binding, workload: WorkloadAnswer | None = None) -> Result:
+        """Return the first result of a PreEnqueue plugin that is not SUCCESS, or SUCCESS.
+
+        ``workload`` is None if no plugin of the profile needs it.
 
         Raises:
-            PluginError: One failed.
+            PluginError: A plugin failed.
         """
         context = PreEnqueueContext(binding, workload)
-        for plugin in self._pre_enqueues:
-            answer = self._guard.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
-            result = checked(plugin, Point.PRE_ENQUEUE, answer)
+        for plugin in self._plugins.pre_enqueue:
+            answer = self._caller.call(plugin, Point.PRE_ENQUEUE, plugin.pre_enqueue, context)
+            result = validated(plugin, Point.PRE_ENQUEUE, answer)
             if not result.is_success:
                 return result
         return SUCCESS
 
     def reserve(self, context: BindContext) -> None:
-        """Let plugins claim what a decision needs.
+        """Run Reserve; if a plugin refuses or fails, run Unreserve.
 
         Raises:
-            SchedulingError: One refused or failed; nothing is claimed any more.
+            SchedulingError: A plugin refused or failed.
         """
         with self._timed(Point.RESERVE):
-            for plugin in self._reserves:
+            for plugin in self._plugins.reserve:
                 try:
-                    answer = self._guard.call(plugin, Point.RESERVE, plugin.reserve, context)
-                    _must(plugin, Point.RESERVE, checked(plugin, Point.RESERVE, answer))
+                    answer = self._caller.call(plugin, Point.RESERVE, plugin.reserve, context)
+                    _require_success(plugin, Point.RESERVE, validated(plugin, Point.RESERVE, answer))
                 except SchedulingError:
                     self.unreserve(context)
                     raise
 
     def unreserve(self, context: BindContext) -> None:
-        """Let plugins give back what they claimed, the last one first. Never raises."""
-        for plugin in reversed(self._reserves):
+        """Run Unreserve in reverse order; errors are logged."""
+        for plugin in reversed(self._plugins.reserve):
             try:
-                self._guard.call(plugin, Point.RESERVE, plugin.unreserve, context)
+                self._caller.call(plugin, Point.RESERVE, plugin.unreserve, context)
             except PluginError as error:
                 log.error("Cannot unreserve %s: %s", context.binding.key.display, error)  # noqa: TRY400
 
     async def permit(self, context: BindContext, wait: WaitFor) -> None:
-        """Ask for permission, and wait for it where plugins say so.
+        """Run Permit, and call ``wait`` if plugins return WAIT.
 
         Raises:
-            SchedulingError: It was refused, by a plugin, by time, or because something changed meanwhile.
+            SchedulingError: A plugin refused or failed, its time was up, or the binding or a cluster changed meanwhile.
         """
-        if not self._permits:
+        if not self._plugins.permit:
             return
         waits: dict[str, Result] = {}
         with self._timed(Point.PERMIT):
-            for plugin in self._permits:
-                answer = await self._guard.ask(plugin, Point.PERMIT, plugin.permit, context)
-                result = checked(plugin, Point.PERMIT, answer)
+            for plugin in self._plugins.permit:
+                answer = await self._caller.call_async(plugin, Point.PERMIT, plugin.permit, context)
+                result = validated(plugin, Point.PERMIT, answer)
                 if result.code is Code.WAIT:
                     seconds = min(max(result.timeout, 0.0), MAX_PERMIT_SECONDS)
                     waits[plugin.name] = replace(result, timeout=seconds)
                 else:
-                    _must(plugin, Point.PERMIT, result)
+                    _require_success(plugin, Point.PERMIT, result)
         if waits:
             result = await wait(waits)
             if not result.is_success:
                 raise RefusedError(result.message, retry_after=result.retry_after)
 
     async def bind(self, context: BindContext, *, ensure_leading: Callable[[], None] = lambda: None) -> str:
-        """Run PreBind, then the first binder that does not skip; return who that was, for texts.
+        """Run PreBind, then Bind until a plugin or an extender writes; return its name for texts.
 
-        Plugins and extenders write elsewhere, where nobody compares versions, so each is preceded by
-        ``ensure_leading``, which raises if another process may be at work by now.
+        ``ensure_leading`` is called before each of them and raises if this process may no longer lead: plugins and
+        extenders may write without a check of the resourceVersion.
 
         Raises:
-            SchedulingError: One refused or failed.
+            SchedulingError: A plugin or an extender refused or failed.
         """
-        with self._timed(Point.PRE_BIND, when=bool(self._pre_binds)):
-            for plugin in self._pre_binds:
+        with self._timed(Point.PRE_BIND, when=bool(self._plugins.pre_bind)):
+            for plugin in self._plugins.pre_bind:
                 ensure_leading()
-                answer = await self._guard.ask(plugin, Point.PRE_BIND, plugin.pre_bind, context)
-                result = checked(plugin, Point.PRE_BIND, answer)
+                answer = await self._caller.call_async(plugin, Point.PRE_BIND, plugin.pre_bind, context)
+                result = validated(plugin, Point.PRE_BIND, answer)
                 if not result.is_skip:
-                    _must(plugin, Point.PRE_BIND, result)
+                    _require_success(plugin, Point.PRE_BIND, result)
         extender = await self._bound_by_extender(context, ensure_leading)
         if extender is not None:
             return f'extender "{extender.name}"'
         with self._timed(Point.BIND):
-            for binder in self._binds:
+            for binder in self._plugins.bind:
                 ensure_leading()
-                answer = await self._guard.ask(binder, Point.BIND, binder.bind, context)
-                result = checked(binder, Point.BIND, answer)
+                answer = await self._caller.call_async(binder, Point.BIND, binder.bind, context)
+                result = validated(binder, Point.BIND, answer)
                 if not result.is_skip:
-                    _must(binder, Point.BIND, result)
+                    _require_success(binder, Point.BIND, result)
                     return f'plugin "{binder.name}"'
         raise PluginError("no Bind plugin wrote the decision")
 
@@ -166,23 +156,23 @@ class BindingPoints:
         return None
 
     async def post_bind(self, context: BindContext) -> None:
-        """Tell plugins what was written. Never raises."""
-        for plugin in self._post_binds:
+        """Run PostBind; errors are logged."""
+        for plugin in self._plugins.post_bind:
             try:
-                await self._guard.ask(plugin, Point.POST_BIND, plugin.post_bind, context)
+                await self._caller.call_async(plugin, Point.POST_BIND, plugin.post_bind, context)
             except PluginError as error:
                 log.error("After binding %s: %s", context.binding.key.display, error)  # noqa: TRY400
 
     def _timed(self, point: Point, *, when: bool = True) -> _Timed:
-        return _Timed(point, self._guard if when else None)
+        return _Timed(point, self._caller if when else None)
 
 
 class _Timed:
-    """Observes how long all plugins of a point took together."""
+    """Observes the duration of all plugins of an extension point."""
 
-    def __init__(self, point: Point, guard: Guard | None) -> None:
+    def __init__(self, point: Point, caller: PluginCaller | None) -> None:
         self._point = point
-        self._observer = guard.observer if guard is not None else None
+        self._observer = caller.observer if caller is not None else None
 
     def __enter__(self) -> None:
         self._start = time.perf_counter()
@@ -196,12 +186,12 @@ class _Timed:
         self._observer.extension_point(self._point.label, code, time.perf_counter() - self._start)
 
 
-def _must(plugin: Plugin, point: Point, result: Result) -> None:
-    """Turn what is not SUCCESS into the error that ends the attempt."""
+def _require_success(plugin: Plugin, point: Point, result: Result) -> None:
+    """Raise the error of a result that is not SUCCESS."""
     if result.is_success:
         return
     if not result.is_refusal:
-        raise not_allowed(plugin, point, result)
-    if point is Point.PRE_BIND:  # what is prepared here is no business of the binding's
+        raise unexpected_code(plugin, point, result)
+    if point is Point.PRE_BIND:  # says nothing about the binding
         raise PluginError(f'running {point.label} plugin "{plugin.name}": {result.message}')
     raise RefusedError(result.message, retry_after=result.retry_after)

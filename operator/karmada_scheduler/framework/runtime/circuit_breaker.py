@@ -1,9 +1,9 @@
-"""Circuit breakers: a plugin that was cut off is not called for a while, so that it does not hold up everybody else.
+"""Circuit breakers: after a timeout, a plugin is not called for a while, so that it does not delay other bindings.
 
-The breaker of a plugin *opens* when a call of it took too long. While it is open, every call of the plugin fails at
-once. After a pause it is *half-open*: one call at the point where the plugin was cut off is let through as a probe,
-and so are calls at its other points. A probe that ends in time *closes* the breaker; one that is cut off opens it
-again, for twice as long. Exceptions open nothing: they are cheap.
+The breaker of a plugin *opens* when a call exceeds its timeout. While it is open, every call of the plugin fails at once.
+After a pause it is *half-open*: one call at the extension point of the timeout is admitted as a probe, and so are calls at
+the plugin's other points. A probe that ends in time *closes* the breaker. A probe that exceeds its timeout opens it again,
+for twice as long. Exceptions do not open it, because they are cheap (docs/decisions/0017-circuit-breakers.md).
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ log = logging.getLogger(__name__)
 __timeout_shield__ = True
 
 FIRST_PAUSE: Final = 2.0
-"""Seconds for which a breaker opens: long enough for everybody else to have a turn before the next probe."""
+"""The first pause: long enough for all other bindings to have a turn before the probe."""
 
 LONGEST_PAUSE: Final = 60.0
-"""Seconds that a pause, which doubles with every probe that is cut off, has at most."""
+"""The pause doubles with each probe that exceeds its timeout, up to this value."""
 
-FORGIVEN_SECONDS: Final = 300.0
-"""How long a plugin must have answered in time before its next pause is the first one again."""
+RESET_SECONDS: Final = 300.0
+"""After this time without a timeout the next pause is the first one again."""
 
 
 class CircuitBreakerObserver(Protocol):
-    """Told of every breaker that opens or closes."""
+    """Receives every breaker that opens or closes."""
 
     def opened(self, plugin: str, now_open: int, /) -> None:
-        """A plugin was cut off; ``now_open`` counts its open breakers, one per profile that has the plugin."""
+        """A breaker opened; ``now_open`` is the number of the plugin's open breakers, one per profile that has it."""
         ...
 
     def closed(self, plugin: str, now_open: int, /) -> None:
-        """A plugin answers again, or is not in use any more."""
+        """A breaker closed, or its plugin is no longer in use."""
         ...
 
 
 @dataclass(slots=True)
 class _CircuitBreaker:
-    """One that is open or half-open.
+    """A breaker that is open or half-open.
 
     Attributes:
-        point: Where the plugin was cut off.
-        error: What a call is told.
-        pause: In seconds.
+        point: The extension point of the timeout.
+        error: The error of calls while it is open.
+        pause: Seconds.
         until: When the next probe may begin.
-        ready: When it became, or becomes, half-open.
-        number: Which of all openings this was.
+        half_open_at: When it became, or becomes, half-open.
+        number: The number of this opening, counted over all breakers.
     """
 
     plugin: Plugin
@@ -61,17 +61,17 @@ class _CircuitBreaker:
     error: str
     pause: float
     until: float
-    ready: float
+    half_open_at: float
     number: int
 
 
 class CircuitBreakers:
-    """The circuit breakers of all plugins, one per object: a file that is loaded anew makes a new plugin.
+    """The circuit breakers of all plugins, one per plugin object. A reloaded file makes new objects.
 
     Attributes:
-        open: Those that are not closed, by the id of the plugin. Nothing need be asked while it is empty.
-        openings: How often any of them has opened. A call that began before a breaker opened says nothing about
-            the plugin since then.
+        open: The breakers that are open or half-open, by the id of the plugin.
+        openings: How often any breaker has opened. The result of a call that began before an opening does not change
+            that breaker.
     """
 
     def __init__(
@@ -81,13 +81,12 @@ class CircuitBreakers:
         exempt: Collection[str] = (),
         observer: CircuitBreakerObserver | None = None,
     ) -> None:
-        """Start with all closed.
+        """Start with all breakers closed.
 
         Args:
-            clock: Seconds that only grow.
-            exempt: Names of plugins that are always called. In-tree plugins decide for everybody; a binding that is
-                too much for one of them must not stop the others.
-            observer: Told of every change.
+            clock: Returns seconds of a monotonic clock.
+            exempt: Names of plugins that are always called: the in-tree plugins, which all bindings need.
+            observer: Receives every change.
         """
         self.open: Final[dict[int, _CircuitBreaker]] = {}
         self.openings = 0
@@ -97,10 +96,10 @@ class CircuitBreakers:
         self._closed: dict[int, _CircuitBreaker] = {}
 
     def admit(self, plugin: Plugin, point: Point, *, probes: bool = True) -> None:
-        """Let a call through, or not; ``probes`` tells whether it may be the probe.
+        """Return if a call is admitted; ``probes`` is whether it may be the probe.
 
         Raises:
-            PluginError: The breaker is open. ``retry_after`` is the time to the next probe.
+            PluginError: The breaker is open. ``retry_after`` is the time until the next probe.
         """
         breaker = self.open.get(id(plugin))
         if breaker is None:
@@ -111,43 +110,43 @@ class CircuitBreakers:
         if probes and point is breaker.point:
             breaker.until = now + breaker.pause
 
-    def answered(self, plugin: Plugin, point: Point, *, since: int) -> None:
-        """Note that a call ended in time; ``since`` is what ``openings`` was when it began."""
+    def record_success(self, plugin: Plugin, point: Point, *, since: int) -> None:
+        """Record that a call ended before its timeout; ``since`` is the value of ``openings`` when it began."""
         breaker = self.open.get(id(plugin))
         if breaker is None or breaker.number > since:
             return
-        # Calls at other points say little, unless there are no calls at the one where it was cut off.
-        if point is not breaker.point and self._clock() < breaker.ready + LONGEST_PAUSE:
+        # A call at another extension point closes the breaker only if there was no probe for a long time.
+        if point is not breaker.point and self._clock() < breaker.half_open_at + LONGEST_PAUSE:
             return
         self._closed[id(plugin)] = self.open.pop(id(plugin))
         log.info(
-            "A plugin that was cut off answers in time and is called again",
+            "A plugin responds in time again, its circuit breaker is closed",
             extra={"plugin": plugin.name, "point": point.label},
         )
         if self._observer is not None:
             self._observer.closed(plugin.name, self._count(plugin.name))
 
-    def cut_off(
+    def record_timeout(
         self, plugin: Plugin, point: Point, late: BaseException, *, since: int, cluster: str, place: str
     ) -> PluginError:
-        """Open the breaker of a plugin that took too long, and return the error of the call.
+        """Open the breaker of a plugin that exceeded its timeout, and return the error of the call.
 
         Args:
             plugin: The plugin.
-            point: Where it was called.
-            late: Says how long it took.
-            since: What ``openings`` was when the call began.
+            point: The extension point of the call.
+            late: The timeout error.
+            since: The value of ``openings`` when the call began.
             cluster: " for cluster NAME", or "".
-            place: The line at which it was, for the log.
+            place: ``file:line`` where the plugin was, for the log.
         """
-        said = f'plugin "{plugin.name}" {late} at {point.label}'
+        text = f'plugin "{plugin.name}" {late} at {point.label}'
         if plugin.name in self._exempt:
-            return PluginError(f"{said}{cluster}")
+            return PluginError(f"{text}{cluster}")
         now, breaker = self._clock(), self.open.get(id(plugin))
         if breaker is None or breaker.number <= since:
-            breaker = self._opened(plugin, point, said, now)
+            breaker = self._opened(plugin, point, text, now)
             log.warning(
-                "A plugin was cut off and is not called for a while",
+                "A plugin exceeded its timeout and is not called for a while",
                 extra={
                     "plugin": plugin.name,
                     "point": point.label,
@@ -158,12 +157,12 @@ class CircuitBreakers:
             )
             if self._observer is not None:
                 self._observer.opened(plugin.name, self._count(plugin.name))
-        # What was cut off goes to the end of those that wait, so that the next probe is another binding's.
-        again = max(0.0, breaker.until - now) + breaker.pause
-        return PluginError(f"{said}{cluster}{_not_called(breaker.pause)}", retry_after=again)
+        # This binding waits for a second pause, so that the next probe is another binding's.
+        retry_after = max(0.0, breaker.until - now) + breaker.pause
+        return PluginError(f"{text}{cluster}{_not_called(breaker.pause)}", retry_after=retry_after)
 
     def keep(self, plugins: Iterable[Plugin]) -> None:
-        """Forget all plugins but some: the others are not in use any more."""
+        """Drop the breakers of all other plugins, which are no longer in use."""
         kept = {id(plugin) for plugin in plugins}
         for each in self._closed.keys() - kept:
             del self._closed[each]
@@ -172,14 +171,14 @@ class CircuitBreakers:
             if self._observer is not None:
                 self._observer.closed(name, self._count(name))
 
-    def _opened(self, plugin: Plugin, point: Point, said: str, now: float) -> _CircuitBreaker:
+    def _opened(self, plugin: Plugin, point: Point, text: str, now: float) -> _CircuitBreaker:
         for each, breaker in list(self._closed.items()):
-            if now - breaker.ready > FORGIVEN_SECONDS:
+            if now - breaker.half_open_at > RESET_SECONDS:
                 del self._closed[each]
         before = self.open.get(id(plugin)) or self._closed.pop(id(plugin), None)
         pause = FIRST_PAUSE if before is None else min(2 * before.pause, LONGEST_PAUSE)
         self.openings += 1
-        error = f"{said}{_not_called(pause)}"
+        error = f"{text}{_not_called(pause)}"
         opened = _CircuitBreaker(plugin, point, error, pause, now + pause, now + pause, self.openings)
         self.open[id(plugin)] = opened
         return opened

@@ -1,6 +1,6 @@
-"""Tracebacks of what plugins raise, for the log: once a minute for each place.
+"""Logs the tracebacks of exceptions that plugins raise, at most once a minute per place in the code.
 
-Deciding goes on whatever a plugin raises, and a plugin that raises does so for thousands of bindings.
+A plugin that raises usually does so for thousands of bindings.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ log = logging.getLogger(__name__)
 
 __timeout_shield__ = True
 
-AGAIN_SECONDS: Final = 60.0
-"""How long the same traceback is not told again."""
+INTERVAL_SECONDS: Final = 60.0
+"""The same traceback is logged once in this time."""
 
 _FRAMES: Final = 4
-"""How many of the innermost places tell tracebacks apart."""
+"""Number of the innermost places that identify a traceback."""
 
-_CAUSES: Final = 10
-_MOST: Final = 1000
-_OURS: Final = (__name__.removesuffix("runtime.failure_log"), "asyncio.")
-"""Modules that stand between the scheduler and what a plugin does."""
-_EXCUSED: Final = "_karmada_scheduler_excused"
+_MAX_CAUSES: Final = 10
+_MAX_TRACEBACKS: Final = 1000
+_FRAMEWORK_MODULES: Final = (__name__.removesuffix("runtime.failure_log"), "asyncio.")
+"""Prefixes of the modules that call plugins."""
+_SCHEDULER_ERROR: Final = "_karmada_scheduler_error"
 
 
 class FailureLog:
-    """Tells of what plugins raise."""
+    """Logs exceptions of plugins with a rate limit."""
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
-        """Start with nothing told; ``clock`` is in seconds."""
+        """Start with nothing logged; ``clock`` returns seconds."""
         self._clock = clock
-        self._told: dict[tuple[object, ...], float] = {}
+        self._logged_at: dict[tuple[object, ...], float] = {}
 
-    def tell(self, plugin: Plugin, point: Point, problem: BaseException) -> None:
-        """Log the traceback of what a plugin raised, unless it was told of within the last minute."""
-        if is_excused(problem):
+    def log(self, plugin: Plugin, point: Point, problem: BaseException) -> None:
+        """Log the traceback of an exception, unless it was logged within the last minute."""
+        if is_scheduler_error(problem):
             return
-        trace = of_the_plugin(problem)
-        # An exception that is kept and raised again has more frames each time, and the same places.
+        trace = plugin_traceback(problem)
+        # An exception object that is raised again has more frames each time, but the same places.
         places = dict.fromkeys(
             (frame.f_code.co_filename, line)
             for frame, line in traceback.walk_tb(trace)
@@ -54,12 +54,12 @@ class FailureLog:
         kind = type(problem)
         key = (plugin.name, kind.__module__, kind.__qualname__, where)
         now = self._clock()
-        if now - self._told.get(key, -AGAIN_SECONDS) < AGAIN_SECONDS:
+        if now - self._logged_at.get(key, -INTERVAL_SECONDS) < INTERVAL_SECONDS:
             return
-        self._told.pop(key, None)
-        self._told[key] = now
-        while len(self._told) > _MOST:
-            self._told.pop(next(iter(self._told)))
+        self._logged_at.pop(key, None)
+        self._logged_at[key] = now
+        while len(self._logged_at) > _MAX_TRACEBACKS:
+            self._logged_at.pop(next(iter(self._logged_at)))
         log.error(
             "A plugin raised an exception",
             exc_info=(kind, problem, trace),
@@ -67,22 +67,22 @@ class FailureLog:
         )
 
 
-def of_the_plugin(problem: BaseException) -> TracebackType | None:
-    """Return a traceback without the frames of the framework that called the plugin; all if there are no others."""
+def plugin_traceback(problem: BaseException) -> TracebackType | None:
+    """Return a traceback without the frames of the framework that called the plugin, or all if there are no others."""
     trace = problem.__traceback__
     while trace is not None and _is_framework(trace.tb_frame):
         trace = trace.tb_next
     return trace or problem.__traceback__
 
 
-def place_in(plugin: Plugin, problem: BaseException) -> str:
-    """Return ``file:line`` of where a plugin was when something was raised in it, "" if that is not known.
+def plugin_location(plugin: Plugin, problem: BaseException) -> str:
+    """Return ``file:line`` where an exception was raised in a plugin, "" if unknown.
 
-    Code of the plugin's own module counts before what it has called.
+    It is the innermost line of the plugin's own module, if there is one.
     """
     module, elsewhere = type(plugin).__module__, ""
     seen: BaseException | None = problem
-    for _ in range(_CAUSES):
+    for _ in range(_MAX_CAUSES):
         own = ""
         for frame, line in traceback.walk_tb(seen.__traceback__ if seen is not None else None):
             place = f"{frame.f_code.co_filename}:{line}"
@@ -97,14 +97,14 @@ def place_in(plugin: Plugin, problem: BaseException) -> str:
 
 
 def _is_framework(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith(_OURS)
+    return str(frame.f_globals.get("__name__")).startswith(_FRAMEWORK_MODULES)
 
 
-def excuse(problem: BaseException) -> None:
-    """Note that an exception is not the plugin's through which it passes, but the scheduler's own."""
-    problem.__dict__[_EXCUSED] = True
+def mark_scheduler_error(problem: BaseException) -> None:
+    """Mark an exception of the scheduler that passes through a plugin, so that it is not logged as the plugin's."""
+    problem.__dict__[_SCHEDULER_ERROR] = True
 
 
-def is_excused(problem: BaseException) -> bool:
-    """Tell whether an exception was excused."""
-    return _EXCUSED in problem.__dict__
+def is_scheduler_error(problem: BaseException) -> bool:
+    """Return whether an exception is marked as the scheduler's own."""
+    return _SCHEDULER_ERROR in problem.__dict__

@@ -12,7 +12,7 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import NORMALIZE_SCORE, Point
 from karmada_scheduler.framework.result import Code
-from karmada_scheduler.framework.runtime.plugin_call import Guard, said
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller, exception_text
 from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError
 from karmada_scheduler.framework.scheduling_points import (
     MAX_CLUSTER_SCORE,
@@ -32,18 +32,20 @@ class _NonsenseError(Exception):
     """An answer that is no score; the text says what was expected."""
 
 
-class Scoring:
+class ScoreRunner:
     """The score plugins of a profile, with their weights."""
 
-    def __init__(self, plugins: Sequence[ScorePlugin], weights: Mapping[str, int], guard: Guard) -> None:
+    def __init__(
+        self, plugins: Sequence[ScorePlugin], weights: Mapping[str, int], caller: PluginCaller
+    ) -> None:
         """Take plugins in running order; a plugin without a weight counts once."""
         self._plugins = tuple(plugins)
         # Asked here and not at each decision: a look at a protocol is slow.
         self._normalizes = {plugin.name for plugin in plugins if isinstance(plugin, NormalizeScorePlugin)}
         self._weights = weights
-        self._guard = guard
-        self._observer = guard.observer
-        self._not_the_plugins: tuple[type[BaseException], ...] = (PluginTimeoutError, *guard.interrupts)
+        self._caller = caller
+        self._observer = caller.observer
+        self._not_the_plugins: tuple[type[BaseException], ...] = (PluginTimeoutError, *caller.interrupts)
 
     def run(
         self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str]
@@ -69,18 +71,18 @@ class Scoring:
         return scores
 
     def _watched(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
-        since = self._guard.admit(plugin, Point.SCORE)
+        since = self._caller.admit(plugin, Point.SCORE)
         try:
-            with self._guard.watch:
+            with self._caller.timeout:
                 scores = self._scores_of(plugin, cycle, clusters)
         except PluginError as error:
-            self._guard.answered(plugin, Point.SCORE, since=since)
+            self._caller.record_success(plugin, Point.SCORE, since=since)
             if error.__cause__ is not None:
-                self._guard.tell(plugin, Point.SCORE, error.__cause__)
+                self._caller.log_failure(plugin, Point.SCORE, error.__cause__)
             raise
         except BaseException as late:  # noqa: BLE001 (its time is up)
-            self._guard.blame(plugin, Point.SCORE, late, since=since)
-        self._guard.answered(plugin, Point.SCORE, since=since)
+            self._caller.raise_plugin_error(plugin, Point.SCORE, late, since=since)
+        self._caller.record_success(plugin, Point.SCORE, since=since)
         return scores
 
     def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
@@ -112,7 +114,7 @@ class Scoring:
             raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {nonsense}') from None
         except BaseException as problem:
             raise PluginError(
-                f'plugin "{plugin.name}" normalizeScore failed with: {said(problem)}'
+                f'plugin "{plugin.name}" normalizeScore failed with: {exception_text(problem)}'
             ) from problem
         finally:
             if self._observer is not None:
@@ -132,7 +134,7 @@ class Scoring:
         except _NonsenseError as nonsense:
             raise PluginError(f'plugin "{plugin.name}" failed with: {nonsense}') from None
         except BaseException as problem:
-            raise PluginError(f'plugin "{plugin.name}" failed with: {said(problem)}') from problem
+            raise PluginError(f'plugin "{plugin.name}" failed with: {exception_text(problem)}') from problem
         finally:
             if self._observer is not None:
                 self._observer.plugin(plugin.name, SCORE, code, time.perf_counter() - start)
