@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
@@ -37,6 +37,7 @@ from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.kopf_watch import KopfWatch
 from karmada_scheduler.informer.listeners import (
@@ -216,12 +217,14 @@ class _App:
             accurate=self._estimation.accurate if self._estimation else None,
             assumed=self._assumed,
             look_up=self._look_up,
+            stored_workload=self._stored_workload,
         )
         self._unplaced = UnplacedBindings(
             self._plugins.profiles.names, waiting=self._waiting, gated=self._scheduler.gated
         )
         self._bindings.add_listener(self._unplaced.changed)
         self._workloads: WorkloadInformer | None = None
+        self._switchboard.stored_workload = self._workload_for_profile
         self._filled = False
         self._watch: KopfWatch | None = None
         process.ready = self._ready
@@ -397,6 +400,14 @@ class _App:
     def _look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
         assert self._workloads is not None  # nothing is decided before
         return self._workloads.look_up(binding)
+
+    def _stored_workload(self, key: BindingKey) -> Workload | None:
+        return self._workloads.stored(key) if self._workloads is not None else None
+
+    def _workload_for_profile(self, profile: str, key: BindingKey) -> Workload | None:
+        if not self._plugins.profiles.declares_workload(profile):
+            raise UndeclaredWorkloadError
+        return self._stored_workload(key)
 
     def _plugins_changed(self) -> None:
         self._follow_workloads()

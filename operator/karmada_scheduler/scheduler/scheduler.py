@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle, refused
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.binding_cycle.writer import DONE, Outcome
@@ -32,6 +32,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import Paced, WaitsError, begin
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
+from karmada_scheduler.framework.cycle import no_workload
 from karmada_scheduler.framework.diagnosis import (
     FitError,
     OverBudgetError,
@@ -122,10 +123,12 @@ class Scheduler:
         assumed: AssumedPlacements | None = None,
         new_budget: Callable[[], Budget] = _new_budget,
         look_up: Callable[[Binding], WorkloadAnswer | NotSynced],
+        stored_workload: Callable[[BindingKey], Workload | None] = no_workload,
     ) -> None:
         """Take what deciding needs; ``clock`` is in seconds, ``new_budget`` makes the budget of one decision.
 
         ``look_up`` tells what is known of the workload of a binding; it is asked where a plugin needs it.
+        ``stored_workload`` returns the workloads of other bindings for plugins, None where they are not known.
 
         Estimators in the member clusters (``accurate``) and assumed placements (``assumed``) are None where they
         are not asked for.
@@ -143,6 +146,7 @@ class Scheduler:
             empty_workload_propagation=options.enable_empty_workload_propagation,
             peers=bindings if self._peers_count else None,
             stored=bindings.get,
+            stored_workload=stored_workload,
         )
         self._accurate = accurate
         self._assumed = assumed
@@ -431,7 +435,8 @@ class Scheduler:
         try:
             look = partial(self._look_at_waiting, binding.key, targets)
             timeouts = {plugin: each.timeout for plugin, each in waits.items()}
-            answer = await self._waiting.wait(binding, targets, timeouts, look=look)
+            reasons = {plugin: each.message for plugin, each in waits.items()}
+            answer = await self._waiting.wait(binding, targets, timeouts, reasons=reasons, look=look)
             result = "allowed" if answer.is_success else "rejected"
         finally:
             for gauge in gauges:

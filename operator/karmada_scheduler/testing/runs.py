@@ -135,11 +135,11 @@ def schedule(
         circumstances: See ``Circumstances``.
     """
 
-    def then(waiting: WaitingBinding, timeouts: dict[str, float]) -> None:
+    def then(waiting: WaitingBinding, waits: Mapping[str, Result]) -> None:
         if when_waiting is not None:
             when_waiting(waiting)
-        plugin, seconds = min(timeouts.items(), key=lambda item: item[1])
-        waiting.reject(plugin, time_is_up(plugin, seconds))
+        plugin, first = min(waits.items(), key=lambda item: item[1].timeout)
+        waiting.reject(plugin, time_is_up(plugin, first.timeout, first.message))
 
     return asyncio.run(_run(binding, clusters, then, circumstances))
 
@@ -151,13 +151,13 @@ async def scheduling(
 
     Whoever waits does so until ``handle.waiting`` is used to answer, or until its time is really up.
     """
-    return await _run(binding, clusters, lambda _waiting, _timeouts: None, circumstances)
+    return await _run(binding, clusters, lambda _waiting, _waits: None, circumstances)
 
 
 async def _run(
     builder: BindingBuilder,
     clusters: Sequence[ClusterBuilder],
-    then: Callable[[WaitingBinding, dict[str, float]], None],
+    then: Callable[[WaitingBinding, Mapping[str, Result]], None],
     circumstances: Circumstances,
 ) -> Run:
     binding, handle = builder.build(), circumstances.get("handle") or FakeHandle()
@@ -168,7 +168,14 @@ async def _run(
     recorded = Framework(given.lineup, extenders=given.extenders, guard=recorder)
     handle.clusters = snapshot(*clusters)
     handle.put(binding)
-    algorithm = SchedulingAlgorithm(gates, [GeneralEstimator(gates)], stored=handle.binding)
+    handle.declare_workload(needed=recorded.needs_workload)
+    handle.put_workload(binding.key, builder.workload_answer.workload)
+    for each in circumstances.get("in_flight", ()):
+        if (workload := each.workload_answer.workload) is not None:
+            handle.put_workload(each.build().key, workload)
+    algorithm = SchedulingAlgorithm(
+        gates, [GeneralEstimator(gates)], stored=handle.binding, stored_workload=handle.workload
+    )
     decision = await algorithm.decide(
         binding,
         handle.clusters,
@@ -195,7 +202,10 @@ async def _run(
         decision.cycle,
         write=write,
         wait=lambda waits: handle.wait(
-            binding, _timeouts(waits), lambda waiting: then(waiting, _timeouts(waits))
+            binding,
+            {plugin: each.timeout for plugin, each in waits.items()},
+            lambda waiting: then(waiting, waits),
+            {plugin: each.message for plugin, each in waits.items()},
         ),
     )
     try:
@@ -250,7 +260,3 @@ class _Recorder(Guard):
     def _keep(self, plugin: Plugin, function: Callable[..., object], context: object, answer: object) -> None:
         step = Step(plugin.name, getattr(function, "__name__", repr(function)), answer)
         self.calls.append(Call(step, getattr(context, "cycle", None)))
-
-
-def _timeouts(waits: Mapping[str, Result]) -> dict[str, float]:
-    return {plugin: result.timeout for plugin, result in waits.items()}
