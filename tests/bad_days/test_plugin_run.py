@@ -53,6 +53,7 @@ def test_what_a_plugin_runs_is_restarted_replaced_and_cancelled(tmp_path: Path) 
             wait_for(lambda: notes.read_text() == 2 * begins, "a second beginning", scheduler)
             assert "A plugin's run failed, it is started again plugin=Runs" in scheduler.log
             assert 'error="SystemExit: no prices" seconds=1' in scheduler.log
+            assert scheduler.metric('karmada_scheduler_plugin_run_failures_total{plugin="Runs"}') == 1
             server.put(binding("web"))
             wait_for(lambda: server.targets("web"), "a binding to be placed", scheduler)
             path.write_text(RUNS.format(notes=str(notes), version="new"))

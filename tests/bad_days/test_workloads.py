@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.docs.documents import File, read
 from tests.fake_apiserver import (
     FakeApiServer,
     Gate,
@@ -20,6 +21,7 @@ from tests.fake_apiserver import (
 )
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "writing-plugins.md"
 SPACE = '''
 from karmada_scheduler.framework import SUCCESS, Result
 
@@ -182,3 +184,33 @@ def test_a_gap_of_the_watch_another_uid_and_thousands_of_other_workloads_change_
             placed(server, scheduler, "late")
             assert server.targets("sat")
             assert scheduler.metric('karmada_scheduler_cached_objects{kind="Workload"}') <= 1003
+
+
+def test_a_restarted_scheduler_has_the_workloads_of_placed_bindings_before_it_decides(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        for name, region in (("m1", "a"), ("m2", "b")):
+            server.put(cluster(name, region=region))
+        for name in ("web", "api", "db"):
+            server.put(deployment(name, labels={"app": "shop"}))
+        source = next(
+            each
+            for each in read(DOCUMENT)
+            if isinstance(each, File) and each.name == "apart/app_per_region.py"
+        )
+        source.write_into(tmp_path)
+        flag = f"--plugin-dir={tmp_path / 'apart'}"
+        server.put(binding("web"))
+        with start_scheduler(server, tmp_path, flag) as first:
+            placed(server, first, "web")
+            assert first.stop() == 0
+        server.put(binding("api"))
+        gate = Gate()
+        server.fault(method="LIST", path=DEPLOYMENTS, gate=gate, times=1)
+        with start_scheduler(server, tmp_path, flag) as second:
+            wait_for(lambda: server.count("LIST", DEPLOYMENTS) >= 2, "the list of Deployments", second)
+            assert not server.targets("api")
+            gate.open()
+            placed(server, second, "api")
+            assert {*(server.targets("web") or ()), *(server.targets("api") or ())} == {"m1", "m2"}
+            server.put(binding("db"))
+            refused(server, second, "db", "in a region that has this app")

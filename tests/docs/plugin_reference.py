@@ -25,6 +25,7 @@ _NOT_FOR_PLUGINS: Final = {
     "with_reported",
     "changed_since",
 }
+_CALLED_BY_AUTHORS: Final = {"FakeHandle", "BindingBuilder", "ClusterBuilder", "Group"}
 POINTS: Final = "Points"
 _SECTIONS: Final = griffe.DocstringSectionKind
 
@@ -187,6 +188,7 @@ def _described(found: Any, *, in_full: bool = False) -> Iterator[str]:
     """Describe a class, a function, or a name for a value; methods in a table, or ``in_full``."""
     if found.is_class:
         yield from _sentences(found, without={_SECTIONS.attributes})
+        yield from _constructor(found)
         yield from _attributes(found)
         yield from _in_full(found) if in_full else _methods(found)
         return
@@ -194,6 +196,16 @@ def _described(found: Any, *, in_full: bool = False) -> Iterator[str]:
     if found.docstring is not None:
         yield ""
         yield from _sentences(found)
+
+
+def _constructor(found: Any) -> Iterator[str]:
+    """Describe the ``__init__`` of a class that authors of plugins and tests call."""
+    init = found.functions.get("__init__")
+    if init is not None and found.name in _CALLED_BY_AUTHORS:
+        yield from ("", f"**`{found.name}({_parameters(init)})`**")
+        if init.docstring is not None:
+            yield ""
+            yield from _sentences(init)
 
 
 def _in_full(found: Any) -> Iterator[str]:
@@ -285,6 +297,13 @@ def _flat(text: str) -> str:
 
 
 def _signature(function: Any) -> str:
+    returns = "" if str(function.returns) in ("Self", "None") else f" -> {function.returns}"
+    prefix = "async " if "async" in function.labels else ""
+    prefix += f"{function.parent.name}." if "classmethod" in function.labels else ""
+    return re.sub(r"\s+", " ", f"{prefix}{function.name}({_parameters(function)}){returns}")
+
+
+def _parameters(function: Any) -> str:
     shown, keyword_only = [], False
     for each in function.parameters:
         if each.name in ("self", "cls"):
@@ -300,10 +319,7 @@ def _signature(function: Any) -> str:
         annotation = "" if each.annotation is None else f": {each.annotation}"
         default = "" if each.default is None or stars else f" = {each.default}"
         shown.append(f"{stars}{each.name}{annotation}{default}")
-    returns = "" if str(function.returns) in ("Self", "None") else f" -> {function.returns}"
-    prefix = "async " if "async" in function.labels else ""
-    prefix += f"{function.parent.name}." if "classmethod" in function.labels else ""
-    return re.sub(r"\s+", " ", f"{prefix}{function.name}({', '.join(shown)}){returns}")
+    return ", ".join(shown)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ def gang(example: Example, handle: FakeHandle) -> Framework:
     return example("gang", handle=handle)
 
 
-def member(name: str, *, namespace: str = "default") -> BindingBuilder:
-    return binding(name, namespace=namespace).labels(gang="training").replicas(1)
+def member(name: str, *, namespace: str = "default", gang: str = "training") -> BindingBuilder:
+    return binding(name, namespace=namespace).workload(labels={"gang": gang}).replicas(1)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -51,7 +51,10 @@ async def test_a_member_that_comes_later_does_not_wait(gang: Framework, handle: 
 
 def test_one_alone_waits_for_as_long_as_it_may(gang: Framework, handle: FakeHandle) -> None:
     run = schedule(member("a"), cluster("m1"), plugins=gang, handle=handle)
-    assert run.condition.message == "rejected due to timeout after waiting 60s at plugin Gang"
+    assert (
+        run.condition.message
+        == "rejected due to timeout after waiting 60s at plugin Gang: 1 of 3 have a place"
+    )
     assert "Gang.permit: Wait for 60s: 1 of 3 have a place" in str(run)
 
 
@@ -67,7 +70,7 @@ async def test_when_one_is_refused_the_others_do_not_wait_on(gang: Framework, ha
 
 
 async def test_other_gangs_and_namespaces_do_not_count(gang: Framework, handle: FakeHandle) -> None:
-    others = [member("a"), member("b", namespace="other"), member("c").labels(gang="serving")]
+    others = [member("a"), member("b", namespace="other"), member("c", gang="serving")]
     tasks = [asyncio.create_task(go(each, gang, handle)) for each in others]
     await until(lambda: len(handle.waiting()) == 3)
     for task in tasks:
@@ -88,6 +91,19 @@ async def test_a_member_whose_write_failed_is_not_counted(gang: Framework, handl
 
 
 def test_a_binding_without_the_label_goes_on(gang: Framework, handle: FakeHandle) -> None:
-    assert schedule(binding("web").replicas(1), cluster("m1"), plugins=gang, handle=handle).placed == {
-        "m1": 1
-    }
+    web = binding("web").workload().replicas(1)
+    assert schedule(web, cluster("m1"), plugins=gang, handle=handle).placed == {"m1": 1}
+
+
+def test_members_that_have_their_place_count_after_a_restart(gang: Framework, handle: FakeHandle) -> None:
+    for name in ("a", "b"):
+        handle.put(member(name).on("m1").build())
+        handle.put_workload(member(name).build().key, member(name).workload_answer.workload)
+    assert schedule(member("c"), cluster("m1"), plugins=gang, handle=handle).placed == {"m1": 1}
+
+
+def test_a_member_whose_workload_is_not_known_is_not_placed(gang: Framework, handle: FakeHandle) -> None:
+    lost = binding("a").without_workload("Deployment default/a was deleted").replicas(1)
+    run = schedule(lost, cluster("m1"), plugins=gang, handle=handle)
+    assert "Deployment default/a was deleted" in str(run.error)
+    assert run.binding.spec.clusters == ()

@@ -21,11 +21,13 @@ from karmada_scheduler.framework import (
     FilterContext,
     FitError,
     Handle,
+    PeerContext,
     Placement,
     PreFilterContext,
     PreScoreContext,
     Result,
     ScoreContext,
+    Workload,
 )
 from karmada_scheduler.testing import (
     BindingBuilder,
@@ -149,7 +151,7 @@ def test_what_waits_can_be_rejected() -> None:
 
 def test_what_nobody_answers_has_waited_long_enough_at_once() -> None:
     run = schedule(web(), cluster("m1"), plugins=[Gang])
-    assert run.condition.message == "rejected due to timeout after waiting 60s at plugin Gang"
+    assert run.condition.message == "rejected due to timeout after waiting 60s at plugin Gang: alone"
 
 
 async def test_bindings_can_wait_for_each_other() -> None:
@@ -201,7 +203,7 @@ def test_the_story_can_be_read() -> None:
 
 def test_the_story_says_how_a_wait_ended() -> None:
     story = str(schedule(web(), cluster("m1"), plugins=[Gang])).splitlines()
-    assert story[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang")
+    assert story[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang: alone")
     assert story[-2:] == ["  Gang.permit: Wait for 60s: alone", "  on no cluster"]
 
 
@@ -395,3 +397,71 @@ def test_a_declaration_that_means_nothing_is_an_error(attribute: str, value: obj
     with pytest.raises(ConfigError) as problem:
         framework(wrong)
     assert text in str(problem.value)
+
+
+class Peers:
+    """Notes what it gets of the workloads of other bindings."""
+
+    name = "Peers"
+    needs_workload = True
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self.handle, self.seen = handle, list[tuple[str, str | None]]()
+
+    def pre_filter(self, context: PreFilterContext, /) -> Result:
+        for each in self.handle.bindings():
+            self._note("stored", self.handle.workload(each.key))
+        return SUCCESS
+
+    def add_binding(self, context: PeerContext, /) -> Result:
+        self._note("add", context.workload)
+        return SUCCESS
+
+    def remove_binding(self, context: PeerContext, /) -> Result:
+        self._note("remove", context.workload)
+        return SUCCESS
+
+    def _note(self, what: str, workload: Workload | None) -> None:
+        self.seen.append((what, workload.labels.get("app") if workload else None))
+
+
+class Undeclared(Peers):
+    """Does not declare it."""
+
+    name = "Undeclared"
+    needs_workload = False
+
+
+def peers() -> tuple[FakeHandle, BindingBuilder, BindingBuilder]:
+    other = binding("other").workload(labels={"app": "shop"}).on(m1=1)
+    return FakeHandle(other), web().workload(labels={"app": "blog"}), other
+
+
+def test_plugins_see_the_workloads_of_other_bindings() -> None:
+    handle, this, other = peers()
+    plugin = make(Peers, handle=handle)
+    schedule(this, cluster("m1"), plugins=[plugin], handle=handle, in_flight=[other])
+    assert plugin.seen[:4] == [("stored", "shop"), ("stored", "blog"), ("remove", "shop"), ("add", "shop")]
+
+
+@pytest.mark.parametrize("in_flight", [True, False])
+def test_the_workloads_of_other_bindings_have_to_be_declared(in_flight: bool) -> None:
+    handle, this, other = peers()
+    plugin = make(Undeclared, handle=handle)
+    if in_flight:
+        plugin.pre_filter = lambda context, /: SUCCESS  # type: ignore[method-assign]
+    run = schedule(
+        this, cluster("m1"), plugins=[plugin], handle=handle, in_flight=[other] if in_flight else []
+    )
+    assert "UndeclaredWorkloadError: the workload is not read" in str(run.error)
+
+
+def test_what_waits_has_its_workload() -> None:
+    seen = []
+    schedule(
+        web().workload(labels={"app": "blog"}),
+        cluster("m1"),
+        plugins=[Gang, Peers],
+        when_waiting=lambda waiting: seen.append(waiting.workload),
+    )
+    assert [each.labels for each in seen if each] == [{"app": "blog"}]

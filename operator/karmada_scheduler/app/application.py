@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, Final
 
 from karmada_scheduler import __version__
-from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leadership import Leadership
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
@@ -37,6 +37,7 @@ from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.kopf_watch import KopfWatch
 from karmada_scheduler.informer.listeners import (
@@ -137,6 +138,7 @@ class Application:
         )
         self._bindings.add_listener(self._unplaced.changed)
         self._workloads: WorkloadInformer | None = None
+        self._handle_backend.stored_workload = self._workload_for_profile
         self._is_filled = False
         self._watch: KopfWatch | None = None
         host.ready = self._not_ready_reason
@@ -284,6 +286,14 @@ class Application:
         assert self._workloads is not None  # made before bindings are scheduled
         return self._workloads.look_up(binding)
 
+    def _stored_workload(self, key: BindingKey) -> Workload | None:
+        return self._workloads.stored(key) if self._workloads is not None else None
+
+    def _workload_for_profile(self, profile: str, key: BindingKey) -> Workload | None:
+        if not self._plugins.profiles.declares_workload(profile):
+            raise UndeclaredWorkloadError
+        return self._stored_workload(key)
+
     def _plugins_changed(self) -> None:
         self._follow_workloads()
         self._event_handlers.requeuer.on_plugins_changed()
@@ -342,6 +352,7 @@ class Application:
             empty_workload_propagation=options.enable_empty_workload_propagation,
             peers=self._bindings if gates.enabled("WorkloadAffinity") else None,
             stored=self._bindings.get,
+            stored_workload=self._stored_workload,
         )
 
     def _make_scheduler(self, cycle: BindingCycle) -> Scheduler:

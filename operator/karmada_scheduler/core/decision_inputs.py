@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from karmada_scheduler.api.binding import BindingSpec
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.binding import BindingKey, BindingSpec
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, Estimators, counts_component_sets
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.ordering.cache import OrderingCaches
-from karmada_scheduler.framework.cycle import InFlight, Peers
+from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -32,6 +32,7 @@ class DecisionInputs:
         in_flight: Bindings that are decided and may not be written yet.
         budget: CPU time of the decision; None means no limit.
         workload: Metadata of the workload; None if no plugin needs it.
+        stored_workload: Returns the workload of a binding as it is stored, None if it is not known.
     """
 
     snapshot: Snapshot
@@ -45,6 +46,7 @@ class DecisionInputs:
     in_flight: Sequence[InFlight]
     budget: Budget | None = None
     workload: WorkloadAnswer | None = None
+    stored_workload: Callable[[BindingKey], Workload | None] = no_workload
 
     def slice_is_over(self) -> bool:
         """Return whether the decision has to yield to the event loop; see ``yield_if_due``."""

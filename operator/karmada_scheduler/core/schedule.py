@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import (
     Assumed,
@@ -33,7 +33,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.ordering.cache import OrderingCaches
 from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms
-from karmada_scheduler.framework.cycle import InFlight, Peers
+from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -54,6 +54,7 @@ class SchedulingAlgorithm:
         empty_workload_propagation: bool = False,
         peers: Peers | None = None,
         stored: Callable[[BindingKey], Binding | None] = lambda _: None,
+        stored_workload: Callable[[BindingKey], Workload | None] = no_workload,
     ) -> None:
         """Take what is the same for all decisions of a process.
 
@@ -63,12 +64,14 @@ class SchedulingAlgorithm:
             empty_workload_propagation: Whether selected clusters without replicas become targets.
             peers: Finds the bindings of a workload group (gate WorkloadAffinity).
             stored: Returns a binding as it is stored, None if it is unknown.
+            stored_workload: Returns the workload of a binding as it is stored, None if it is not known.
         """
         self._gates = gates
         self._estimators: Final = tuple(estimators)
         self._empty_workload_propagation = empty_workload_propagation
         self._peers = peers
         self._stored = stored
+        self._stored_workload = stored_workload
         self._caches: WeakKeyDictionary[Framework, OrderingCaches] = WeakKeyDictionary()
 
     async def decide(
@@ -117,6 +120,7 @@ class SchedulingAlgorithm:
             [InFlight(self._stored(each.key), each) for each in in_flight],
             budget,
             workload if framework.needs_workload else None,
+            self._stored_workload,
         )
         first = await schedule_terms(binding, inputs)
         return await _until_stable(binding, first, inputs) if until_stable else first

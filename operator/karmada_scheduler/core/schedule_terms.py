@@ -92,6 +92,7 @@ def _cycle(binding: Binding, placement: Placement, inputs: DecisionInputs, affin
         inputs.snapshot,
         peers=inputs.peers,
         workload_answer=inputs.workload,
+        stored_workload=inputs.stored_workload,
     )
 
 

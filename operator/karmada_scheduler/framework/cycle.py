@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import ClusterAffinity, ClusterAffinityTerm, Placement
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -28,6 +28,11 @@ class Peers(Protocol):
         ...
 
 
+def no_workload(key: BindingKey) -> Workload | None:  # noqa: ARG001
+    """Return None: no workload is known."""
+    return None
+
+
 @dataclass(frozen=True)
 class Cycle:
     """One attempt to place a binding, with one affinity term.
@@ -40,6 +45,7 @@ class Cycle:
         state: Notes that plugins leave for each other.
         peers: None where nothing keeps track of groups.
         workload_answer: What is known of the workload; None where no plugin of the profile has ``needs_workload``.
+        stored_workload: Returns the workload of a binding, None if it is not known; plugins call ``handle.workload``.
     """
 
     binding: Binding
@@ -49,6 +55,7 @@ class Cycle:
     state: CycleState = field(default_factory=CycleState)
     peers: Peers | None = None
     workload_answer: WorkloadAnswer | None = field(default=None, repr=False)
+    stored_workload: Callable[[BindingKey], Workload | None] = field(default=no_workload, repr=False)
 
     @property
     def workload(self) -> Workload | None:

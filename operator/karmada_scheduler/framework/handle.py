@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.snapshot import Snapshot
 
 
@@ -16,6 +17,7 @@ class WaitingBinding(Protocol):
     Attributes:
         binding: As it was when it was decided.
         pending: The plugins that made it wait and have not allowed it yet.
+        workload: The metadata of its workload, as ``Handle.workload``.
     """
 
     @property
@@ -23,6 +25,9 @@ class WaitingBinding(Protocol):
 
     @property
     def pending(self) -> Sequence[str]: ...
+
+    @property
+    def workload(self) -> Workload | None: ...
 
     def allow(self, plugin: str) -> None:
         """Let it go on as far as one plugin is concerned; it goes on when that was the last one."""
@@ -50,11 +55,28 @@ class Handle(Protocol):
         ...
 
     def bindings(self) -> Iterable[Binding]:
-        """Return all ResourceBindings and ClusterResourceBindings, whoever schedules them."""
+        """Return all ResourceBindings and ClusterResourceBindings, whoever schedules them.
+
+        They are as the API server has them: a placement that is decided and not yet written shows in ``add_binding``
+        (``PreFilterExtensions``).
+        """
         ...
 
     def binding(self, key: BindingKey) -> Binding | None:
         """Find a binding."""
+        ...
+
+    def workload(self, key: BindingKey) -> Workload | None:
+        """Return the metadata of the workload of a binding as it is now, for plugins with ``needs_workload = True``.
+
+        Known are the workloads of bindings with ``spec.placement`` whose profile has a plugin with ``needs_workload``.
+        None for other bindings, and for a workload that was deleted or cannot be read.
+        At the extension points, all that existed when the scheduler or the plugin started has been read, unless the
+        API server did not return it within 5 seconds; ``run`` and ``__init__`` may come earlier.
+
+        Raises:
+            UndeclaredWorkloadError: No plugin of this profile declares that it needs the workload.
+        """
         ...
 
     def activate(self, key: BindingKey) -> None:
@@ -76,8 +98,9 @@ class DetachedHandle:
 
     profile: str = DEFAULT_SCHEDULER_NAME
     snapshot_source: Callable[[], Snapshot] = Snapshot
-    known: Sequence[Binding] = ()
+    known: Mapping[BindingKey, Binding] = field(default_factory=dict)
     clock: Callable[[], float] = lambda: 0.0
+    stored_workload: Callable[[str, BindingKey], Workload | None] = lambda _profile, _key: None
 
     def now(self) -> float:
         """Return the time of the injected clock."""
@@ -89,11 +112,15 @@ class DetachedHandle:
 
     def bindings(self) -> Iterable[Binding]:
         """Return the given bindings."""
-        return self.known
+        return tuple(self.known.values())
 
     def binding(self, key: BindingKey) -> Binding | None:
         """Find one of the given bindings."""
-        return next((each for each in self.known if each.key == key), None)
+        return self.known.get(key)
+
+    def workload(self, key: BindingKey) -> Workload | None:
+        """Return the given workload of a binding."""
+        return self.stored_workload(self.profile, key)
 
     def activate(self, key: BindingKey) -> None:
         """Do nothing: there is no queue."""

@@ -9,7 +9,10 @@ from karmada_scheduler.framework.scheduling_points import Plugin
 
 @runtime_checkable
 class RunPlugin(Plugin, Protocol):
-    """Does something by itself, usually every n seconds: read prices, close connections."""
+    """Does something by itself, usually every n seconds: read prices, close connections.
+
+    A plugin with ``run`` needs an extension point as well: profiles enable plugins at their points.
+    """
 
     async def run(self) -> None:
         """Go on until cancelled; one that returns is done.

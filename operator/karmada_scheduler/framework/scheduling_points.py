@@ -25,7 +25,7 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.workload import SeesWorkload
+from karmada_scheduler.framework.workload import SeesWorkload, UndeclaredWorkloadError
 
 MIN_CLUSTER_SCORE = 0
 MAX_CLUSTER_SCORE = 100
@@ -82,11 +82,22 @@ PreFilterAnswer = Result | AbstractSet[str]
 
 @dataclass(frozen=True, slots=True)
 class PeerContext:
-    """Another binding that is to be thought of as being on a cluster, or as gone from it."""
+    """Another binding that is to be thought of as being on a cluster, or as gone from it.
+
+    Attributes:
+        cycle: The attempt; ``cycle.workload`` is the workload of the binding that is being scheduled.
+    """
 
     cycle: Cycle
     peer: Binding
     cluster: Cluster
+
+    @property
+    def workload(self) -> Workload | None:
+        """The metadata of the workload of ``peer``, as ``Handle.workload``."""
+        if self.cycle.workload_answer is None:
+            raise UndeclaredWorkloadError
+        return self.cycle.stored_workload(self.peer.key)
 
 
 @runtime_checkable

@@ -216,6 +216,11 @@ class Metrics:
             "Profiles in which a plugin is not called because it took too long",
             "plugin",
         )
+        self.plugin_run_failures = counter(
+            "plugin_run_failures",
+            "How often the run method of a plugin failed and was started again",
+            "plugin",
+        )
         self.permit_waiting = gauge(
             "permit_waiting_bindings",
             "Bindings that wait at Permit, by the plugin that made them wait",

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.framework.handle import WaitingBinding
-from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermitView, WaitingBindings
 from karmada_scheduler.framework.snapshot import Snapshot
 
 __timeout_shield__ = True
@@ -36,6 +37,7 @@ class HandleBackend:
         self.now: Final = now
         self.activate: Callable[[BindingKey], None] = _nobody_activates
         self.record: Record = _nobody_records
+        self.stored_workload: Callable[[str, BindingKey], Workload | None] = _no_workload
 
 
 class PluginHandle:
@@ -67,17 +69,26 @@ class PluginHandle:
         """Find a binding."""
         return self._switchboard.bindings.get(key)
 
+    def workload(self, key: BindingKey) -> Workload | None:
+        """Return the metadata of the workload of a binding; UndeclaredWorkloadError where no plugin needs it."""
+        return self._switchboard.stored_workload(self._profile, key)
+
     def activate(self, key: BindingKey) -> None:
         """Make a binding due at once."""
         self._switchboard.activate(key)
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return self._switchboard.waiting.all()
+        return tuple(PendingPermitView(each, self.workload) for each in self._switchboard.waiting.all())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Record an Event on a binding and on its template; dropped while this process does not lead."""
         self._switchboard.record(binding, warning, reason, text)
+
+
+def _no_workload(profile: str, key: BindingKey) -> Workload | None:  # noqa: ARG001
+    """Return None: nothing is read before the caches are filled."""
+    return None
 
 
 def _nobody_activates(key: BindingKey) -> None:

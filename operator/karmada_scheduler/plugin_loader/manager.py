@@ -96,7 +96,7 @@ class PluginManager:
             log.warning("%s", notice)
         self.profiles: Final = Profiles(self._frameworks(built))
         self._first_queue_sort: Final = self.queue_sort
-        self._tasks: Final = PluginTasks(self.caller.timeout)
+        self._tasks: Final = PluginTasks(self.caller.timeout, on_failure=self._count_run_failure)
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
@@ -174,6 +174,9 @@ class PluginManager:
         if mistakes:
             raise ConfigError(mistakes)
         return tuple(extenders)
+
+    def _count_run_failure(self, plugin: str) -> None:
+        self._metrics.plugin_run_failures.labels(plugin).inc()
 
     def _observe(self, extender: str, verb: str, result: str, seconds: float) -> None:
         self._metrics.extender_requests.labels(extender, verb, result).inc()

@@ -40,6 +40,7 @@ class PluginTasks:
         *,
         pauses: Pauses | None = None,
         grace: float = timeouts.CLEANUP_SECONDS,
+        on_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Start with none.
 
@@ -47,10 +48,12 @@ class PluginTasks:
             watch: What each step between two waits runs under.
             pauses: Before one that raised is run again.
             grace: Seconds that a cancelled one may take to clean up.
+            on_failure: Called with the name of a plugin whose ``run`` raised and is started again.
         """
         self._watch: Final = watch
         self._pauses: Final = pauses or Pauses()
         self._grace: Final = grace
+        self._on_failure: Final = on_failure
         self._tasks: dict[int, _PluginTask] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -64,7 +67,7 @@ class PluginTasks:
             self._end(self._tasks.pop(key))
         for key, plugin in wanted.items():
             if key not in self._tasks:
-                self._tasks[key] = _PluginTask(plugin, self._watch, self._pauses)
+                self._tasks[key] = _PluginTask(plugin, self._watch, self._pauses, self._on_failure)
 
     async def close(self) -> None:
         """Cancel all, for good, and wait for their end."""
@@ -82,7 +85,14 @@ class PluginTasks:
 class _PluginTask:
     """One plugin that runs; holds it, so that its id stays its own."""
 
-    def __init__(self, plugin: RunPlugin, watch: timeouts.CallTimeout, pauses: Pauses) -> None:
+    def __init__(
+        self,
+        plugin: RunPlugin,
+        watch: timeouts.CallTimeout,
+        pauses: Pauses,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self._on_failure = on_failure
         self._plugin = plugin
         self._watch = watch
         self._pauses = pauses
@@ -117,6 +127,7 @@ class _PluginTask:
                 if self._clock() - began >= self._pauses.most:
                     pause = self._pauses.first
                 self._tell(problem, pause)
+                self._on_failure(self._plugin.name)
             else:
                 return
             await asyncio.sleep(pause)

@@ -55,7 +55,11 @@ class Permit:
                 gauge.inc()
             try:
                 result = await self._waiting.wait(
-                    binding, clusters, timeouts, look=lambda: self._abandon_outdated(binding.key, clusters)
+                    binding,
+                    clusters,
+                    timeouts,
+                    reasons={plugin: result.message for plugin, result in waits.items()},
+                    look=lambda: self._abandon_outdated(binding.key, clusters),
                 )
                 label = "allowed" if result.is_success else "rejected"
             finally:

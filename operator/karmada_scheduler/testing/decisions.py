@@ -92,6 +92,7 @@ def decide(
         [GeneralEstimator(gates)],
         empty_workload_propagation=empty_workload_propagation,
         peers=peers,
+        stored_workload={each.build().key: each.workload_answer.workload for each in in_flight}.get,
     )
     decision = algorithm.decide(
         binding.build(),

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
-from karmada_scheduler.framework import Result, Snapshot, WaitingBinding
-from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.framework import Result, Snapshot, UndeclaredWorkloadError, WaitingBinding
+from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit, PendingPermitView
 from karmada_scheduler.testing.bindings import BindingBuilder
 
 
@@ -41,6 +42,8 @@ class FakeHandle:
         self.events: list[Recorded] = []
         self._profile = profile
         self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
+        self._workloads = {builder.build().key: builder.workload_answer.workload for builder in bindings}
+        self._declares_workload = True
         self._waiting: dict[BindingKey, PendingPermit] = {}
 
     def at(self, moment: datetime) -> Self:
@@ -51,6 +54,14 @@ class FakeHandle:
     def put(self, binding: Binding) -> None:
         """Show a binding from now on as it is here."""
         self._bindings[binding.key] = binding
+
+    def put_workload(self, key: BindingKey, workload: Workload | None) -> None:
+        """Show the workload of a binding from now on as it is here; None for one that is not known."""
+        self._workloads[key] = workload
+
+    def declare_workload(self, *, needed: bool) -> None:
+        """Set whether a plugin of the profile has ``needs_workload``; ``schedule`` does, True before."""
+        self._declares_workload = needed
 
     @property
     def profile(self) -> str:
@@ -73,27 +84,41 @@ class FakeHandle:
         """Find a binding."""
         return self._bindings.get(key)
 
+    def workload(self, key: BindingKey) -> Workload | None:
+        """Return the workload that ``BindingBuilder.workload`` or ``put_workload`` set.
+
+        Raises:
+            UndeclaredWorkloadError: No plugin that ``schedule`` was given has ``needs_workload``.
+        """
+        if not self._declares_workload:
+            raise UndeclaredWorkloadError
+        return self._workloads.get(key)
+
     def activate(self, key: BindingKey) -> None:
         """Keep the key."""
         self.activated.append(key)
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return tuple(self._waiting.values())
+        return tuple(PendingPermitView(each, self.workload) for each in self._waiting.values())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Keep the Event."""
         self.events.append(Recorded(binding.key, warning, reason, text))
 
     def wait(
-        self, binding: Binding, timeouts: Mapping[str, float], then: Callable[[WaitingBinding], None]
+        self,
+        binding: Binding,
+        timeouts: Mapping[str, float],
+        then: Callable[[WaitingBinding], None],
+        reasons: Mapping[str, str] | None = None,
     ) -> Awaitable[Result]:
-        """Let a binding wait; ``then`` is called as soon as it does."""
-        waiting = self._waiting[binding.key] = PendingPermit(binding, frozenset(), timeouts)
+        """Let a binding wait; ``then`` is called as soon as it does, ``reasons`` are by plugin name."""
+        waiting = self._waiting[binding.key] = PendingPermit(binding, frozenset(), timeouts, reasons)
 
         async def answered() -> Result:
             try:
-                then(waiting)
+                then(PendingPermitView(waiting, self.workload))
                 return await waiting.wait()
             finally:
                 del self._waiting[binding.key]

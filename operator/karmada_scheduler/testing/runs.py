@@ -136,11 +136,11 @@ def schedule(
         circumstances: See ``Circumstances``.
     """
 
-    def then(waiting: WaitingBinding, timeouts: dict[str, float]) -> None:
+    def then(waiting: WaitingBinding, waits: Mapping[str, Result]) -> None:
         if when_waiting is not None:
             when_waiting(waiting)
-        plugin, seconds = min(timeouts.items(), key=lambda item: item[1])
-        waiting.reject(plugin, time_is_up(plugin, seconds))
+        plugin, first = min(waits.items(), key=lambda item: item[1].timeout)
+        waiting.reject(plugin, time_is_up(plugin, first.timeout, first.message))
 
     return asyncio.run(_run(binding, clusters, then, circumstances))
 
@@ -152,13 +152,13 @@ async def scheduling(
 
     Whoever waits does so until ``handle.waiting`` is used to answer, or until its time is really up.
     """
-    return await _run(binding, clusters, lambda _waiting, _timeouts: None, circumstances)
+    return await _run(binding, clusters, lambda _waiting, _waits: None, circumstances)
 
 
 async def _run(
     builder: BindingBuilder,
     clusters: Sequence[ClusterBuilder],
-    then: Callable[[WaitingBinding, dict[str, float]], None],
+    then: Callable[[WaitingBinding, Mapping[str, Result]], None],
     circumstances: Circumstances,
 ) -> Run:
     binding, handle = builder.build(), circumstances.get("handle") or FakeHandle()
@@ -169,7 +169,14 @@ async def _run(
     recorded = Framework(given.plugins, extenders=given.extenders, caller=recorder)
     handle.clusters = snapshot(*clusters)
     handle.put(binding)
-    algorithm = SchedulingAlgorithm(gates, [GeneralEstimator(gates)], stored=handle.binding)
+    handle.declare_workload(needed=recorded.needs_workload)
+    handle.put_workload(binding.key, builder.workload_answer.workload)
+    for each in circumstances.get("in_flight", ()):
+        if (workload := each.workload_answer.workload) is not None:
+            handle.put_workload(each.build().key, workload)
+    algorithm = SchedulingAlgorithm(
+        gates, [GeneralEstimator(gates)], stored=handle.binding, stored_workload=handle.workload
+    )
     decision = await algorithm.decide(
         binding,
         handle.clusters,
@@ -225,12 +232,16 @@ class _Permit:
 
     handle: FakeHandle
     binding: Binding
-    then: Callable[[WaitingBinding, dict[str, float]], None]
+    then: Callable[[WaitingBinding, Mapping[str, Result]], None]
 
     async def wait(self, waits: Mapping[str, Result]) -> Result:
         """Let the binding wait at the handle."""
-        timeouts = {plugin: result.timeout for plugin, result in waits.items()}
-        return await self.handle.wait(self.binding, timeouts, lambda waiting: self.then(waiting, timeouts))
+        return await self.handle.wait(
+            self.binding,
+            {plugin: result.timeout for plugin, result in waits.items()},
+            lambda waiting: self.then(waiting, waits),
+            {plugin: result.message for plugin, result in waits.items()},
+        )
 
 
 def _as_stored(binding: Binding, decision: Decision) -> Binding:

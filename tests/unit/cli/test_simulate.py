@@ -641,3 +641,48 @@ def test_what_is_wrong_with_a_workload_is_told(run: Run, tmp_path: Path) -> None
     ran = run([cluster("m1")], [binding("web")], f"--workloads={path}")
     assert ran.status == simulate.BAD_INPUT
     assert "deploy.yaml: document 1 (Deployment web): metadata.labels: expected an object" in ran.err
+
+
+PER_APP = """
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class PerApp:
+    name = "PerApp"
+    needs_workload = {needs}
+
+    def __init__(self, args, handle):
+        self.handle = handle
+
+    def filter(self, context):
+        app = context.workload.labels.get("app")
+        taken = [
+            name
+            for each in self.handle.bindings()
+            if (found := self.handle.workload(each.key)) is not None and found.labels.get("app") == app
+            for name in each.spec.target_names
+            if each.key != context.cycle.binding.key
+        ]
+        return Result.unschedulable("has this app") if context.cluster.name in taken else SUCCESS
+"""
+
+
+def test_plugins_see_the_workloads_of_the_bindings_that_were_decided_before(run: Run, tmp_path: Path) -> None:
+    folder, path = tmp_path / "plugins", tmp_path / "deploy.yaml"
+    folder.mkdir()
+    plugin = folder / "per_app.py"
+    plugin.write_text(PER_APP.format(needs=True))
+    found = deployments(web="", api="", blog="")
+    for each in found["items"]:
+        each["metadata"]["labels"] = {"app": "blog" if each["metadata"]["name"] == "blog" else "shop"}
+    path.write_text(yaml.safe_dump(found))
+    bindings = [
+        binding(name).replicas(1).aggregated().uid(f"uid-of-{name}") for name in ("web", "api", "blog")
+    ]
+    flags = (f"--plugin-dir={folder}", f"--workloads={path}")
+    ran = run([cluster("m1"), cluster("m2")], bindings, *flags)
+    assert ran.clusters["web-deployment"] != ran.clusters["api-deployment"]
+    assert ran.clusters["blog-deployment"]
+    plugin.write_text(PER_APP.format(needs=False).replace('context.workload.labels.get("app")', "''"))
+    ran = run([cluster("m1")], bindings, *flags)
+    assert "no plugin of this profile has needs_workload = True" in ran.results[0]["condition"]["message"]

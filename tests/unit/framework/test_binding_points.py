@@ -13,7 +13,7 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
@@ -320,6 +320,31 @@ async def test_the_time_that_is_up_names_its_plugin_and_the_placement_stays() ->
     reason = "rejected due to timeout after waiting 0s at plugin P"
     assert world.condition() == ("Unschedulable", reason)
     assert world.placed() == ["m1"]
+
+
+async def test_the_time_that_is_up_repeats_the_reason_of_the_plugin() -> None:
+    world = World(plugin("P", permit=coroutine(Result.wait(0, "1 of 3 have a place"))))
+    world.put(**ON_M1)
+    await world.run()
+    reason = "rejected due to timeout after waiting 0s at plugin P: 1 of 3 have a place"
+    assert world.condition() == ("Unschedulable", reason)
+
+
+async def test_what_waits_has_the_workload_that_the_handle_has() -> None:
+    world = World(plugin("P", permit=coroutine(Result.wait(60))))
+    key = world.put()
+    await world.run()
+    found = Workload("apps/v1", "Deployment", "demo", "web", labels={"app": "shop"})
+    asked = []
+
+    def stored(profile: str, key: BindingKey) -> Workload | None:
+        asked.append((profile, key))
+        return found
+
+    world.handle._switchboard.stored_workload = stored
+    [waiting] = world.handle.waiting()
+    assert waiting.workload is world.handle.workload(key) is found
+    assert asked == [("ours", key), ("ours", key)]
 
 
 async def test_a_plugin_that_has_allowed_does_not_time_out_any_more() -> None:

@@ -174,6 +174,18 @@ def test_what_a_factory_makes_has_to_be_a_plugin() -> None:
     assert pointless.startswith('plugin "Cost": has no extension point; there are: pre_enqueue, less, ')
 
 
+def test_a_plugin_with_run_alone_is_refused_and_the_message_says_what_it_lacks() -> None:
+    class Runs:
+        name = "Runs"
+
+        async def run(self) -> None: ...
+
+    with pytest.raises(
+        ConfigError, match="has no extension point; run alone is not enough; there are: pre_enq"
+    ):
+        make(Registration("Runs", Runs), None, HANDLE)
+
+
 class Everything:
     name = "Everything"
 

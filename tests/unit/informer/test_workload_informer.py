@@ -18,6 +18,7 @@ from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.testing import BindingBuilder, binding
 
 DEPLOYMENT = KindName("apps/v1", "Deployment")
+STATEFUL_SET = KindName("apps/v1", "StatefulSet")
 FORBIDDEN = ApiError("deployments.apps is forbidden", code=403, reason="Forbidden")
 BROKEN = ApiError("cannot reach the server")
 
@@ -44,6 +45,7 @@ class Server:
         self.fails: dict[str, ApiError] = {}
         self.held: dict[str, asyncio.Event] = {}
         self.asked: list[str] = []
+        self.lists_stateful_sets = asyncio.Event()
         self.watches: list[asyncio.Queue[dict[str, Any] | ApiError | None]] = []
 
     def store(self, name: str, *, quietly: bool = False, uid: str = "", **annotations: str) -> None:
@@ -72,7 +74,9 @@ class Server:
 
     async def discover(self, kind: KindName) -> ServedResource:
         await self._ask("discover")
-        if kind != DEPLOYMENT:
+        if kind == STATEFUL_SET:
+            await self.lists_stateful_sets.wait()
+        elif kind != DEPLOYMENT:
             raise NotServedError(f"the API server serves no {kind}", code=404)
         return ServedResource("apps/v1", "deployments", namespaced=True)
 
@@ -425,3 +429,72 @@ async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_worth_a_w
             w.server.send(BROKEN)
             await w.until(lambda: w.server.asked.count("list") == lists)  # noqa: B023
         assert caplog.records == []
+
+
+# --- the workloads of other bindings ---
+
+
+async def test_the_workload_of_a_followed_binding_is_stored_and_no_other_is() -> None:
+    async with harness() as w:
+        w.server.store("web", type="space")
+        w.server.store("db")
+        w.informer.follow_all([of("web"), builder("db").suspended().build()])
+        assert w.informer.stored(of("web").key) is None
+        await w.known(of("web"))
+        found = w.informer.stored(of("web").key)
+        assert found is not None
+        assert found.annotations == {"type": "space"}
+        assert w.informer.stored(of("db").key) is None
+        w.server.delete("web")
+        await w.until(lambda: w.informer.stored(of("web").key) is None)
+
+
+async def test_no_binding_is_decided_before_the_first_lists_of_all_kinds_are_complete() -> None:
+    async with harness() as w:
+        w.server.store("web")
+        db = builder("db").resource("apps/v1", "StatefulSet", uid="uid-of-db").build()
+        w.informer.follow_all([of("web"), db])
+        await w.until(lambda: w.informer.stored(of("web").key))
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
+        w.server.lists_stateful_sets.set()
+        await w.until(lambda: w.synced[-1:] == ["web"])
+        await w.known(of("web"))
+
+
+async def test_first_lists_that_hang_hold_bindings_back_for_five_seconds_and_new_kinds_do_not() -> None:
+    async with harness() as w:
+        w.server.store("web")
+        db = builder("db").resource("apps/v1", "StatefulSet", uid="uid-of-db").build()
+        w.informer.follow_all([of("web"), db])
+        await w.until(lambda: w.informer.stored(of("web").key))
+        waits = w.informer.look_up(of("web"))
+        assert isinstance(waits, NotSynced)
+        assert waits.retry_after == pytest.approx(5.01)
+        w.now += 5.01
+        await w.known(of("web"))
+    async with harness() as w:
+        w.server.store("web")
+        w.informer.follow_all([of("web")])
+        await w.known(of("web"))
+        w.informer.on_binding_change(None, db)
+        assert isinstance(w.informer.look_up(db), NotSynced)
+        assert isinstance(w.informer.look_up(of("web")), WorkloadAnswer)
+
+
+async def test_the_kinds_that_cannot_be_listed_hold_nothing_back() -> None:
+    async with harness() as w:
+        w.server.store("web")
+        foo = builder("foo").resource("example.com/v1", "Foo").build()
+        w.informer.follow_all([of("web"), foo])
+        await w.known(of("web"))
+
+
+async def test_a_followed_workload_that_the_watch_has_not_brought_is_read_before_its_binding_is_decided() -> (
+    None
+):
+    async with harness() as w:
+        w.informer.follow_all([of("other")])
+        await w.until(lambda: w.server.watches)
+        w.server.store("web", quietly=True)
+        w.informer.on_binding_change(None, of("web"))
+        await w.until(lambda: w.informer.stored(of("web").key))

@@ -75,6 +75,16 @@ async def test_a_plugin_without_run_has_no_task(tasks: PluginTasks) -> None:
     assert tasks._tasks == {}
 
 
+async def test_each_failure_is_counted_and_a_cancellation_is_not() -> None:
+    failures: list[str] = []
+    tasks = PluginTasks(NoTimeout(), pauses=NO_PAUSE, on_failure=failures.append)
+    plugin = Breaks(OSError("one"), SystemExit("two"))
+    tasks.keep([plugin, Ticks()])
+    await until(lambda: len(plugin.events) == 3)
+    await tasks.close()
+    assert failures == ["Breaks", "Breaks"]
+
+
 async def test_a_plugin_that_stays_keeps_its_task(tasks: PluginTasks) -> None:
     plugin = Ticks()
     tasks.keep([plugin, plugin])

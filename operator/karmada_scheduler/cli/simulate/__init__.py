@@ -15,16 +15,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cli.simulate.files import Contents, Problem, as_binding, as_cluster, as_workload, read
 from karmada_scheduler.cli.simulate.forecast import Outcome, Placed, as_new, simulate
 from karmada_scheduler.cli.simulate.output import WRITERS, with_progress
-from karmada_scheduler.cli.simulate.workloads import Workloads
+from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.config import features
 from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
 from karmada_scheduler.config.problems import ConfigError
@@ -35,6 +36,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
@@ -175,10 +177,15 @@ def _decided(
         configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
         budget = plugin_budget(configuration, _NO_ELECTION)
         snapshot = Snapshot.of(given.clusters.objects)
+        stored = {each.key: each for each in wanted}
+        workloads = Workloads(None if given.workloads is None else given.workloads.objects)
+        stored_workloads = StoredWorkloads(workloads, stored)
         setup = PluginSetup.of(
             Options(plugins=plugin_tokens(arguments.plugins), plugin_dirs=tuple(arguments.plugin_dir)),
             in_tree(gates),
-            handle_for=lambda name: DetachedHandle(name, lambda: snapshot, wanted, time.time),
+            handle_for=lambda name: DetachedHandle(
+                name, lambda: snapshot, stored, time.time, stored_workloads.for_profile
+            ),
             own=own,
             configuration=configuration,
             switched_off=IN_TREE,
@@ -186,6 +193,11 @@ def _decided(
         with closing(SigalrmTimeout(budget)) as alarm:
             caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
             frameworks = _frameworks(setup, configuration, caller)
+            stored_workloads.framework_of = frameworks
+            stored_workloads.declaring = {
+                name: any(map(needs_workload, plugins.unique))
+                for name, plugins in setup.built.by_name.items()
+            }
             for problem in given.problems:
                 _tell(str(problem))
             settled = simulate(
@@ -194,13 +206,21 @@ def _decided(
                 framework_of=frameworks,
                 gates=gates,
                 empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
-                workload_of=Workloads(None if given.workloads is None else given.workloads.objects).of,
+                workload_of=workloads.of,
+                stored_workload=stored_workloads.of,
             )
-            return list(with_progress(settled, total=len(wanted)))
+            return [_noted(each, stored) for each in with_progress(settled, total=len(wanted))]
     except ConfigError as unusable:
         for each in unusable.mistakes:
             _tell(f"Error: {each}")
         return None
+
+
+def _noted(placed: Placed, stored: dict[BindingKey, Binding]) -> Placed:
+    """Note where a binding was decided to be, for ``Handle.bindings`` of the plugins that decide about the next."""
+    binding = placed.binding
+    stored[binding.key] = replace(binding, spec=replace(binding.spec, clusters=placed.targets))
+    return placed
 
 
 def _frameworks(

@@ -11,7 +11,7 @@ from typing import Any
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, SCHEDULED_CONDITION, Condition
-from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, with_footprint
@@ -22,6 +22,7 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.cycle import no_workload
 from karmada_scheduler.framework.runtime.framework import Framework
 
 
@@ -91,6 +92,7 @@ def simulate(
     gates: FeatureGates,
     empty_workload_propagation: bool = False,
     workload_of: Callable[[Binding], WorkloadAnswer] = lambda _: NONE_GIVEN,
+    stored_workload: Callable[[BindingKey], Workload | None] = no_workload,
 ) -> Iterator[Placed]:
     """Decide about one binding after the other.
 
@@ -101,6 +103,7 @@ def simulate(
         gates: Feature gates.
         empty_workload_propagation: Whether selected clusters without replicas become targets, too.
         workload_of: What is known of a binding's workload; asked where a plugin needs it.
+        stored_workload: Returns the workload of another binding for plugins, None if it is not known.
     """
     snapshot = Snapshot.of(clusters)
     terminating = frozenset(cluster.name for cluster in snapshot if cluster.deleting)
@@ -111,6 +114,7 @@ def simulate(
         [GeneralEstimator(gates)],
         empty_workload_propagation=empty_workload_propagation,
         peers=peers if gates.enabled("WorkloadAffinity") else None,
+        stored_workload=stored_workload,
     )
     assumed: Assumed = {}
     for binding in waiting:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 
 NONE_GIVEN = WorkloadAnswer(problem="no --workloads were given")
 
@@ -36,6 +38,42 @@ class Workloads:
                 problem=f"{shown} has the uid {found.uid}, the binding names {resource.uid}: it was created again"
             )
         return WorkloadAnswer(found)
+
+
+class StoredWorkloads:
+    """The workloads of other bindings, as plugins get them from ``Handle.workload`` and ``PeerContext.workload``.
+
+    Attributes:
+        framework_of: Returns the plugins of a binding's profile; set once they are made.
+        declaring: Whether a profile declares that it needs workloads, by name; set once the plugins are made.
+    """
+
+    def __init__(self, workloads: Workloads, bindings: Mapping[BindingKey, Binding]) -> None:
+        """Look up the workloads of these bindings."""
+        self.framework_of: Callable[[Binding], Framework | None] = lambda _: None
+        self.declaring: Mapping[str, bool] = {}
+        self._workloads = workloads
+        self._bindings = bindings
+
+    def of(self, key: BindingKey) -> Workload | None:
+        """Return the workload of a binding whose profile needs it; None if it is not known."""
+        binding = self._bindings.get(key)
+        if binding is None or binding.spec.placement is None:
+            return None
+        framework = self.framework_of(binding)
+        if framework is None or not framework.needs_workload:
+            return None
+        return self._workloads.of(binding).workload
+
+    def for_profile(self, profile: str, key: BindingKey) -> Workload | None:
+        """Return the workload of a binding for the plugins of a profile.
+
+        Raises:
+            UndeclaredWorkloadError: The profile does not declare that it needs workloads.
+        """
+        if not self.declaring.get(profile, True):
+            raise UndeclaredWorkloadError
+        return self.of(key)
 
 
 def _place(workload: Workload) -> tuple[str, str, str, str]:

@@ -124,7 +124,8 @@ def wrong_with(plugin: object) -> Iterator[str]:
     yield from misspelt
     yield from _wrong_with_needs(plugin)
     if not points_of(plugin) and not misspelt:
-        yield f"has no extension point; there are: {', '.join(_POINT_METHODS)}"
+        runs = "run alone is not enough; " if callable(getattr(plugin, _RUN, None)) else ""
+        yield f"has no extension point; {runs}there are: {', '.join(_POINT_METHODS)}"
     for first, second in _PAIRS:
         if hasattr(plugin, first) and not hasattr(plugin, second):
             yield f"has {first} but no {second}, and is asked for neither"

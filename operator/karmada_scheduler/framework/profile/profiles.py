@@ -33,6 +33,10 @@ class Profiles:
         framework = self.of(binding)
         return framework is not None and framework.needs_workload and binding.spec.placement is not None
 
+    def declares_workload(self, name: str) -> bool:
+        """Return whether a plugin of a profile declares that it needs the metadata of workloads."""
+        return self._frameworks[name].needs_workload
+
     def items(self) -> list[tuple[str, Framework]]:
         """Return all profiles by name."""
         return sorted(self._frameworks.items())

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 
 __timeout_shield__ = True
@@ -26,16 +27,31 @@ class AbandonedError(Exception):
         self.again = again
 
 
-def time_is_up(plugin: str, seconds: float) -> str:
-    """Return what is said of a binding that nobody has allowed in time."""
-    return f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+def time_is_up(plugin: str, seconds: float, reason: str = "") -> str:
+    """Return the message of a binding that was not allowed in time; ``reason`` is the one that the plugin gave."""
+    text = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+    return f"{text}: {reason}" if reason else text
 
 
 class PendingPermit:
-    """One binding that waits; conforms to ``framework.handle.WaitingBinding``."""
+    """One binding that waits."""
 
-    def __init__(self, binding: Binding, targets: frozenset[str], timeouts: Mapping[str, float]) -> None:
-        """Begin to wait: ``timeouts`` are seconds by plugin name, and count until the plugin has allowed it."""
+    def __init__(
+        self,
+        binding: Binding,
+        targets: frozenset[str],
+        timeouts: Mapping[str, float],
+        reasons: Mapping[str, str] | None = None,
+    ) -> None:
+        """Begin to wait.
+
+        Args:
+            binding: As it was when it was decided.
+            targets: The names of its clusters.
+            timeouts: Seconds by plugin name; they count until the plugin has allowed it.
+            reasons: By plugin name, for the message when the time is up.
+        """
+        self._reasons = reasons or {}
         self._binding = binding
         self._timeouts = dict(timeouts)
         self._pending = dict.fromkeys(timeouts)
@@ -87,10 +103,47 @@ class PendingPermit:
                     if self._answer.done():
                         return self._answer.result()
                     if plugin in self._pending:
-                        return Result(Code.UNSCHEDULABLE, (time_is_up(plugin, seconds or 0.0),), plugin)
+                        text = time_is_up(plugin, seconds or 0.0, self._reasons.get(plugin, ""))
+                        return Result(Code.UNSCHEDULABLE, (text,), plugin)
         finally:
             if not self._answer.cancel() and not self._answer.cancelled():
                 self._answer.exception()  # it has been heard, or nobody is left to hear it
+
+
+class PendingPermitView:
+    """A binding that waits, as plugins see it; conforms to ``framework.handle.WaitingBinding``."""
+
+    __slots__ = ("_stored_workload", "_waiting")
+
+    def __init__(
+        self, waiting: PendingPermit, stored_workload: Callable[[BindingKey], Workload | None]
+    ) -> None:
+        """Show a binding that waits, with the workload that ``stored_workload`` returns."""
+        self._waiting = waiting
+        self._stored_workload = stored_workload
+
+    @property
+    def binding(self) -> Binding:
+        """As ``PendingPermit.binding``."""
+        return self._waiting.binding
+
+    @property
+    def pending(self) -> Sequence[str]:
+        """As ``PendingPermit.pending``."""
+        return self._waiting.pending
+
+    @property
+    def workload(self) -> Workload | None:
+        """The metadata of its workload, as ``Handle.workload``."""
+        return self._stored_workload(self.binding.key)
+
+    def allow(self, plugin: str) -> None:
+        """As ``PendingPermit.allow``."""
+        self._waiting.allow(plugin)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """As ``PendingPermit.reject``."""
+        self._waiting.reject(plugin, reason)
 
 
 class WaitingBindings:
@@ -114,6 +167,7 @@ class WaitingBindings:
         targets: frozenset[str],
         timeouts: Mapping[str, float],
         *,
+        reasons: Mapping[str, str] | None = None,
         look: Callable[[], None] = lambda: None,
     ) -> Result:
         """Let a binding wait, and return how that ended.
@@ -125,7 +179,7 @@ class WaitingBindings:
         """
         if self._closed:
             raise AbandonedError(self._closed, again=True)
-        waiting = self._waiting[binding.key] = PendingPermit(binding, targets, timeouts)
+        waiting = self._waiting[binding.key] = PendingPermit(binding, targets, timeouts, reasons)
         try:
             look()
             return await waiting.wait()

@@ -93,6 +93,7 @@ class WorkloadInformer:
         self._kinds: dict[KindName, _Kind] = {}
         self._waiting: set[BindingKey] = set()
         self._without_metadata: set[BindingKey] = set()
+        self._first: dict[KindName, float] = {}
 
     def __len__(self) -> int:
         """Return the number of objects whose metadata is stored; may be called from any thread."""
@@ -119,24 +120,41 @@ class WorkloadInformer:
         for key, binding in wanted.items():
             self._follow(key, binding)
         # A list only has the objects that are wanted when it starts.
-        for each in self._kinds.values():
+        for name, each in self._kinds.items():
             each.reflector.start()
+            if not each.reflector.is_synced:
+                self._first.setdefault(name, each.reflector.started)
 
     def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
         """Watch the workload that a changed binding names now; None for a binding that is gone."""
         if new is not None and self._is_needed(new):
             self._follow(new.key, new)
-            self._kinds[self._followed[new.key].kind].reflector.start()
+            self._read_if_uncertain(new.key)
         elif (present := new or old) is not None:
             self._unfollow(present.key)
 
+    def stored(self, key: BindingKey) -> Workload | None:
+        """Return the metadata of the workload of a binding that is followed; None if it is not known."""
+        reference = self._followed.get(key)
+        if reference is None:
+            return None
+        found = self._kinds[reference.kind].reflector.store.find(reference.name, reference.uid)
+        return found if isinstance(found, Workload) else None
+
     def look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
-        """Return the metadata of the workload of a binding, or why there is none; never waits."""
+        """Return the metadata of the workload of a binding, or why there is none; never waits.
+
+        No binding gets an answer before the kinds of ``follow_all`` are synced, or their time is up: plugins read the
+        workloads of other bindings, too.
+        """
         key = binding.key
         self._follow(key, binding)
         reference = self._followed[key]
         reflector = self._kinds[reference.kind].reflector
         reflector.start()
+        if (left := self._first_lists_left()) > 0:
+            self._waiting.add(key)
+            return NotSynced(left + _MARGIN_SECONDS)
         found = reflector.store.find(reference.name, reference.uid)
         if isinstance(found, Workload):
             self._waiting.discard(key)
@@ -162,6 +180,26 @@ class WorkloadInformer:
         """Stop all watches and delete all metadata."""
         for key in list(self._followed):
             self._unfollow(key)
+
+    def _first_lists_left(self) -> float:
+        """Return for how many seconds the first lists may still be waited for; 0 if none is missing."""
+        if not self._first:
+            return 0.0
+        self._first = {
+            name: started
+            for name, started in self._first.items()
+            if (kind := self._kinds.get(name)) and not kind.reflector.is_synced and not kind.reflector.problem
+        }
+        latest = max(self._first.values(), default=-self._patience)
+        return max(latest + self._patience - self._clock(), 0.0) if self._first else 0.0
+
+    def _read_if_uncertain(self, key: BindingKey) -> None:
+        """Read the workload of a followed binding that the watch has not delivered."""
+        reference = self._followed[key]
+        reflector = self._kinds[reference.kind].reflector
+        reflector.start()
+        if reflector.is_synced and reflector.store.find(reference.name, reference.uid) is None:
+            reflector.get_object(reference.name)
 
     def _no_metadata(self, key: BindingKey, problem: str) -> WorkloadAnswer:
         self._waiting.discard(key)
@@ -207,6 +245,8 @@ class WorkloadInformer:
 
         def on_state_change() -> None:
             self._requeue({key for keys in kind.bindings.values() for key in keys})
+            if self._first and not self._first_lists_left():
+                self._requeue(set(self._waiting))
 
         def on_get(about: Name) -> None:
             self._requeue(kind.bindings.get(about, ()))
