@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem, nearest
 from karmada_scheduler.framework.extension_points import is_plugin
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.profile.factory import (
@@ -31,13 +31,14 @@ from karmada_scheduler.framework.profile.factory import (
     wrong_with_registration,
 )
 from karmada_scheduler.framework.scheduling_points import Plugin
-from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules
+from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules, is_helper
 
 log = logging.getLogger(__name__)
 
 DECLARED: Final = "PLUGINS"
 """A mapping of names to factories in a file; without it, the file's classes with a name count."""
 
+_IMPORTED: Final = re.compile(r"cannot import name '(\w+)'")
 _versions: Final = itertools.count(1)
 
 
@@ -84,10 +85,25 @@ def load(
         forget(name)
         own = told_from(problem, lambda file: file == str(path))
         text = f"{type(problem).__name__}: {problem}"
-        if isinstance(problem, ModuleNotFoundError) and problem.name in helpers.names:
-            text += f"; write: from . import {problem.name}"
+        if isinstance(problem, ImportError):
+            text = _import_text(problem, text, path.parent, helpers)
         raise ConfigError([ConfigProblem(str(path), text, own)]) from problem
     return name, plugins
+
+
+def _import_text(problem: ImportError, text: str, folder: Path, helpers: HelperModules) -> str:
+    """Say what is wrong with an import in the words of the file: the package of the directory has no name there."""
+    if problem.name in helpers.names:
+        return f"{text}; write: from . import {problem.name}"
+    wanted = (problem.name or "").removeprefix(f"{helpers.package}.")
+    if problem.name == helpers.package and (found := _IMPORTED.search(str(problem))):  # from . import _prices
+        wanted = found[1]
+    if wanted != problem.name and wanted not in helpers.names:
+        hint = nearest(wanted, helpers.names).strip()
+        if not is_helper(Path(wanted)):
+            hint = "begin a helper file's name with an underscore"
+        return f"{type(problem).__name__}: no {wanted}.py in {folder}{'; ' if hint else ''}{hint}"
+    return text.replace(f"{helpers.package}.", "")
 
 
 def forget(module: str) -> None:
