@@ -59,7 +59,9 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     subparsers = parser.add_subparsers(dest="command", required=True)
     for module in _COMMANDS.values():
         module.add_parser(subparsers)
-    arguments = parser.parse_args(given)
+    arguments, unknown = parser.parse_known_args(given)
+    if unknown:
+        subparsers.choices[arguments.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     run = plugins_command.run if arguments.command == "plugins" else simulate.run
     try:
         status = run(arguments, plugins)

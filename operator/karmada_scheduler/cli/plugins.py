@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         own: The plugins of one's own main.
     """
     mistakes: list[object] = []
-    configuration = SchedulerConfiguration()
+    configuration, has_configuration = SchedulerConfiguration(), True
     try:
         gates = features.parse(arguments.feature_gates)
     except ValueError as problem:
@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             configuration = load(arguments.config, scheduler_name=arguments.scheduler_name)
     except ConfigError as problem:
         mistakes.extend(problem.mistakes)
+        has_configuration = False
     chosen = Options(
         plugins=plugin_tokens(arguments.plugins),
         plugin_dirs=tuple(arguments.plugin_dir),
@@ -83,7 +84,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         switched_off=IN_TREE,
     )
     try:
-        setup.start()
+        if has_configuration:
+            setup.start()
+        else:  # which plugins it enables, and with which args, is not known
+            setup.load()
     except ConfigError as problem:
         mistakes.extend(problem.mistakes)
     _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if mistakes else setup.built), sys.stdout)

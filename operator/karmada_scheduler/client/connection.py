@@ -262,8 +262,13 @@ class Connection:
         return ApiError(f"cannot reach {self.server}: {text}{f' ({expired})' if expired else ''}")
 
     def _refusal(self, answer: Answer, what: str, identity: Identity) -> ApiError:
-        expired = self._login.explain(identity) if answer.status == 401 else ""
-        return refusal(answer, what, f" ({expired})" if expired else "")
+        known = ""
+        if answer.status == 401:
+            known = self._login.explain(identity)
+            known = known or (
+                f"the API server does not accept {identity.credential}" if identity.credential else ""
+            )
+        return refusal(answer, what, f" ({known})" if known else "")
 
     async def list_pages(
         self, path: str, *, accept: str = JSON

@@ -1,4 +1,4 @@
-"""Until when a certificate or a token is valid."""
+"""From when and until when a certificate is valid, and until when a token is."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE---
 
 
 def of_certificate(pem: bytes) -> float | None:
-    """Return the ``notAfter`` of the first certificate of a PEM file, in seconds since 1970, None if it has none.
+    """Return the ``notAfter`` of the first certificate of a PEM file, in seconds since 1970, None if it has none."""
+    return validity_of_certificate(pem)[1]
+
+
+def validity_of_certificate(pem: bytes) -> tuple[float | None, float | None]:
+    """Return ``notBefore`` and ``notAfter`` of the first certificate of a PEM file, as ``of_certificate`` does.
 
     Source: RFC 5280, 4.1: Certificate, TBSCertificate, Validity.
     """
     found = _PEM.search(pem.decode("latin-1"))
     if found is None:
-        return None
+        return None, None
     try:
         der = ssl.PEM_cert_to_DER_cert(found[0])
         _, certificate, _ = _element(der)
@@ -36,12 +41,12 @@ def of_certificate(pem: bytes) -> float | None:
             _, _, rest = _element(rest)
         tag, validity, _ = _element(rest)
         if tag != _SEQUENCE:
-            return None
-        _, _, rest = _element(validity)
-        tag, text, _ = _element(rest)
-        return _time(tag, text.decode("ascii"))
+            return None, None
+        first_tag, first, rest = _element(validity)
+        last_tag, last, _ = _element(rest)
+        return _time(first_tag, first.decode("ascii")), _time(last_tag, last.decode("ascii"))
     except (ValueError, IndexError):
-        return None
+        return None, None
 
 
 def _element(data: bytes) -> tuple[int, bytes, bytes]:

@@ -35,6 +35,8 @@ class Identity:
         loaded_at: In seconds since 1970.
         expires_at: In seconds since 1970, None where that is not known.
         shortcoming: What expires at ``expires_at``.
+        valid_from: When the client certificate begins to be valid, as ``expires_at``.
+        credential: What is sent as a proof of who we are, and where it comes from, for people.
         warnings: What should be known about these credentials although they can be used.
     """
 
@@ -48,6 +50,8 @@ class Identity:
     loaded_at: float
     expires_at: float | None = None
     shortcoming: str = ""
+    valid_from: float | None = None
+    credential: str = ""
     warnings: tuple[str, ...] = ()
 
     def differs_from(self, other: Identity) -> bool:
@@ -64,6 +68,12 @@ class Identity:
         if self.expires_at is None or now < self.expires_at:
             return ""
         return f"{self.shortcoming} expired on {expiry.shown(self.expires_at)}"
+
+    def not_yet_valid(self, now: float) -> str:
+        """Say that the client certificate is not valid yet, "" if it is or nothing is known."""
+        if self.valid_from is None or now >= self.valid_from:
+            return ""
+        return f"the client certificate is valid from {expiry.shown(self.valid_from)} only"
 
     def files_changed(self) -> bool:
         """Tell whether any file is not as it was when it was read."""

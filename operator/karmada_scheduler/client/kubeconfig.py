@@ -74,6 +74,7 @@ class _Reading:
         self._certificate: Pem | None = None
         self._key: Pem | None = None
         self._expiries: list[tuple[float, str]] = []
+        self._sent: list[str] = []
 
     def kubeconfigs(self, paths: list[str]) -> None:
         """Read kubeconfigs; of what two of them have, the first counts."""
@@ -163,6 +164,7 @@ class _Reading:
             self._take_token(token, f"the token of {user.get('tokenFile') or 'the kubeconfig'}")
         elif authorization:
             self._authorization = authorization
+            self._sent.append("the user name and password")
         elif user.get("exec"):
             self._run_plugin(user["exec"])
 
@@ -179,6 +181,7 @@ class _Reading:
 
     def _take_token(self, token: str, what: str) -> None:
         self._authorization = f"Bearer {token.strip()}"
+        self._sent.append(what)
         expires_at = expiry.of_token(token.strip())
         if expires_at is not None:
             self._expiries.append((expires_at, what))
@@ -217,8 +220,10 @@ class _Reading:
         url = urlsplit(self.server)
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise ConnectionConfigError(f"{self.server!r} is not the URL of an HTTP server")
+        valid_from = None
         if self._certificate is not None:
-            expires_at = expiry.of_certificate(self._certificate.content)
+            valid_from, expires_at = expiry.validity_of_certificate(self._certificate.content)
+            self._sent.append(f"the client certificate ({self._certificate.source})")
             if expires_at is not None:
                 self._expiries.append((expires_at, f"the client certificate ({self._certificate.source})"))
         material = TLSMaterial(
@@ -243,6 +248,8 @@ class _Reading:
             loaded_at=now,
             expires_at=expires_at,
             shortcoming=f"{what} of {where}" if what else "",
+            valid_from=valid_from,
+            credential=f"{' and '.join(self._sent) or 'requests without credentials'} of {where}",
             warnings=tuple(text for text in (expired, unverified) if text),
         )
 

@@ -65,8 +65,9 @@ class Login:
         return self._identity
 
     def explain(self, identity: Identity) -> str:
-        """Say what has expired of credentials that were refused, "" if nothing is known to have."""
-        return identity.expired(self._now())
+        """Say what of credentials that were refused has expired or is not valid yet, "" if nothing is known to."""
+        now = self._now()
+        return identity.expired(now) or identity.not_yet_valid(now)
 
     def ready(self) -> Identity | None:
         """Return credentials for a request, None if those that are there have expired and others are being read."""

@@ -23,9 +23,10 @@ from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, join
 from karmada_scheduler.config.structure import camel, shown, structure
 
+KUBERNETES_KIND: Final = "KubeSchedulerConfiguration"
 KINDS: Final = {
     "KarmadaSchedulerConfiguration": "pyscheduler.karmada.io/v1alpha1",
-    "KubeSchedulerConfiguration": "kubescheduler.config.k8s.io/v1",
+    KUBERNETES_KIND: "kubescheduler.config.k8s.io/v1",
 }
 """The kinds of file that are understood, and their apiVersion; both have the same fields."""
 
@@ -107,6 +108,7 @@ class SchedulerConfiguration:
         plugin_timeout_seconds: How long one call of one plugin may take; None if the file does not say.
         notices: What of the file has no effect here; for the log.
         source: The file's name, for texts.
+        is_kubernetes: Whether it is a KubeSchedulerConfiguration, which may disable plugins that only kube-scheduler has.
     """
 
     profiles: tuple[ProfileConfig, ...] = ()
@@ -114,6 +116,7 @@ class SchedulerConfiguration:
     plugin_timeout_seconds: float | None = None
     notices: tuple[str, ...] = ()
     source: str = ""
+    is_kubernetes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +200,7 @@ def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Sched
         extenders=file.extenders,
         plugin_timeout_seconds=file.plugin_timeout_seconds,
         notices=tuple(_notices(data, file)),
+        is_kubernetes=file.kind == KUBERNETES_KIND,
     )
 
 

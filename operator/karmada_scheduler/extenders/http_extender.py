@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -33,6 +34,9 @@ SUCCEEDED: Final = "success"
 CANCELLED: Final = "cancelled"
 
 _SCALE: Final = MAX_CLUSTER_SCORE // wire.MAX_EXTENDER_SCORE
+_OF_AIOHTTP: Final = re.compile(r" ssl:(?:\w+|<[^>]*>)")
+"""What aiohttp adds to the host in errors, also for URLs without TLS."""
+
 _IDLE_SECONDS: Final = 90.0
 """How long an unused connection is kept, as in Go: longer, and something on the way may have dropped it."""
 
@@ -249,7 +253,7 @@ class HttpExtender:
             text = f"no answer within {seconds:g} s"
             raise self._failure(verb, text, cause="timeout") from problem
         except (aiohttp.ClientError, OSError, ValueError) as problem:
-            text = str(problem) or type(problem).__name__
+            text = _OF_AIOHTTP.sub("", str(problem)) or type(problem).__name__
             raise self._failure(verb, text, cause="connection") from problem
 
     def _connected(self) -> aiohttp.ClientSession:

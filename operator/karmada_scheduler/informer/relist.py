@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -29,8 +30,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
-_REMIND_EVERY: Final = 16
-"""The same failure is logged again after this number of attempts, about every three minutes."""
+_REMIND_SECONDS: Final = 60.0
+"""The same failure is logged again after this time."""
 
 _REQUEST_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds between a comparison that ``relist_soon`` requested and the next one."""
@@ -62,13 +63,15 @@ class Relister:
         *,
         period: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``period`` is the time between two comparisons, and ``sleep`` waits; both in seconds."""
+        """``period`` is the time between two comparisons; ``sleep`` waits and ``clock`` counts; all in seconds."""
         self._client = client
         self._handlers = handlers
         self._resources = {resource.kind: resource for resource in resources}
         self._period = period
         self._sleep = sleep
+        self._clock = clock
         self._list_versions: dict[str, str] = {}
         self._newest_list: dict[str, int] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -118,14 +121,14 @@ class Relister:
         return await self._retry(f"Listing {resource.plural}", partial(self._compare, resource))
 
     async def _retry(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        logged = ""
+        logged, logged_at = "", 0.0
         tries = 0
         while True:
             try:
                 return await attempt()
             except Exception as error:
-                if str(error) != logged or tries % _REMIND_EVERY == 0:
-                    logged = str(error)
+                if not tries or str(error) != logged or self._clock() >= logged_at + _REMIND_SECONDS:
+                    logged, logged_at = str(error), self._clock()
                     trace = None if isinstance(error, ApiError) else error
                     log.warning("%s, trying again", what, extra={"error": logged}, exc_info=trace)
                 await self._sleep(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)])

@@ -6,9 +6,11 @@ under way finish with the plugins with which they began.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import itertools
+import logging
 import re
 import sys
 import types
@@ -16,22 +18,27 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.framework.extension_points import is_plugin, points_of
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem, nearest
+from karmada_scheduler.framework.extension_points import is_plugin
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.profile.factory import (
     Registration,
     first_line,
+    misspelt_methods,
+    point_methods_of,
     told_from,
     wrong_with,
     wrong_with_registration,
 )
 from karmada_scheduler.framework.scheduling_points import Plugin
-from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules
+from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules, is_helper
+
+log = logging.getLogger(__name__)
 
 DECLARED: Final = "PLUGINS"
-"""A mapping of names to factories in a file; without it, the file's classes with a name and a point count."""
+"""A mapping of names to factories in a file; without it, the file's classes with a name count."""
 
+_IMPORTED: Final = re.compile(r"cannot import name '(\w+)'")
 _versions: Final = itertools.count(1)
 
 
@@ -62,7 +69,9 @@ def load(
         call_in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
         mistakes = [
-            ConfigProblem(str(path), text) for each in plugins for text in wrong_with_registration(each)
+            ConfigProblem(str(path), f"{_called(each)}: {text}")
+            for each in plugins
+            for text in wrong_with_registration(each)
         ]
         if mistakes:
             raise ConfigError(mistakes)  # noqa: TRY301 (one clean-up for all)
@@ -76,10 +85,25 @@ def load(
         forget(name)
         own = told_from(problem, lambda file: file == str(path))
         text = f"{type(problem).__name__}: {problem}"
-        if isinstance(problem, ModuleNotFoundError) and problem.name in helpers.names:
-            text += f"; write: from . import {problem.name}"
+        if isinstance(problem, ImportError):
+            text = _import_text(problem, text, path.parent, helpers)
         raise ConfigError([ConfigProblem(str(path), text, own)]) from problem
     return name, plugins
+
+
+def _import_text(problem: ImportError, text: str, folder: Path, helpers: HelperModules) -> str:
+    """Say what is wrong with an import in the words of the file: the package of the directory has no name there."""
+    if problem.name in helpers.names:
+        return f"{text}; write: from . import {problem.name}"
+    wanted = (problem.name or "").removeprefix(f"{helpers.package}.")
+    if problem.name == helpers.package and (found := _IMPORTED.search(str(problem))):  # from . import _prices
+        wanted = found[1]
+    if wanted != problem.name and wanted not in helpers.names:
+        hint = nearest(wanted, helpers.names).strip()
+        if not is_helper(Path(wanted)):
+            hint = "begin a helper file's name with an underscore"
+        return f"{type(problem).__name__}: no {wanted}.py in {folder}{'; ' if hint else ''}{hint}"
+    return text.replace(f"{helpers.package}.", "")
 
 
 def forget(module: str) -> None:
@@ -87,26 +111,75 @@ def forget(module: str) -> None:
     sys.modules.pop(module, None)
 
 
+def _called(plugin: Registration) -> str:
+    return plugin.factory.__name__ if isinstance(plugin.factory, type) else plugin.name
+
+
 def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]:
     declared = getattr(module, DECLARED, None)
     if declared is not None:
         yield from _declared(declared, origin)
         return
-    classes = {
-        name: each
-        for name, each in vars(module).items()
-        if isinstance(each, type) and each.__module__ == module.__name__ and not name.startswith("_")
-    }
-    plugins = [each for each in classes.values() if is_plugin(each) and not inspect.isabstract(each)]
+    classes = _classes_of(module)
+    plugins = [each for each in classes.values() if is_plugin(each)]
+    mistakes = [
+        ConfigProblem(origin, f"{each.__name__}: {text}")
+        for each in classes.values()
+        if not is_plugin(each) and isinstance(getattr(each, "name", None), str)
+        for text in _wrong_with_named(each)
+    ]
+    nameless = [text for each in classes.values() for text in _wrong_with_nameless(each)]
+    if mistakes:
+        raise ConfigError(mistakes)
     if not plugins:
-        hints = [f"{name} has no name" for name, each in classes.items() if points_of(each)]
-        for name, each in classes.items():
-            if isinstance(getattr(each, "name", None), str) and not points_of(each):
-                hints += [f"{name}: {text}" for text in wrong_with(each)]
-        text = "; ".join(["has no plugin: no class with a name and an extension point", *hints])
+        text = "; ".join(
+            [
+                "has no plugin: no class with a name and an extension point",
+                *(nameless or ["begin the name of a helper file with an underscore"]),
+            ]
+        )
         raise ConfigError([ConfigProblem(origin, text)])
-    for plugin in dict.fromkeys(plugins):
+    for text in nameless:
+        log.warning("%s: %s, so it is no plugin", origin, text)
+    for plugin in plugins:
         yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_line(plugin))
+
+
+def _classes_of(module: types.ModuleType) -> dict[str, type]:
+    """Return the classes of a file that can be meant as plugins, by name.
+
+    Without those that begin with an underscore, abstract classes, exceptions, and those that are no plugins themselves
+    but the base of another class of the file.
+    """
+    defined = {
+        each: name
+        for name, each in reversed(vars(module).items())
+        if isinstance(each, type) and each.__module__ == module.__name__
+    }
+    bases = {base for each in defined for base in each.__mro__[1:]}
+    return {
+        name: each
+        for each, name in reversed(defined.items())
+        if not name.startswith("_")
+        and not inspect.isabstract(each)
+        and not issubclass(each, BaseException)
+        and (is_plugin(each) or each not in bases)
+    }
+
+
+def _wrong_with_named(plugin: type) -> Iterator[str]:
+    """Say why a class with a name is no plugin; a dataclass may have a field ``name`` and be none."""
+    if dataclasses.is_dataclass(plugin) and not point_methods_of(plugin):
+        yield from misspelt_methods(plugin)
+    else:
+        yield from wrong_with(plugin)
+
+
+def _wrong_with_nameless(plugin: type) -> Iterator[str]:
+    """Say that a class looks like a plugin and has no name; it may be a helper."""
+    methods = point_methods_of(plugin)
+    if methods and not isinstance(getattr(plugin, "name", None), str):
+        yield f"{plugin.__name__} has {' and '.join(methods)} and no name"
 
 
 def _declared(declared: Any, origin: str) -> Iterator[Registration]:

@@ -110,6 +110,23 @@ class PluginSetup:
         """
         mistakes = ConfigProblems()
         with mistakes.below(""):
+            self.load()
+        with mistakes.below(""):
+            registry = self._registry()
+            mistakes.extend(self._unknown_names(registry))
+            self.messages = registry.select(self._tokens).messages
+            self.built = self._build(registry)
+        mistakes.stop_if_any()
+        return self.built
+
+    def load(self) -> None:
+        """Load everything and build nothing, for a list of what there is; once, and not together with ``start``.
+
+        Raises:
+            ConfigError: Everything that cannot be loaded. ``registry`` works nevertheless, with what can.
+        """
+        mistakes = ConfigProblems()
+        with mistakes.below(""):
             self._plugins.extend(self._packages())
         if self._files is not None:
             with mistakes.below(""):
@@ -118,13 +135,7 @@ class PluginSetup:
                         mistakes.extend(change.problem.mistakes)
                     else:
                         self._files.accept(change)
-        with mistakes.below(""):
-            registry = self._registry()
-            mistakes.extend(self._unknown_names(registry))
-            self.messages = registry.select(self._tokens).messages
-            self.built = self._build(registry)
         mistakes.stop_if_any()
-        return self.built
 
     def _unknown_names(self, registry: Registry) -> Iterator[ConfigProblem]:
         """Say which names of ``--plugins`` there are not; karmada-scheduler ignores them, with all that was meant."""
@@ -209,6 +220,7 @@ class PluginSetup:
             defaults=tuple(self._in_tree),
             handle_for=self._handle_for,
             previous=self.built,
+            disabled_elsewhere=None if configuration.is_kubernetes else self._switched_off,
         )
         try:
             return build(configuration.profiles, available, scheduler_name=self._scheduler_name)

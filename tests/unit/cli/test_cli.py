@@ -60,6 +60,17 @@ def test_a_command_that_there_is_not_is_named_with_those_that_there_are(
     )
 
 
+def test_an_argument_too_many_is_told_with_the_flags_of_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plugins", "foo"])
+    assert ended.value.code == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("usage: karmada-pyscheduler plugins [-h]")
+    assert printed.endswith("karmada-pyscheduler plugins: error: unrecognized arguments: foo\n")
+
+
 def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])

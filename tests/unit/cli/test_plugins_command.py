@@ -195,3 +195,47 @@ def test_a_configuration_that_cannot_be_used_ends_the_scheduler_with_every_mista
     assert [record.getMessage().partition(": ")[0] for record in caplog.records] == [
         "couldn't create scheduler"
     ] * 2
+
+
+def test_a_configuration_that_cannot_be_read_leads_to_no_errors_about_args(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "needs.py").write_text(
+        "from dataclasses import dataclass\n"
+        "class Needs:\n    name = 'Needs'\n    @dataclass\n    class Args:\n        size: int\n"
+        "    def __init__(self, args, handle): pass\n    def score(self, context): return 1\n"
+    )
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG + "nonsense: 1\n")
+    assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 1
+    printed = capsys.readouterr()
+    assert "Needs" in printed.out
+    [line] = printed.err.splitlines()
+    assert "nonsense" in line
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("pyscheduler.karmada.io/v1alpha1\nkind: KarmadaSchedulerConfiguration", 1),
+        ("kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration", 0),
+    ],
+)
+def test_a_misspelt_disabled_plugin_is_refused_in_files_of_our_own_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, status: int
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"apiVersion: {kind}\nprofiles: [{{plugins: {{score: {{disabled: [{{name: ClusterLocalty}}]}}}}}}]\n"
+    )
+    assert main(["plugins", f"--config={config}"]) == status
+    assert 'did you mean "ClusterLocality"?' in capsys.readouterr().err
+
+
+def test_a_plugin_that_a_gate_keeps_out_may_be_disabled(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        CONFIG.partition("- schedulerName: gpu")[0]
+        + "  plugins: {filter: {disabled: [{name: WorkloadAffinity}]}}\n"
+    )
+    assert main(["plugins", f"--config={config}"]) == 0

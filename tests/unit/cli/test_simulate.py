@@ -93,6 +93,7 @@ def test_each_binding_is_told_as_it_would_settle(run: Run) -> None:
             "name": "web-deployment",
             "schedulerName": "default-scheduler",
             "otherScheduler": False,
+            "heldAt": None,
             "scheduleType": "First",
             "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 4}],
             "affinityName": "",
@@ -641,6 +642,138 @@ def test_what_is_wrong_with_a_workload_is_told(run: Run, tmp_path: Path) -> None
     ran = run([cluster("m1")], [binding("web")], f"--workloads={path}")
     assert ran.status == simulate.BAD_INPUT
     assert "deploy.yaml: document 1 (Deployment web): metadata.labels: expected an object" in ran.err
+
+
+ONE_PER_CLUSTER = """
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class OnePerCluster:
+    name = "OnePerCluster"
+
+    def __init__(self, args, handle):
+        self.handle = handle
+
+    def filter(self, context):
+        key = context.cycle.binding.key
+        assert self.handle.binding(key).key == key
+        others = [each for each in self.handle.bindings() if each.key != key]
+        taken = {name for each in others for name in each.spec.target_names}
+        return SUCCESS if context.cluster.name not in taken else Result.unschedulable("cluster(s) were taken")
+"""
+POINT = """
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class House:
+    name = "House"
+"""
+GANG = Path(__file__).parents[3] / "docs/examples/plugins"
+
+
+def three(*names: str) -> list[BindingBuilder]:
+    return [binding(name).replicas(1).duplicated().spread("cluster", at_least=1, at_most=1) for name in names]
+
+
+def with_plugin(directory: Path, text: str) -> str:
+    (directory / "plugins").mkdir()
+    (directory / "plugins" / "house.py").write_text(text)
+    return f"--plugin-dir={directory / 'plugins'}"
+
+
+def test_each_binding_is_decided_as_if_the_decisions_before_it_were_written(run: Run, tmp_path: Path) -> None:
+    ran = run(FLEET[:2], three("a", "b", "c"), with_plugin(tmp_path, ONE_PER_CLUSTER))
+    assert [set(each) for each in ran.clusters.values()] == [{"m2"}, {"m1"}, set()]
+    assert ran.status == 1
+    assert "2 placed, 1 not, 0 problems" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("method", "counted", "message"),
+    [
+        ("def pre_enqueue(self, context): return no", "0 not, 2 gated at PreEnqueue", "gated at PreEnqueue: House: not now"),
+        ("def reserve(self, context): return no\n    def unreserve(self, context): pass", "2 not", "not now"),
+        ("async def permit(self, context): return no", "2 not", "not now"),
+        ("async def permit(self, context): return Result.wait(60, 'for the gang')",
+         "0 not, 2 waiting at Permit", "waits at Permit: House: for the gang"),
+        ("def pre_enqueue(self, context): raise ValueError('broken')", "2 not", "broken"),
+    ],
+)  # fmt: skip
+def test_what_plugins_around_the_decision_hold_back_is_not_placed(
+    run: Run, tmp_path: Path, method: str, counted: str, message: str
+) -> None:
+    plugin = f"{POINT}\n    {method}\nno = Result.unschedulable('not now')\n"
+    ran = run(FLEET[:2], three("a", "b"), with_plugin(tmp_path, plugin), output="table")
+    assert ran.status == 1
+    assert f": 0 placed, {counted}, 0 problems" in ran.err
+    rows = ran.out.splitlines()[1:]
+    assert [message in row for row in rows] == [True, True]
+    assert not any("m1" in row or "m2" in row for row in rows)
+
+
+def test_what_holds_a_binding_is_told_to_programs(run: Run, tmp_path: Path) -> None:
+    plugin = f"{POINT}\n    async def permit(self, context): return Result.wait(60, 'for more')\n"
+    ran = run(FLEET[:2], three("a"), with_plugin(tmp_path, plugin))
+    assert ran.results[0]["heldAt"] == {"point": "permit", "plugins": {"House": "for more"}}
+    assert ran.results[0]["condition"] is None
+
+
+def test_a_gang_is_placed_once_its_last_member_is_decided(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        yaml.safe_dump({"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration",
+                        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Gang"}]}},
+                                      "pluginConfig": [{"name": "Gang", "args": {"size": 2}}]}]})
+    )  # fmt: skip
+    found, path = deployments(a="", b=""), tmp_path / "deploy.yaml"
+    for each in found["items"]:
+        each["metadata"]["labels"] = {"gang": "band"}
+    path.write_text(yaml.safe_dump(found))
+    flags = (
+        f"--config={config}",
+        f"--workloads={path}",
+        with_plugin(tmp_path, (GANG / "gang.py").read_text()),
+    )
+    members = [each.uid(f"uid-of-{name}") for name, each in zip("ab", three("a", "b"), strict=True)]
+    ran = run(FLEET[:2], members, *flags)
+    assert (ran.status, [set(each) for each in ran.clusters.values()]) == (0, [{"m2"}, {"m2"}])
+    assert "PreBind, Bind and PostBind are not called: Gang (PostBind)\n" in ran.err
+    assert "0 placed, 0 not, 1 waiting at Permit" in run(FLEET[:2], members[:1], *flags).err
+
+
+def test_a_binding_that_is_rejected_while_it_waits_is_not_placed(run: Run, tmp_path: Path) -> None:
+    plugin = (
+        f"{POINT}\n    def __init__(self, args, handle): self.handle = handle\n"
+        "    async def permit(self, context):\n"
+        "        for each in self.handle.waiting(): each.reject(self.name, 'too late')\n"
+        "        return SUCCESS if self.handle.waiting() else Result.wait(60)\n"
+    )
+    ran = run(FLEET[:2], three("a", "b"), with_plugin(tmp_path, plugin))
+    assert ran.results[0]["condition"]["message"] == "too late"
+    assert "1 placed, 1 not, 0 problems" in ran.err
+
+
+def test_bindings_that_wait_at_permit_are_counted_in_by_prefilter_plugins(run: Run, tmp_path: Path) -> None:
+    plugin = (
+        f"{POINT}\n    def pre_filter(self, context): return SUCCESS\n"
+        "    def add_binding(self, context):\n"
+        "        print('counted in', context.peer.key.name, context.cluster.name)\n        return SUCCESS\n"
+        "    def remove_binding(self, context): return SUCCESS\n"
+        "    async def permit(self, context): return Result.wait(60)\n"
+    )
+    ran = run(FLEET[:2], three("a", "b"), with_plugin(tmp_path, plugin))
+    assert "counted in a-deployment m2\n" in ran.err
+
+
+def test_with_a_scheduler_name_bindings_of_others_are_told_and_not_decided(run: Run) -> None:
+    bindings = [*three("a"), *(each.scheduler("my-scheduler") for each in three("b"))]
+    assert "2 placed, 0 not, 0 problems" in run(FLEET, bindings).err
+    ran = run(FLEET, bindings, "--scheduler-name=my-schedulre", output="table")
+    assert "0 placed, 0 not, 2 of other schedulers" in ran.err
+    assert ran.status == 1
+    assert [row.split()[1:3] for row in ran.out.splitlines()[1:]] == [["-", "OtherScheduler"]] * 2
+    ran = run(FLEET, bindings, "--scheduler-name=my-scheduler", "--ignore-other-schedulers")
+    assert (ran.status, ran.clusters["b-deployment"], ran.clusters["a-deployment"]) == (0, {"m2": 1}, {})
 
 
 PER_APP = """

@@ -140,6 +140,29 @@ def test_an_expired_certificate_is_named_with_its_file_and_date(config: Path, tm
     assert found.warnings == (f"Credentials are out of date: {text}",)
 
 
+def test_a_certificate_that_is_not_valid_yet_is_told_with_its_date(config: Path, tmp_path: Path) -> None:
+    _config(config, _files(Authority(tmp_path).issue("u")))
+    found = _load(config)
+    valid_from = found.valid_from or 0
+    assert 240 < time.time() - valid_from < 3600
+    assert found.not_yet_valid(valid_from) == ""
+    date = f"{dt.datetime.fromtimestamp(valid_from, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    assert found.not_yet_valid(valid_from - 1) == f"the client certificate is valid from {date} only"
+
+
+@pytest.mark.parametrize(
+    ("user", "credential"),
+    [
+        ({"token": "opaque"}, "the token of the kubeconfig"),
+        ({"username": "a", "password": "b"}, "the user name and password"),
+        ({}, "requests without credentials"),
+    ],
+)
+def test_what_is_sent_as_credentials_is_named(config: Path, user: dict[str, str], credential: str) -> None:
+    _config(config, user)
+    assert _load(config).credential == f"{credential} of kubeconfig {config}"
+
+
 def test_an_expired_token_is_named_with_its_file_and_date(config: Path, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(_token(exp=1000))
     _config(config, {"tokenFile": "token"})

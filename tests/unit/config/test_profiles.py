@@ -121,6 +121,7 @@ def test_a_file_says_what_it_says_in_kubernetes(path: Path, head: str) -> None:
             ),
         ),
         source=str(path),
+        is_kubernetes=head == KUBERNETES,
     )
 
 

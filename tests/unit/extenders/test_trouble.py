@@ -78,6 +78,7 @@ async def test_an_extender_that_refuses_connections(verb: str, make: Made, scene
         text = await failure(verb, make(f"http://127.0.0.1:{port}", scene.manifests), scene)
     assert text.startswith(f"failed {verb} with extender at URL http://127.0.0.1:{port}/{verb}, ")
     assert "127.0.0.1" in text.partition(", ")[2]
+    assert "ssl:" not in text
     assert [outcome for _, _, outcome in make.seen] == ["connection"]
 
 

@@ -265,6 +265,14 @@ def test_methods_that_belong_together_come_together(method: str, text: str) -> N
     assert list(wrong_with(type("Half", (), namespace))) == [text]
 
 
+def test_methods_that_only_serve_pre_filter_plugins_need_pre_filter() -> None:
+    namespace = {name: each for name, each in vars(Everything).items() if name != "pre_filter"}
+    assert list(wrong_with(type("Half", (), namespace))) == [
+        "add_binding is called only for plugins with pre_filter",
+        "remove_binding is called only for plugins with pre_filter",
+    ]
+
+
 def test_methods_take_one_context() -> None:
     class Old(Everything):
         def filter(self, binding: object, status: object, cluster: object) -> Result:  # type: ignore[override]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -328,11 +329,23 @@ def test_what_has_no_effect_is_noticed() -> None:
         "plugins": {"filter": {"disabled": refs("Foo", "*")}},
         "pluginConfig": [{"name": "Cost", "args": {}}],
     }
-    first, second = built([profile], available("Cost")).notices
+    plugins = replace(available("Cost"), disabled_elsewhere=None)
+    first, second = built([profile], plugins).notices
     assert first.startswith(
         'plugins.filter.disabled[0] of profile "default-scheduler" has no effect: no plugin named "Foo"; known: '
     )
     assert second == ('pluginConfig[0] of profile "default-scheduler" has no effect: Cost is not enabled')
+
+
+def test_a_name_that_is_disabled_and_not_there_is_refused_unless_it_may_be_elsewhere() -> None:
+    profiles = [{"plugins": {"filter": {"disabled": refs("TaintTolerance")}}}]
+    [mistake] = mistakes(profiles, available())
+    assert mistake.startswith(
+        'profiles[0].plugins.filter.disabled[0].name: no plugin named "TaintTolerance"; '
+        'did you mean "TaintToleration"? known: '
+    )
+    gated = replace(available(), disabled_elsewhere={"TaintTolerance"})
+    assert len(built(profiles, gated).notices) == 1
 
 
 def test_what_stays_the_same_stays_the_same_object() -> None:

@@ -90,3 +90,23 @@ def test_an_import_without_a_dot_is_told_how_to_write_it(folder: Path, write: Wr
         setup_of(folder).start()
     [mistake] = refused.value.mistakes
     assert mistake.text == "ModuleNotFoundError: No module named '_prices'; write: from . import _prices"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("from ._price import price", 'ModuleNotFoundError: no _price.py in {}; did you mean "_prices"?'),
+        ("from . import _price", 'ImportError: no _price.py in {}; did you mean "_prices"?'),
+        ("from .common import price", "ModuleNotFoundError: no common.py in {}; begin a helper file's name with an underscore"),
+        ("from ._prices import cost", "ImportError: cannot import name 'cost' from '_prices' ({}/_prices.py)"),
+    ],
+)  # fmt: skip
+def test_an_import_that_fails_is_told_without_internal_names(
+    folder: Path, write: Write, written: str, expected: str
+) -> None:
+    write("_prices.py", HELPER.format(price=3))
+    write("a.py", user("A", written))
+    with pytest.raises(ConfigError) as refused:
+        setup_of(folder).start()
+    [mistake] = refused.value.mistakes
+    assert mistake.text == expected.format(folder)

@@ -88,26 +88,84 @@ def test_nothing_is_written_and_the_path_for_imports_stays(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("", "has no plugin: no class with a name and an extension point", id="empty"),
+        pytest.param("", "has no plugin: no class with a name and an extension point; "
+                     "begin the name of a helper file with an underscore", id="empty"),
         pytest.param("class A:\n  def score(self, c): ...\n",
-                     "has no plugin: no class with a name and an extension point; A has no name", id="nameless"),
+                     "has no plugin: no class with a name and an extension point; A has score and no name", id="nameless"),
         pytest.param("class A:\n  name='A'\n  def fliter(self, c): ...\n",
-                     "has no plugin: no class with a name and an extension point; A: fliter is the method of no extension"
-                     " point; did you mean filter? (a helper's name may begin with an underscore)", id="misspelt"),
+                     "A: fliter is the method of no extension point; did you mean filter? (a helper's name may begin with an underscore)", id="misspelt"),
         pytest.param("def f(:\n", "SyntaxError: invalid syntax (cost.py, line 1)", id="syntax"),
         pytest.param("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'", id="import"),
         pytest.param("import sys; sys.exit(3)\n", "SystemExit: 3", id="exit"),
         pytest.param("PLUGINS = [1]\n", "PLUGINS must map names to classes or functions", id="declared-list"),
         pytest.param("PLUGINS = {'A': 1}\n", "PLUGINS['A'] must be a class or a function", id="declared-nonsense"),
         pytest.param("class A:\n  name='A'\n  async def score(self, c): ...\n",
-                     "score must be a plain function: it is called in the midst of a decision and cannot wait", id="async"),
+                     "A: score must be a plain function: it is called in the midst of a decision and cannot wait", id="async"),
         pytest.param("class A:\n  name='-A'\n  def score(self, c): ...\n",
-                     "'-A' is no name for a plugin: letters, digits, dots, dashes, not a dash first", id="name"),
+                     "A: '-A' is no name for a plugin: letters, digits, dots, dashes, not a dash first", id="name"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_used_is_told(text: str, expected: str) -> None:
     [mistake] = mistakes(text)
     assert (mistake.path, mistake.text) == ("/plugins/cost.py", expected)
+
+
+GOOD = "class Good:\n  name='Good'\n  def score(self, c): return 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("class Bad:\n  name='Bad'\n  def fliter(self, c): ...\n",
+                     "Bad: fliter is the method of no extension point; did you mean filter? "
+                     "(a helper's name may begin with an underscore)", id="misspelt"),
+        pytest.param("class Bad:\n  name='Bad'\n  def reserve(self, c): ...\n",
+                     "Bad: has reserve but no unreserve, and is asked for neither", id="reserve alone"),
+        pytest.param("class Bad:\n  name='Bad'\n  def filter(self, c): ...\n  def add_binding(self, c): ...\n"
+                     "  def remove_binding(self, c): ...\n",
+                     "Bad: add_binding is called only for plugins with pre_filter\n"
+                     "Bad: remove_binding is called only for plugins with pre_filter", id="no pre_filter"),
+        pytest.param("import dataclasses\n@dataclasses.dataclass\nclass Bad:\n  name: str = 'Bad'\n"
+                     "  def fliter(self, c): ...\n",
+                     "Bad: fliter is the method of no extension point; did you mean filter? "
+                     "(a helper's name may begin with an underscore)", id="dataclass"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_a_broken_plugin_beside_a_good_one_is_refused_by_name(text: str, expected: str, order: str) -> None:
+    found = mistakes(GOOD + text if order == "after" else text + GOOD)
+    assert "\n".join(each.text for each in found) == expected
+
+
+def test_a_named_class_without_any_point_is_refused_beside_a_good_plugin() -> None:
+    [mistake] = mistakes(GOOD + "class Bad:\n  name='Bad'\n  def keep_out(self, c): ...\n")
+    assert mistake.text.startswith("Bad: has no extension point; there are: pre_enqueue, ")
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "import dataclasses\n@dataclasses.dataclass\nclass Args:\n  name: str = ''\n",
+        "class Base:\n  name = 'Base'\nclass Other(Base):\n  name = 'Other'\n  def filter(self, c): ...\n",
+        "import abc\nclass Base(abc.ABC):\n  name = 'Base'\n  @abc.abstractmethod\n  def price(self): ...\n",
+        "class _Base:\n  name = 'Base'\n  def fliter(self, c): ...\n",
+        "class Unreachable(Exception):\n  name = 'x'\n",
+        "import enum\nclass Zone(enum.Enum):\n  A = 'a'\n",
+        "from typing import NamedTuple\nclass Row(NamedTuple):\n  name: str = ''\n",
+        "from typing import Protocol\nclass Priced(Protocol):\n  name: str\n  def price(self) -> int: ...\n",
+        "class Table:\n  def price(self): ...\n",
+    ],
+)
+def test_helper_classes_beside_a_plugin_are_not_refused(
+    helper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "Good" in [each.name for each in plugins(GOOD + helper)]
+    assert not caplog.messages
+
+
+def test_a_class_with_a_point_and_no_name_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    assert [each.name for each in plugins(GOOD + "class Forgot:\n  def filter(self, c): ...\n")] == ["Good"]
+    assert caplog.messages == [f"{PATH}: Forgot has filter and no name, so it is no plugin"]
 
 
 def test_the_traceback_begins_in_the_file() -> None:

@@ -1,10 +1,14 @@
 """The decision core over files: what would the scheduler do, without a control plane.
 
-Reads what ``kubectl get -o yaml`` (or ``-o json``) writes and prints where each binding would settle. The
-bindings are decided in the order of the file, each on the clusters as they are in theirs; where a feature
-gate makes bindings depend on each other, a later one sees what was decided for the earlier ones. Plugins
-decide as they would in the scheduler and have the same time for it; one that was cut off is called again for the
-next binding. What comes after a decision (Reserve to PostBind) is left out.
+Reads what ``kubectl get -o yaml`` (or ``-o json``) writes and prints where each binding would settle. The bindings are
+decided in the order of the files, each as if the decisions before it had been written: ``handle.bindings()`` shows
+them. The clusters stay as they are in their files; capacity that was given away counts as taken only with
+SchedulingOvercommitProtection, as in the scheduler until members report.
+
+Plugins decide as they would in the scheduler and have the same time for it; one that was cut off is called again for
+the next binding. PreEnqueue, Reserve and Permit are called. A binding that waits at Permit goes on when a plugin allows
+it while a later binding is decided; no time passes. What writes or reports a write (PreBind, Bind, PostBind) is left
+out, and what Reserve claims is given back only for decisions that are refused.
 """
 
 from __future__ import annotations
@@ -13,26 +17,27 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cli.simulate.files import Contents, Problem, as_binding, as_cluster, as_workload, read
 from karmada_scheduler.cli.simulate.forecast import Outcome, Placed, as_new, simulate
 from karmada_scheduler.cli.simulate.output import WRITERS, with_progress
+from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHandle
 from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.config import features
 from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
@@ -46,6 +51,7 @@ ALL_PLACED: Final = 0
 SOME_NOT_PLACED: Final = 1
 BAD_INPUT: Final = 2
 
+_LEFT_OUT: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
 _NO_ELECTION: Final = LeaderElection(enabled=False)
 
 
@@ -67,8 +73,10 @@ def add_parser(subparsers: Any) -> None:
         "simulate",
         help="decide over files: no control plane needed",
         description="Decide where the bindings of a file would go on the clusters of another.",
-        epilog="Exit status: 0 every binding has its place; 1 some have none, or name a scheduler that no profile "
-        "has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
+        epilog="Bindings are decided in the order of the files, each as if the decisions before it had been written. "
+        "PreEnqueue, Reserve and Permit plugins are called, PreBind, Bind and PostBind plugins are not. "
+        "Exit status: 0 every binding has its place; 1 some have none, are gated at PreEnqueue, wait at Permit, or name "
+        "a scheduler that no profile has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
     )
     files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
     for name, what in (("--clusters", "Clusters"), ("--bindings", "bindings of both kinds")):
@@ -83,7 +91,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--ignore-other-schedulers",
         action="store_true",
-        help="let bindings whose schedulerName no profile of --config has not fail the command",
+        help="exit with 0 although some bindings have a schedulerName that no profile of --config, and not "
+        "--scheduler-name, has",
     )
     parser.add_argument(
         "-o", "--output", choices=sorted(WRITERS), default="table", help="what to print (default table)"
@@ -95,6 +104,12 @@ def add_parser(subparsers: Any) -> None:
         help="plugins to enable: *, *,-Name, Name,Other (default *)",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        help="as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
+        "(default: without --config all bindings are decided)",
+    )
     parser.add_argument(
         "--plugin-dir",
         type=Path,
@@ -152,7 +167,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     problems = len(given.problems)
     others = "".join(
         f", {counts[outcome]} {outcome.value}"
-        for outcome in (Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
+        for outcome in (Outcome.GATED, Outcome.WAITING, Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
         if counts[outcome]
     )
     _tell(
@@ -162,7 +177,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     if problems:
         return BAD_INPUT
     others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
-    return SOME_NOT_PLACED if counts[Outcome.NOT_PLACED] or others_fail else ALL_PLACED
+    not_placed = sum(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
+    return SOME_NOT_PLACED if not_placed or others_fail else ALL_PLACED
 
 
 def _decided(
@@ -173,18 +189,25 @@ def _decided(
 ) -> list[Placed] | None:
     """Decide everything; None, after saying why, if the configuration or a plugin cannot be used."""
     wanted = [as_new(each) for each in given.bindings.objects] if arguments.anew else given.bindings.objects
+    known = SimulatedBindings(wanted)
+    name = arguments.scheduler_name or DEFAULT_SCHEDULER_NAME
     try:
-        configuration = load(arguments.config) if arguments.config else SchedulerConfiguration()
+        configuration = (
+            load(arguments.config, scheduler_name=name) if arguments.config else SchedulerConfiguration()
+        )
         budget = plugin_budget(configuration, _NO_ELECTION)
         snapshot = Snapshot.of(given.clusters.objects)
-        stored = {each.key: each for each in wanted}
         workloads = Workloads(None if given.workloads is None else given.workloads.objects)
-        stored_workloads = StoredWorkloads(workloads, stored)
+        stored_workloads = StoredWorkloads(workloads, known.get)
         setup = PluginSetup.of(
-            Options(plugins=plugin_tokens(arguments.plugins), plugin_dirs=tuple(arguments.plugin_dir)),
+            Options(
+                plugins=plugin_tokens(arguments.plugins),
+                plugin_dirs=tuple(arguments.plugin_dir),
+                scheduler_name=name,
+            ),
             in_tree(gates),
-            handle_for=lambda name: DetachedHandle(
-                name, lambda: snapshot, stored, time.time, stored_workloads.for_profile
+            handle_for=lambda profile: SimulatedHandle(
+                profile, lambda: snapshot, known, time.time, stored_workloads.for_profile
             ),
             own=own,
             configuration=configuration,
@@ -192,7 +215,12 @@ def _decided(
         )
         with closing(SigalrmTimeout(budget)) as alarm:
             caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
-            frameworks = _frameworks(setup, configuration, caller)
+            frameworks = _frameworks(
+                setup,
+                configuration,
+                caller,
+                every=not configuration.profiles and not arguments.scheduler_name,
+            )
             stored_workloads.framework_of = frameworks
             stored_workloads.declaring = {
                 name: any(map(needs_workload, plugins.unique))
@@ -200,33 +228,26 @@ def _decided(
             }
             for problem in given.problems:
                 _tell(str(problem))
-            settled = simulate(
-                wanted,
+            return simulate(
+                with_progress(wanted, total=len(wanted)),
                 given.clusters.objects,
                 framework_of=frameworks,
                 gates=gates,
+                known=known,
                 empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
                 workload_of=workloads.of,
                 stored_workload=stored_workloads.of,
             )
-            return [_noted(each, stored) for each in with_progress(settled, total=len(wanted))]
     except ConfigError as unusable:
         for each in unusable.mistakes:
             _tell(f"Error: {each}")
         return None
 
 
-def _noted(placed: Placed, stored: dict[BindingKey, Binding]) -> Placed:
-    """Note where a binding was decided to be, for ``Handle.bindings`` of the plugins that decide about the next."""
-    binding = placed.binding
-    stored[binding.key] = replace(binding, spec=replace(binding.spec, clusters=placed.targets))
-    return placed
-
-
 def _frameworks(
-    setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller
+    setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller, *, every: bool
 ) -> Callable[[Binding], Framework | None]:
-    """Return what gives each binding its plugins; without a file all bindings have the same.
+    """Return what gives each binding its plugins: those of its profile, or, with ``every``, the only ones.
 
     Raises:
         ConfigError: A profile or a plugin cannot be used.
@@ -240,10 +261,25 @@ def _frameworks(
     for message in setup.messages:
         if message.warning:
             _tell(message.text)
-    if not configuration.profiles:
+    for text in _not_called(built):
+        _tell(text)
+    if every:
         [only] = by_name.values()
         return lambda _: only
     return lambda binding: by_name.get(binding.spec.responsible_scheduler)
+
+
+def _not_called(built: BuiltProfiles) -> Iterator[str]:
+    """Name the plugins at points that are left out; those that come with the scheduler do nothing else there."""
+    found = {
+        f"{plugin.name} ({point.label})": None
+        for profile, plugins in built.by_name.items()
+        for point in _LEFT_OUT
+        for plugin in plugins.at(point)
+        if not built.made[profile, plugin.name].registration.essential
+    }
+    if found:
+        yield f"PreBind, Bind and PostBind are not called: {', '.join(found)}"
 
 
 def _tell(text: str) -> None:

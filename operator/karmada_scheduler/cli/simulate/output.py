@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Final
+from typing import IO, Final, TypeVar
 
 import yaml
 
 from karmada_scheduler.cli.simulate.forecast import Placed
+from karmada_scheduler.framework.extension_points import Point
+
+T = TypeVar("T")
 
 
 def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
@@ -18,12 +21,16 @@ def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
         condition = each.condition
         clusters = ", ".join(f"{target.name}:{target.replicas}" for target in each.targets)
         scheduled, message = "-" if condition is None else condition.status, ""
+        type_ = each.type.value if each.has_profile else "-"
         if not each.has_profile:
             scheduled = "OtherScheduler"
             message = f'no profile has the schedulerName "{each.binding.spec.responsible_scheduler}"'
+        elif each.held is not None:
+            scheduled = "Gated" if each.held.point is Point.PRE_ENQUEUE else "Waiting"
+            message = str(each.held)
         elif condition is not None and condition.status != "True":
             scheduled, message = condition.reason, condition.message
-        rows.append((each.binding.key.display, each.type.value, scheduled, clusters or "-", message))
+        rows.append((each.binding.key.display, type_, scheduled, clusters or "-", message))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         out.write(
@@ -45,13 +52,13 @@ def _write_yaml(settled: Sequence[Placed], out: IO[str]) -> None:
 WRITERS: Final = {"table": _write_table, "json": _write_json, "yaml": _write_yaml}
 
 
-def with_progress(settled: Iterable[Placed], *, total: int) -> Iterator[Placed]:
-    """Draw a bar on a terminal while bindings are decided."""
+def with_progress(bindings: Iterable[T], *, total: int) -> Iterator[T]:
+    """Draw a bar on a terminal while bindings are taken out and decided."""
     if not sys.stderr.isatty():
-        yield from settled
+        yield from bindings
         return
     step = max(1, total // 200)
-    for number, each in enumerate(settled, 1):
+    for number, each in enumerate(bindings, 1):
         if number % step == 0 or number == total:
             bar = "#" * (40 * number // total)
             sys.stderr.write(f"\r[{bar:<40}] {number}/{total} bindings")

@@ -48,16 +48,16 @@ class StoredWorkloads:
         declaring: Whether a profile declares that it needs workloads, by name; set once the plugins are made.
     """
 
-    def __init__(self, workloads: Workloads, bindings: Mapping[BindingKey, Binding]) -> None:
-        """Look up the workloads of these bindings."""
+    def __init__(self, workloads: Workloads, binding_of: Callable[[BindingKey], Binding | None]) -> None:
+        """``binding_of`` returns a binding by its key, None if it is not known."""
         self.framework_of: Callable[[Binding], Framework | None] = lambda _: None
         self.declaring: Mapping[str, bool] = {}
         self._workloads = workloads
-        self._bindings = bindings
+        self._binding_of = binding_of
 
     def of(self, key: BindingKey) -> Workload | None:
         """Return the workload of a binding whose profile needs it; None if it is not known."""
-        binding = self._bindings.get(key)
+        binding = self._binding_of(key)
         if binding is None or binding.spec.placement is None:
             return None
         framework = self.framework_of(binding)

@@ -123,12 +123,11 @@ def wrong_with(plugin: object) -> Iterator[str]:
     misspelt = list(misspelt_methods(plugin))
     yield from misspelt
     yield from _wrong_with_needs(plugin)
-    if not points_of(plugin) and not misspelt:
+    incomplete = list(_incomplete(plugin))
+    if not points_of(plugin) and not misspelt and not incomplete:
         runs = "run alone is not enough; " if callable(getattr(plugin, _RUN, None)) else ""
         yield f"has no extension point; {runs}there are: {', '.join(_POINT_METHODS)}"
-    for first, second in _PAIRS:
-        if hasattr(plugin, first) and not hasattr(plugin, second):
-            yield f"has {first} but no {second}, and is asked for neither"
+    yield from incomplete
     for method, arity in _ARITIES.items():
         function = getattr(plugin, method, None)
         if not callable(function):
@@ -139,6 +138,22 @@ def wrong_with(plugin: object) -> Iterator[str]:
             yield f"{method} must be a plain function: it is called in the midst of a decision and cannot wait"
         if not _takes(function, arity + (isinstance(plugin, type) and _is_unbound(plugin, method))):
             yield f"{method} must take {_COUNTED[arity]} beside self"
+
+
+def _incomplete(plugin: object) -> Iterator[str]:
+    """Say which methods are never called because another one is missing."""
+    for first, second in _PAIRS:
+        if hasattr(plugin, first) and not hasattr(plugin, second):
+            yield f"has {first} but no {second}, and is asked for neither"
+    if not Point.PRE_FILTER.is_served_by(plugin):
+        for method in PRE_FILTER_EXTENSIONS:
+            if hasattr(plugin, method):
+                yield f"{method} is called only for plugins with {Point.PRE_FILTER.methods[0]}"
+
+
+def point_methods_of(plugin: object) -> list[str]:
+    """Return the methods of a plugin, or of a class, that have the name of an extension point's method."""
+    return [method for method in _POINT_METHODS if callable(getattr(plugin, method, None))]
 
 
 def _wrong_with_needs(plugin: object) -> Iterator[str]:

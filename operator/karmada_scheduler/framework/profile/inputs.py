@@ -47,6 +47,8 @@ class ProfileInputs:
         handle_for: Gives the handle for the plugins of a scheduler name.
         previous: What was built before; a plugin whose factory and args are the same stays the same object,
             with all that it remembers.
+        disabled_elsewhere: The names that a profile may disable although there is no such plugin: those that a feature
+            gate keeps out. None: any, for the files of kube-scheduler.
     """
 
     registry: Registry
@@ -54,6 +56,7 @@ class ProfileInputs:
     defaults: Sequence[str]
     handle_for: Callable[[str], Handle]
     previous: BuiltProfiles | None = None
+    disabled_elsewhere: Collection[str] | None = ()
 
     def make(self, profile: str, name: str, args: Mapping[str, Any] | None) -> PluginInstance:
         """Make a plugin, or take the one from before; raises as ``making.make`` does."""

@@ -115,17 +115,22 @@ class _Builder:
                             f"plugins.{point}.enabled[{index}].name", _unknown(entry.name, registry)
                         )
                     )
-            self.notices.extend(
-                f'plugins.{point}.disabled[{index}] of profile "{self.name}" has no effect: '
-                f"{_unknown(entry.name, registry)}"
-                for index, entry in enumerate(plugins.disabled)
-                if entry.name != ALL and entry.name not in registry
-            )
+            for index, entry in enumerate(plugins.disabled):
+                if entry.name != ALL and entry.name not in registry:
+                    self._check_disabled(f"plugins.{point}.disabled[{index}]", entry.name)
         for index, each in enumerate(self.config.plugin_config):
             if each.name not in registry:
                 self.mistakes.append(
                     ConfigProblem(f"pluginConfig[{index}].name", _unknown(each.name, registry))
                 )
+
+    def _check_disabled(self, path: str, name: str) -> None:
+        """Refuse a name that is misspelt, or say that it has no effect where it may be another scheduler's."""
+        text, allowed = _unknown(name, self.available.registry), self.available.disabled_elsewhere
+        if allowed is None or name in allowed:
+            self.notices.append(f'{path} of profile "{self.name}" has no effect: {text}')
+        else:
+            self.mistakes.append(ConfigProblem(f"{path}.name", text))
 
     def _on(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         return [

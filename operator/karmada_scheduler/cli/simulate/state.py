@@ -1,0 +1,154 @@
+"""What one decision of a simulation leaves for the next ones: placements, and bindings that wait at Permit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework.binding_points import BindContext
+from karmada_scheduler.framework.handle import WaitingBinding
+from karmada_scheduler.framework.snapshot import Snapshot
+
+
+class WaitingDecision:
+    """A decision that waits at Permit; conforms to ``framework.handle.WaitingBinding``.
+
+    Attributes:
+        context: The decision as the plugins got it.
+        refusal: Why a plugin rejected it, "" as long as none has.
+    """
+
+    def __init__(self, context: BindContext, decision: Decision, plugins: Collection[str]) -> None:
+        """Wait until all plugins have allowed it; time does not pass."""
+        self.context: Final = context
+        self.decision: Final = decision
+        self.refusal = ""
+        self._pending = dict.fromkeys(plugins)
+
+    @property
+    def binding(self) -> Binding:
+        """The binding as it was when it was decided."""
+        return self.context.binding
+
+    @property
+    def pending(self) -> Sequence[str]:
+        """The plugins that have not allowed it yet."""
+        return tuple(self._pending)
+
+    def allow(self, plugin: str) -> None:
+        """Let it go on as far as one plugin is concerned."""
+        self._pending.pop(plugin, None)
+
+    def reject(self, plugin: str, reason: str) -> None:  # noqa: ARG002 (the protocol)
+        """Refuse it."""
+        if self._pending and not self.refusal:
+            self.refusal = reason
+
+    @property
+    def workload(self) -> Workload | None:
+        """The metadata of its workload; ``UndeclaredWorkloadError`` if no plugin of the profile needs it."""
+        return self.context.workload
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been allowed or rejected."""
+        return bool(self.refusal) or not self._pending
+
+
+class SimulatedBindings:
+    """The bindings of the files, each as it would be stored by now; conforms to ``framework.cycle.Peers``."""
+
+    def __init__(self, bindings: Iterable[Binding]) -> None:
+        """Take the bindings as they are before the first decision."""
+        self.waiting: dict[BindingKey, WaitingDecision] = {}
+        self._bindings: dict[BindingKey, Binding] = {}
+        self._keys: dict[tuple[int, str], list[BindingKey]] = {}
+        for binding in bindings:
+            self._bindings[binding.key] = binding
+            for kind, group in enumerate(binding.spec.workload_affinity_groups or ()):
+                self._keys.setdefault((kind, group), []).append(binding.key)
+
+    def __iter__(self) -> Iterator[Binding]:
+        return iter(self._bindings.values())
+
+    def get(self, key: BindingKey) -> Binding | None:
+        """Find a binding."""
+        return self._bindings.get(key)
+
+    def place(self, binding: Binding, decision: Decision) -> None:
+        """Store a decision as the scheduler would write it: clusters, applied placement, affinity term."""
+        self._bindings[binding.key] = with_targets(binding, decision)
+
+    @property
+    def in_flight(self) -> list[Binding]:
+        """The bindings that wait at Permit, with the clusters that they would get."""
+        return [_moved(each.binding, tuple(each.context.targets)) for each in self.waiting.values()]
+
+    def in_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Look an affinity group up."""
+        return [self._bindings[key] for key in self._keys.get((0, group), ())]
+
+    def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Look an anti-affinity group up."""
+        return [self._bindings[key] for key in self._keys.get((1, group), ())]
+
+
+def with_targets(binding: Binding, decision: Decision) -> Binding:
+    """Return a binding with what a decision with targets writes."""
+    placement = {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
+    status, name = binding.status, decision.affinity_name
+    return replace(
+        _moved(binding, decision.targets or ()),
+        annotations={**binding.annotations, **placement},
+        status=status if name is None else replace(status, scheduler_observing_affinity_name=name),
+    )
+
+
+def _moved(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:
+    return replace(binding, spec=replace(binding.spec, clusters=targets))
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedHandle:
+    """The handle of plugins in a simulation; conforms to ``framework.handle.Handle``."""
+
+    profile: str
+    snapshot_source: Callable[[], Snapshot]
+    known: SimulatedBindings
+    clock: Callable[[], float]
+    stored_workload: Callable[[str, BindingKey], Workload | None]
+
+    def now(self) -> float:
+        """Return the time of the injected clock."""
+        return self.clock()
+
+    def snapshot(self) -> Snapshot:
+        """Return the clusters of the files."""
+        return self.snapshot_source()
+
+    def bindings(self) -> Iterable[Binding]:
+        """Return the bindings of the files, with what was decided so far."""
+        return iter(self.known)
+
+    def binding(self, key: BindingKey) -> Binding | None:
+        """Find a binding."""
+        return self.known.get(key)
+
+    def workload(self, key: BindingKey) -> Workload | None:
+        """Return the workload of a binding, from the files."""
+        return self.stored_workload(self.profile, key)
+
+    def activate(self, key: BindingKey) -> None:
+        """Do nothing: each binding is decided once."""
+
+    def waiting(self) -> Sequence[WaitingBinding]:
+        """Return the bindings that wait at Permit."""
+        return tuple(self.known.waiting.values())
+
+    def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
+        """Drop the Event: nobody reads it."""
