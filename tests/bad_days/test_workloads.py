@@ -214,3 +214,32 @@ def test_a_restarted_scheduler_has_the_workloads_of_placed_bindings_before_it_de
             assert {*(server.targets("web") or ()), *(server.targets("api") or ())} == {"m1", "m2"}
             server.put(binding("db"))
             refused(server, second, "db", "in a region that has this app")
+
+
+HANDLE = '''
+from karmada_scheduler.framework import SUCCESS, Result
+
+
+class Space:
+    """Only workloads that the handle has are placed."""
+
+    name = "Space"
+    needs_workload = {needs}
+
+    def __init__(self, args, handle):
+        self.handle = handle
+
+    def filter(self, context):
+        found = self.handle.workload(context.cycle.binding.key)
+        return SUCCESS if found is not None else Result.unschedulable("no workload")
+'''
+
+
+def test_the_handle_has_no_workload_without_a_declaration_and_says_so(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        server.put(deployment("sat"))
+        server.put(binding("sat"))
+        with scheduling(server, tmp_path, text=HANDLE, needs=False) as scheduler:
+            refused(server, scheduler, "sat", "no plugin of this profile has needs_workload = True")
+            (tmp_path / "plugins" / "space.py").write_text(HANDLE.format(needs=True))
+            placed(server, scheduler, "sat")

@@ -498,3 +498,18 @@ async def test_a_followed_workload_that_the_watch_has_not_brought_is_read_before
         w.server.store("web", quietly=True)
         w.informer.on_binding_change(None, of("web"))
         await w.until(lambda: w.informer.stored(of("web").key))
+
+
+async def test_the_workloads_of_a_profile_that_needs_them_from_now_on_are_listed() -> None:
+    async with harness() as w:
+        for name in ("web", "db"):
+            w.server.store(name)
+        for number in range(1001):  # more than are stored without a binding
+            w.server.store(f"other{number}")
+        w.informer.follow_all([of("web")])
+        await w.known(of("web"))
+        w.informer.follow_all([of("web"), of("db")])
+        assert isinstance(w.informer.look_up(of("web")), NotSynced)
+        await w.known(of("web"))
+        assert w.informer.stored(of("db").key)
+        assert "get" not in w.server.asked

@@ -44,6 +44,12 @@ class _Reference:
     uid: str
 
 
+def _reference(binding: Binding) -> _Reference:
+    resource = binding.spec.resource
+    kind = KindName(resource.api_version, resource.kind)
+    return _Reference(kind, (resource.namespace, resource.name), resource.uid)
+
+
 class _Kind:
     """A kind of workload that bindings name.
 
@@ -115,15 +121,19 @@ class WorkloadInformer:
     def follow_all(self, bindings: Iterable[Binding]) -> None:
         """Watch the workloads of these bindings and of no others, as far as plugins need them."""
         wanted = {each.key: each for each in bindings if self._is_needed(each)}
-        for key in self._followed.keys() - wanted.keys():
-            self._unfollow(key)
+        # A list only has the objects that are wanted when it starts, so the kinds of new bindings are listed again.
+        listed_again = {
+            _reference(binding).kind for key, binding in wanted.items() if key not in self._followed
+        }
+        for key, reference in list(self._followed.items()):
+            if key not in wanted or reference.kind in listed_again:
+                self._unfollow(key)
         for key, binding in wanted.items():
             self._follow(key, binding)
-        # A list only has the objects that are wanted when it starts.
         for name, each in self._kinds.items():
             each.reflector.start()
             if not each.reflector.is_synced:
-                self._first.setdefault(name, each.reflector.started)
+                self._first[name] = each.reflector.started
 
     def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
         """Watch the workload that a changed binding names now; None for a binding that is gone."""
@@ -207,10 +217,7 @@ class WorkloadInformer:
         return WorkloadAnswer(None, problem)
 
     def _follow(self, key: BindingKey, binding: Binding) -> None:
-        resource = binding.spec.resource
-        reference = _Reference(
-            KindName(resource.api_version, resource.kind), (resource.namespace, resource.name), resource.uid
-        )
+        reference = _reference(binding)
         known = self._followed.get(key)
         if known == reference:
             return
