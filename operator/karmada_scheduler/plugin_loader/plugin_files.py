@@ -25,6 +25,7 @@ from karmada_scheduler.framework.profile.factory import (
     Registration,
     first_line,
     misspelt_methods,
+    plugin_methods_of,
     point_methods_of,
     told_from,
     wrong_with,
@@ -122,24 +123,25 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
         return
     classes = _classes_of(module)
     plugins = [each for each in classes.values() if is_plugin(each)]
-    mistakes = [
-        ConfigProblem(origin, f"{each.__name__}: {text}")
-        for each in classes.values()
-        if not is_plugin(each) and isinstance(getattr(each, "name", None), str)
-        for text in _wrong_with_named(each)
+    others = [each for each in classes.values() if not is_plugin(each)]
+    broken = [
+        each for each in others if isinstance(getattr(each, "name", None), str) and _is_meant_as_plugin(each)
     ]
-    nameless = [text for each in classes.values() for text in _wrong_with_nameless(each)]
+    mistakes = [
+        ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in wrong_with(each)
+    ]
+    unused = [text for each in others for text in _unused(each)]
     if mistakes:
         raise ConfigError(mistakes)
     if not plugins:
         text = "; ".join(
             [
                 "has no plugin: no class with a name and an extension point",
-                *(nameless or ["begin the name of a helper file with an underscore"]),
+                *(unused or ["begin the name of a helper file with an underscore"]),
             ]
         )
         raise ConfigError([ConfigProblem(origin, text)])
-    for text in nameless:
+    for text in unused:
         log.warning("%s: %s, so it is no plugin", origin, text)
     for plugin in plugins:
         yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_line(plugin))
@@ -167,19 +169,19 @@ def _classes_of(module: types.ModuleType) -> dict[str, type]:
     }
 
 
-def _wrong_with_named(plugin: type) -> Iterator[str]:
-    """Say why a class with a name is no plugin; a dataclass may have a field ``name`` and be none."""
-    if dataclasses.is_dataclass(plugin) and not point_methods_of(plugin):
-        yield from misspelt_methods(plugin)
-    else:
-        yield from wrong_with(plugin)
+def _is_meant_as_plugin(candidate: type) -> bool:
+    """Tell a broken plugin from a helper that has a name of its own."""
+    return bool(plugin_methods_of(candidate)) or any(misspelt_methods(candidate))
 
 
-def _wrong_with_nameless(plugin: type) -> Iterator[str]:
-    """Say that a class looks like a plugin and has no name; it may be a helper."""
-    methods = point_methods_of(plugin)
-    if methods and not isinstance(getattr(plugin, "name", None), str):
-        yield f"{plugin.__name__} has {' and '.join(methods)} and no name"
+def _unused(candidate: type) -> Iterator[str]:
+    """Say that a class lacks something to be a plugin; it may be a helper."""
+    methods = point_methods_of(candidate)
+    if isinstance(getattr(candidate, "name", None), str):
+        if not dataclasses.is_dataclass(candidate):
+            yield f"{candidate.__name__} has a name and no extension point"
+    elif methods:
+        yield f"{candidate.__name__} has {' and '.join(methods)} and no name"
 
 
 def _declared(declared: Any, origin: str) -> Iterator[Registration]:

@@ -137,9 +137,13 @@ def test_a_broken_plugin_beside_a_good_one_is_refused_by_name(text: str, expecte
     assert "\n".join(each.text for each in found) == expected
 
 
-def test_a_named_class_without_any_point_is_refused_beside_a_good_plugin() -> None:
-    [mistake] = mistakes(GOOD + "class Bad:\n  name='Bad'\n  def keep_out(self, c): ...\n")
-    assert mistake.text.startswith("Bad: has no extension point; there are: pre_enqueue, ")
+@pytest.mark.parametrize("method", ["keep_out", "run"])
+def test_a_named_class_without_any_point_beside_a_good_plugin_is_warned_of(
+    method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"{GOOD}class Book:\n  name = 'not a plugin'\n  def {method}(self, c): ...\n"
+    assert [each.name for each in plugins(text)] == ["Good"]
+    assert caplog.messages == [f"{PATH}: Book has a name and no extension point, so it is no plugin"]
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,11 @@ def point_methods_of(plugin: object) -> list[str]:
     return [method for method in _POINT_METHODS if callable(getattr(plugin, method, None))]
 
 
+def plugin_methods_of(plugin: object) -> list[str]:
+    """Return the methods that only plugins have a use for; ``run`` is not one, as many classes have it."""
+    return [name for name in _KNOWN_METHODS if name != _RUN and callable(getattr(plugin, name, None))]
+
+
 def _wrong_with_needs(plugin: object) -> Iterator[str]:
     """Say what is wrong with how a plugin declares that it needs the workload."""
     needs = getattr(plugin, NEEDS_WORKLOAD, False)
