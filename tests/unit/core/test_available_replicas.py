@@ -1,4 +1,4 @@
-"""Cases M1-M9 of the specification's list: what several estimators say together."""
+"""The smallest estimate of several estimators."""
 
 from __future__ import annotations
 
@@ -89,17 +89,17 @@ PAIR = binding("web").component("a", 1).component("b", 2).spread("cluster", 1, 1
         pytest.param([Says([-5, 2**31 - 1, 1])], [-5, 4, 1], id="overflowed-answers-count"),
     ],
 )
-def test_the_least_answer_counts(estimators: list[Says], expected: list[int]) -> None:
+def test_the_smallest_estimate_counts(estimators: list[Says], expected: list[int]) -> None:
     assert available(WEB, *estimators) == expected
 
 
-def test_without_replicas_every_cluster_has_room() -> None:
+def test_without_replicas_capacity_is_unlimited() -> None:
     estimator = Says(None)
     assert available(binding("web").replicas(0, cpu=1), estimator) == [2**31 - 1] * 3
     assert estimator.assumed == []
 
 
-def test_components_are_estimated_in_sets_if_they_go_together() -> None:
+def test_components_on_one_cluster_are_estimated_in_sets() -> None:
     estimator = Says([1, 2, 3], sets=[50, 150, 250])
     assert available(PAIR, estimator, on=COMPONENTS_ON) == [50, 150, 250]
     assert available(PAIR, estimator) == [1, 2, 3]
@@ -124,15 +124,13 @@ def test_components_are_estimated_in_sets_if_they_go_together() -> None:
         ),
     ],
 )
-def test_sets_are_for_components_on_exactly_one_cluster(
-    builder: BindingBuilder, applicable: bool
-) -> None:  # M1, M2
+def test_sets_need_components_and_exactly_one_cluster(builder: BindingBuilder, applicable: bool) -> None:
     spec = builder.build().spec
     assert counts_component_sets(spec, COMPONENTS_ON) is applicable
     assert not counts_component_sets(spec, FeatureGates())
 
 
-def test_assumed_workloads_are_passed_on_behind_their_gate() -> None:
+def test_estimators_get_assumed_workloads_if_the_gate_is_on() -> None:
     estimator, assumed = Says([1, 2, 3]), {"c1": [AssumedWorkload("ns", ())]}
     available(WEB, estimator, assumed=assumed)
     available(WEB, estimator, assumed=assumed, on=gates(SchedulingOvercommitProtection=True))

@@ -1,4 +1,4 @@
-"""Orders that have followed what changed, in columns, are the orders that would be made anew, cluster by cluster."""
+"""Refreshed orders in columns equal orders built from scratch, cluster by cluster."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ MERITS = {"one merit": [(0, 0)], "several": [(0, 0), (0, 100), (1, 50)]}
 
 @pytest.mark.parametrize("merits", MERITS.values(), ids=MERITS)
 @pytest.mark.parametrize(("size", "most", "steps"), [(60, 3, 150), (60, 60, 150), (2000, 400, 10)])
-def test_an_order_that_has_followed_changes_is_the_order_made_anew(
+def test_a_refreshed_order_equals_an_order_built_from_scratch(
     merits: Sequence[TierScore], size: int, most: int, steps: int
 ) -> None:
     world = World(most, merits=merits, size=size)
@@ -128,7 +128,7 @@ def test_an_order_that_has_followed_changes_is_the_order_made_anew(
         assert shown(world.remembered().with_overrides(names, own)) == shown(moved)
 
 
-def test_only_clusters_that_have_changed_are_asked_about() -> None:
+def test_only_changed_clusters_are_estimated() -> None:
     world = World(2, merits=[(0, 0)])
     world.remembered()
     world.asked.clear()
@@ -142,13 +142,13 @@ def test_only_clusters_that_have_changed_are_asked_about() -> None:
     assert world.remembered() == world.anew()
 
 
-def test_what_stands_for_unknown_room_may_differ_from_binding_to_binding() -> None:
+def test_unknown_capacity_counts_as_the_replicas_of_each_binding() -> None:
     world = World(4, merits=[(0, 0)])
     for unknown in (7, 0, 7, 50, MAX_INT32, 2**40):
         assert world.remembered(unknown=unknown) == world.anew(unknown=unknown)
 
 
-def test_candidates_outlive_the_changes_after_them() -> None:
+def test_candidates_do_not_change_when_the_cache_is_refreshed() -> None:
     world = World(1, merits=[(0, 0)])
     ranked, names, own = world.remembered(), *world.own()
     before = world.anew()
@@ -158,7 +158,7 @@ def test_candidates_outlive_the_changes_after_them() -> None:
     assert shown(ranked) == shown(EagerCandidateList(before))
 
 
-def test_candidates_are_a_sequence_wherever_one_looks_first() -> None:
+def test_lazy_candidates_are_equal_in_any_order_of_access() -> None:
     world = World(5, merits=MERITS["several"])
     expected = world.anew()
     for look in (0, 1, -1, len(expected) - 1, slice(3), slice(1, 40, 7), slice(None), slice(-3, None)):
@@ -179,7 +179,7 @@ def test_candidates_are_a_sequence_wherever_one_looks_first() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_few_seats_fall_as_if_all_parties_had_been_looked_at(seed: int) -> None:
+def test_few_seats_go_to_the_same_parties_as_with_all_votes(seed: int) -> None:
     dice = random.Random(seed)
     names = [f"m{number:03}" for number in range(100)]
     votes = {name: dice.choice((0, 3, 7, 7, 50)) for name in names}

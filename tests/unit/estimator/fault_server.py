@@ -1,4 +1,4 @@
-"""An estimator that answers well, or badly in a chosen way, over real gRPC on 127.0.0.1."""
+"""An estimator with chosen responses and faults, over real gRPC on 127.0.0.1."""
 
 from __future__ import annotations
 

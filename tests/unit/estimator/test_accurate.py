@@ -1,4 +1,4 @@
-"""What a decision gets from estimators that answer, fail or keep silent, under both policies."""
+"""Estimates of a decision when estimators respond, fail or hang, with both failure policies."""
 
 from __future__ import annotations
 
@@ -165,7 +165,9 @@ BOTH = pytest.mark.parametrize("policy", [UPSTREAM, PARTIAL])
 
 
 @BOTH
-async def test_every_cluster_is_asked_and_answers_for_itself(world: MakeWorld, policy: FailurePolicy) -> None:
+async def test_every_cluster_gets_a_request_and_has_its_own_estimate(
+    world: MakeWorld, policy: FailurePolicy
+) -> None:
     made = world(FakeTransport(m1=9, m2=0, m3=5), policy)
     session = made.session()
     assert await session.max_available_replicas(made.clusters, SMALL, {}) == [9, 0, 5]
@@ -175,14 +177,14 @@ async def test_every_cluster_is_asked_and_answers_for_itself(world: MakeWorld, p
     assert made.counted.results == ["success"] * 3
 
 
-async def test_estimators_are_told_what_they_are_asked_for(world: MakeWorld) -> None:
+async def test_requests_name_the_workload(world: MakeWorld) -> None:
     made = world(FakeTransport(m1=1))
     await made.rooms()
     assert made.transport.about == ["kind=Deployment, name=default/web"]
 
 
 @BOTH
-async def test_minus_one_is_no_opinion_and_no_failure(world: MakeWorld, policy: FailurePolicy) -> None:
+async def test_minus_one_is_no_opinion_but_no_failure(world: MakeWorld, policy: FailurePolicy) -> None:
     made = world(FakeTransport(m1=-1, m2=4), policy)
     session = made.session()
     assert await session.max_available_replicas(made.clusters, SMALL, {}) == [NO_OPINION, 4]
@@ -190,19 +192,19 @@ async def test_minus_one_is_no_opinion_and_no_failure(world: MakeWorld, policy: 
 
 
 class TestUpstreamsPolicy:
-    async def test_one_failure_voids_every_answer(self, world: MakeWorld) -> None:
+    async def test_one_failure_makes_all_estimates_invalid(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2="rpc error: code = Unavailable desc = gone", m3=5), UPSTREAM)
         session = made.session()
         with pytest.raises(EstimationError, match="Unavailable"):
             await session.max_available_replicas(made.clusters, SMALL, {})
         assert sorted(session.fallbacks) == ["m1", "m2", "m3"]
 
-    async def test_nobody_is_waited_for_once_one_has_failed(self, world: MakeWorld) -> None:
+    async def test_a_failure_ends_the_wait_for_the_others(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=None, m2="refused"), UPSTREAM, timeout=600)
         with pytest.raises(EstimationError, match="refused"):
             await made.rooms()
 
-    async def test_a_cluster_without_a_connection_voids_all_and_nobody_is_asked(
+    async def test_a_cluster_without_a_connection_makes_all_invalid_without_requests(
         self, world: MakeWorld
     ) -> None:
         made = world(FakeTransport(m1=9, m2=9), UPSTREAM)
@@ -211,7 +213,9 @@ class TestUpstreamsPolicy:
             await made.rooms()
         assert made.transport.asked == []
 
-    async def test_a_silent_estimator_voids_all_at_the_deadline_every_time(self, world: MakeWorld) -> None:
+    async def test_an_unresponsive_estimator_makes_all_invalid_at_every_deadline(
+        self, world: MakeWorld
+    ) -> None:
         made = world(FakeTransport(m1=9, m2=None), UPSTREAM)
         for _ in range(2):
             with pytest.raises(EstimationError, match=r"no answer within 0\.05s"):
@@ -227,14 +231,14 @@ class TestUpstreamsPolicy:
                 await session.max_available_replicas(made.clusters, SMALL, {})
         assert made.transport.asked == ["m1", "m2"]
 
-    async def test_a_lost_connection_is_asked_all_the_same(self, world: MakeWorld) -> None:
+    async def test_requests_are_sent_on_a_lost_connection(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9), UPSTREAM)
         made.transport.states["m1"] = ConnectionState.LOST
         assert await made.rooms() == [9]
 
 
 class TestPartialPolicy:
-    async def test_what_arrived_counts_and_the_rest_has_no_opinion(self, world: MakeWorld) -> None:
+    async def test_estimates_that_arrived_count_and_others_have_no_opinion(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2="refused", m3=5, m4=5))
         made.transport.states["m4"] = ConnectionState.ABSENT
         session = made.session()
@@ -249,7 +253,7 @@ class TestPartialPolicy:
             "m4": "cluster m4 does not exist in estimator cache",
         }
 
-    async def test_a_garbled_answer_counts_as_none(self, world: MakeWorld) -> None:
+    async def test_an_unreadable_response_counts_as_a_failure(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2=5))
 
         async def garbled(*_: object, **__: object) -> bytes:
@@ -259,7 +263,7 @@ class TestPartialPolicy:
         assert await made.rooms() == [NO_OPINION, NO_OPINION]
         assert made.counted.results == ["error", "error"]
 
-    async def test_a_silent_estimator_costs_one_deadline_and_then_nothing(self, world: MakeWorld) -> None:
+    async def test_an_unresponsive_estimator_delays_one_decision_only(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2=None))
         assert await made.rooms() == [9, NO_OPINION]
         assert made.requests.unresponsive == {"m2"}
@@ -269,14 +273,14 @@ class TestPartialPolicy:
         assert "m2" in session.fallbacks
         assert made.transport.asked == ["m1", "m2", "m1"]
 
-    async def test_a_silent_estimator_counts_again_once_a_probe_was_answered(self, world: MakeWorld) -> None:
+    async def test_an_unresponsive_estimator_counts_again_after_a_probe(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2=None))
         await made.rooms()
         made.transport.change("m2", 3)
         await made.probe(lambda: not made.requests.unresponsive)
         assert await made.rooms() == [9, 3]
 
-    async def test_probes_become_rarer_and_the_connection_is_doubted(self, world: MakeWorld) -> None:
+    async def test_probes_become_rarer_and_replace_the_connection(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=None), timeout=0.01)
         await made.rooms()
         for count in range(2, 9):
@@ -306,7 +310,7 @@ class TestPartialPolicy:
             assert rooms[1] == NO_OPINION
         assert loop.time() - began < 0.4
 
-    async def test_others_are_answered_while_one_waits(self, world: MakeWorld) -> None:
+    async def test_a_waiting_decision_does_not_block_others(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2=None), timeout=600)
         waiting = asyncio.create_task(made.rooms())
         await asyncio.sleep(0)
@@ -319,7 +323,9 @@ class TestPartialPolicy:
 
 class TestTheFirstConnection:
     @BOTH
-    async def test_a_decision_waits_for_it(self, world: MakeWorld, policy: FailurePolicy) -> None:
+    async def test_a_decision_waits_for_the_first_attempt(
+        self, world: MakeWorld, policy: FailurePolicy
+    ) -> None:
         made = world(FakeTransport(m1=9), policy, timeout=600)
         made.transport.states["m1"] = ConnectionState.NEW
         waiting = asyncio.create_task(made.rooms())
@@ -328,7 +334,7 @@ class TestTheFirstConnection:
         made.transport.connect("m1", ConnectionState.CONNECTED)
         assert await waiting == [9]
 
-    async def test_but_not_beyond_the_deadline(self, world: MakeWorld) -> None:
+    async def test_a_decision_does_not_wait_beyond_its_deadline(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9))
         made.transport.states["m1"] = ConnectionState.NEW
         assert await made.rooms() == [NO_OPINION]
@@ -344,28 +350,28 @@ class TestSharing:
         made.seconds += after
         await made.rooms(second)
 
-    async def test_the_same_question_is_asked_once_within_the_time(self, world: MakeWorld) -> None:
+    async def test_equal_requests_within_the_ttl_are_sent_once(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
         await self.ask_twice(made, after=1.0)
         assert made.transport.asked == ["m1", "m2"]
         assert made.counted.shares == 2
 
-    async def test_and_again_after_it(self, world: MakeWorld) -> None:
+    async def test_equal_requests_after_the_ttl_are_sent_again(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9), answer_ttl=1.0)
         await self.ask_twice(made, after=1.001)
         assert made.transport.asked == ["m1", "m1"]
 
-    async def test_another_question_is_another(self, world: MakeWorld) -> None:
+    async def test_different_requests_are_not_shared(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9), answer_ttl=1.0)
         await self.ask_twice(made, LARGE)
         assert made.transport.asked == ["m1", "m1"]
 
-    async def test_a_time_of_zero_shares_nothing(self, world: MakeWorld) -> None:
+    async def test_a_ttl_of_zero_shares_nothing(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9), answer_ttl=0.0)
         await self.ask_twice(made)
         assert made.transport.asked == ["m1", "m1"]
 
-    async def test_a_question_under_way_is_joined(self, world: MakeWorld) -> None:
+    async def test_a_pending_request_is_shared(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
         both = asyncio.gather(made.rooms(), made.rooms())
         await asyncio.sleep(0)
@@ -376,7 +382,7 @@ class TestSharing:
         assert list(await both) == [[6], [6]]
         assert made.transport.asked == ["m1"]
 
-    async def test_who_gives_up_leaves_the_question_to_the_others(self, world: MakeWorld) -> None:
+    async def test_a_cancelled_decision_does_not_cancel_a_shared_request(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
         first, second = (asyncio.create_task(made.rooms()) for _ in range(2))
         while not made.transport.asked:
@@ -386,14 +392,14 @@ class TestSharing:
         made.transport.change("m1", 6)
         assert await second == [6]
 
-    async def test_a_decision_never_asks_twice_whatever_the_time(self, world: MakeWorld) -> None:
+    async def test_a_decision_never_sends_a_request_twice(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9), answer_ttl=0.0)
         session = made.session()
         for _ in range(3):
             await session.max_available_replicas(made.clusters, SMALL, {})
         assert made.transport.asked == ["m1"]
 
-    async def test_what_is_assumed_is_part_of_the_question(self, world: MakeWorld) -> None:
+    async def test_assumed_workloads_are_part_of_the_request(self, world: MakeWorld) -> None:
         made = world(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
         session = made.session()
         assumed: dict[str, Sequence[AssumedWorkload]] = {
@@ -406,7 +412,7 @@ class TestSharing:
         assert (workload.namespace, workload.components[0].replicas) == ("shop", 2)
 
 
-async def test_components_are_asked_for_together(world: MakeWorld) -> None:
+async def test_sets_of_components_are_requested_together(world: MakeWorld) -> None:
     made = world(FakeTransport(m1=9))
     session = made.session()
     assert await session.max_available_component_sets(
@@ -415,14 +421,16 @@ async def test_components_are_asked_for_together(world: MakeWorld) -> None:
 
 
 @BOTH
-async def test_what_cannot_be_encoded_voids_the_answers(world: MakeWorld, policy: FailurePolicy) -> None:
+async def test_requirements_that_cannot_be_encoded_make_all_invalid(
+    world: MakeWorld, policy: FailurePolicy
+) -> None:
     made = world(FakeTransport(m1=9), policy)
     with pytest.raises(EstimationError, match="cannot be encoded"):
         await made.rooms(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
 
 
 @pytest.mark.parametrize(("policy", "rooms"), [(PARTIAL, [NO_OPINION, 4]), (UPSTREAM, None)])
-async def test_an_answer_below_minus_one_counts_as_none(
+async def test_an_estimate_below_minus_one_counts_as_a_failure(
     world: MakeWorld, policy: FailurePolicy, rooms: list[int] | None
 ) -> None:
     made = world(FakeTransport(m1=-(2**31), m2=4), policy)

@@ -1,4 +1,4 @@
-"""Connections that find, follow and leave estimators, over real gRPC on 127.0.0.1."""
+"""Connections to estimators, over real gRPC on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def world() -> AsyncIterator[MakeWorld]:
         await each.connections.close()
 
 
-async def test_an_estimator_is_found_by_its_service_and_asked(world: MakeWorld) -> None:
+async def test_an_estimator_is_found_by_its_service_and_called(world: MakeWorld) -> None:
     made = world(EstimatorOptions(namespace="sys", prefix="est"))
     async with serving() as server:
         await made.connect(server.port)
@@ -139,12 +139,12 @@ async def test_an_estimator_is_found_by_its_service_and_asked(world: MakeWorld) 
         assert (made.counted.additions, made.counted.retries, made.counted.ends) == (1, 0, 1)
 
 
-async def test_without_a_connection_the_text_is_upstreams(world: MakeWorld) -> None:
+async def test_a_call_without_a_connection_has_upstreams_error(world: MakeWorld) -> None:
     with pytest.raises(EstimatorCallError, match=r"^cluster m1 does not exist in estimator cache$"):
         await world().call()
 
 
-async def test_a_refusal_is_told_as_upstream_tells_it(world: MakeWorld) -> None:
+async def test_an_error_response_has_upstreams_text(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
@@ -158,7 +158,7 @@ async def test_a_refusal_is_told_as_upstream_tells_it(world: MakeWorld) -> None:
     assert not refusal.value.timed_out
 
 
-async def test_a_hanging_estimator_is_given_up_at_the_deadline(world: MakeWorld) -> None:
+async def test_a_call_of_a_hanging_estimator_ends_at_the_deadline(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
@@ -170,7 +170,7 @@ async def test_a_hanging_estimator_is_given_up_at_the_deadline(world: MakeWorld)
         assert await made.call() == 7
 
 
-async def test_following_a_cluster_waits_for_nothing(world: MakeWorld) -> None:
+async def test_adding_a_cluster_does_not_wait_for_its_connection(world: MakeWorld) -> None:
     made = world(dial_seconds=0.2)
     async with swallowing() as port:
         made.ports["m1"] = port
@@ -180,7 +180,7 @@ async def test_following_a_cluster_waits_for_nothing(world: MakeWorld) -> None:
         await made.connections.wait_first_attempt("m1")
 
 
-async def test_who_waits_for_the_first_attempt_is_told_of_a_refusal_at_once(world: MakeWorld) -> None:
+async def test_the_wait_for_the_first_attempt_ends_at_its_first_failure(world: MakeWorld) -> None:
     made = world(dial_seconds=600)
     made.ports["m1"] = free_port()
     made.connections.on_cluster(None, M1)
@@ -223,7 +223,7 @@ async def test_a_problem_is_logged_once(world: MakeWorld, caplog: pytest.LogCapt
     assert told[0].__dict__["error"] == "the API server is away"
 
 
-async def test_a_cluster_that_leaves_takes_its_connection_along(world: MakeWorld) -> None:
+async def test_the_connection_of_a_removed_cluster_is_closed(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
@@ -233,7 +233,7 @@ async def test_a_cluster_that_leaves_takes_its_connection_along(world: MakeWorld
             await made.call()
 
 
-async def test_a_call_under_way_fails_when_its_cluster_leaves(world: MakeWorld) -> None:
+async def test_a_pending_call_fails_when_its_cluster_is_removed(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
@@ -245,7 +245,7 @@ async def test_a_call_under_way_fails_when_its_cluster_leaves(world: MakeWorld) 
             await asking
 
 
-async def test_a_cluster_that_comes_back_is_connected_anew(world: MakeWorld) -> None:
+async def test_a_cluster_that_is_added_again_gets_a_new_connection(world: MakeWorld) -> None:
     made = world()
     async with serving() as old, serving() as new:
         new.answer = 8
@@ -258,7 +258,7 @@ async def test_a_cluster_that_comes_back_is_connected_anew(world: MakeWorld) -> 
 @pytest.mark.parametrize(
     ("left_out", "standing"), [(True, ConnectionState.ABSENT), (False, ConnectionState.CONNECTED)]
 )
-async def test_pull_clusters_are_left_out_if_asked_for(
+async def test_pull_clusters_have_no_connection_if_the_option_is_set(
     world: MakeWorld, left_out: bool, standing: ConnectionState
 ) -> None:
     made = world(EstimatorOptions(not_in_pull_mode=left_out))
@@ -269,7 +269,7 @@ async def test_pull_clusters_are_left_out_if_asked_for(
         await made.until_state(standing)
 
 
-async def test_a_cluster_that_changes_to_pull_mode_is_left(world: MakeWorld) -> None:
+async def test_the_connection_of_a_cluster_that_changes_to_pull_mode_is_closed(world: MakeWorld) -> None:
     made = world(EstimatorOptions(not_in_pull_mode=True))
     async with serving() as server:
         await made.connect(server.port)
@@ -277,7 +277,7 @@ async def test_a_cluster_that_changes_to_pull_mode_is_left(world: MakeWorld) -> 
         assert made.connections.state("m1") is ConnectionState.ABSENT
 
 
-async def test_a_changed_cluster_is_looked_for_where_its_service_says_now(world: MakeWorld) -> None:
+async def test_the_service_is_read_again_when_the_cluster_changes(world: MakeWorld) -> None:
     made = world()
     async with serving() as old, serving() as new:
         new.answer = 8
@@ -288,7 +288,7 @@ async def test_a_changed_cluster_is_looked_for_where_its_service_says_now(world:
         assert await made.call() == 8
 
 
-async def test_a_status_report_of_a_cluster_changes_nothing(world: MakeWorld) -> None:
+async def test_a_status_update_of_a_cluster_changes_nothing(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
@@ -297,7 +297,7 @@ async def test_a_status_report_of_a_cluster_changes_nothing(world: MakeWorld) ->
         assert len(made.reads) == 1
 
 
-async def test_an_estimator_that_flaps_is_lost_and_found(world: MakeWorld) -> None:
+async def test_an_estimator_that_restarts_is_reconnected(world: MakeWorld) -> None:
     made = world()
     port = free_port()
     for answer in (1, 2, 3):
@@ -327,7 +327,7 @@ async def test_an_estimator_that_moved_after_it_was_lost_is_found(world: MakeWor
         assert await made.call() == 8
 
 
-async def test_a_suspect_connection_is_made_anew(world: MakeWorld) -> None:
+async def test_reconnect_replaces_the_connection(world: MakeWorld) -> None:
     made = world()
     async with serving() as server:
         await made.connect(server.port)
@@ -336,7 +336,7 @@ async def test_a_suspect_connection_is_made_anew(world: MakeWorld) -> None:
         assert await made.call() == 7
 
 
-async def test_whoever_speaks_garbage_is_no_estimator(world: MakeWorld) -> None:
+async def test_a_server_without_http2_is_not_connected(world: MakeWorld) -> None:
     made = world(dial_seconds=0.2)
     async with speaking_garbage() as port:
         made.ports["m1"] = port
@@ -371,7 +371,7 @@ class TestTLS:
             await made.connect(estimator.port)
             assert await made.call() == 7
 
-    async def test_without_our_own_certificate_an_estimator_that_wants_one_refuses(
+    async def test_without_a_client_certificate_mutual_tls_fails(
         self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
     ) -> None:
         half = replace(self.settings(authority, client), key_file="")
@@ -381,7 +381,7 @@ class TestTLS:
             made.connections.on_cluster(None, M1)
             await made.until_state(ConnectionState.ABSENT)
 
-    async def test_a_certificate_of_somebody_else_is_refused(
+    async def test_a_certificate_of_another_authority_is_refused(
         self, world: MakeWorld, authority: Authority, tmp_path: Path
     ) -> None:
         stranger = Authority(tmp_path / "other").issue("estimator", server=True)
@@ -406,14 +406,16 @@ class TestTLS:
             await made.until_state(ConnectionState.CONNECTED)
             assert await made.call() == 7
 
-    async def test_unverified_any_certificate_will_do(self, world: MakeWorld, tmp_path: Path) -> None:
+    async def test_without_verification_any_certificate_is_accepted(
+        self, world: MakeWorld, tmp_path: Path
+    ) -> None:
         made = world(EstimatorOptions(skip_verify=True))
         async with serving(tls=expired_certificate_of_nobody(tmp_path)) as estimator:
             await made.connect(estimator.port)
             assert await made.call() == 7
             assert await made.call() == 7
 
-    async def test_unverified_we_still_show_our_own(
+    async def test_without_verification_the_client_certificate_is_sent(
         self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
     ) -> None:
         made = world(replace(self.settings(authority, client), ca_file="", skip_verify=True))
@@ -421,7 +423,7 @@ class TestTLS:
             await made.connect(estimator.port)
             assert await made.call() == 7
 
-    async def test_unverified_a_lost_estimator_is_noticed_too(
+    async def test_without_verification_a_lost_connection_is_detected(
         self, world: MakeWorld, server: Credentials
     ) -> None:
         made = world(EstimatorOptions(skip_verify=True))
@@ -429,7 +431,7 @@ class TestTLS:
             await made.connect(estimator.port)
         await made.until_state(ConnectionState.LOST)
 
-    async def test_without_a_word_about_tls_there_is_none(
+    async def test_without_tls_options_connections_are_plain(
         self, world: MakeWorld, server: Credentials, client: Credentials
     ) -> None:
         plain = EstimatorOptions(cert_file=str(client.certificate), key_file=str(client.key))
