@@ -17,6 +17,7 @@ from karmada_scheduler.core.select_clusters import (
 )
 from karmada_scheduler.framework import SchedulingError
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.unit.core.helpers import candidate, names, shared_order
 
@@ -248,6 +249,16 @@ def test_insufficient_regions_are_an_error(
     with pytest.raises(SchedulingError) as caught:
         select_by_region(regions, regional, clusterwise)
     assert str(caught.value) == message
+
+
+def test_a_selection_of_regions_that_would_take_seconds_is_over_budget() -> None:
+    regions = [region(f"R{n:03}", n, *several(*(f"m{n}-{m}" for m in range(10)))) for n in range(500)]
+    with pytest.raises(
+        OverBudgetError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* supported$"
+    ):
+        select_by_region(
+            regions, SpreadConstraint("region", "", 400, 1), SpreadConstraint("cluster", "", 0, 4500)
+        )
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from karmada_scheduler.core.algorithms.select_groups import Group, Limits, select_groups
-from karmada_scheduler.framework.diagnosis import OverBudgetError
+from karmada_scheduler.core.algorithms.select_groups import Group, Limits, TooManyCellsError, select_groups
 
 
 def groups(text: str) -> list[Group]:
@@ -147,6 +146,6 @@ def test_a_large_minimum_of_clusters_takes_less_than_two_seconds(regions: int, l
 def test_a_selection_that_would_take_seconds_is_refused() -> None:
     given = [Group(f"R{i:04}", 10, i) for i in range(500)]
     with pytest.raises(
-        OverBudgetError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* are supported$"
+        TooManyCellsError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* are supported$"
     ):
         select_groups(given, Limits(1, 400, 4500))
