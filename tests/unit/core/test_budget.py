@@ -41,7 +41,7 @@ def _budget(clock: Clock) -> Budget:
 async def _work(clock: Clock, budget: Budget, *steps: float) -> str:
     for seconds in steps:
         clock.now += seconds
-        await budget.turn()
+        await budget.yield_if_due()
     return "done"
 
 
@@ -79,7 +79,7 @@ async def test_waiting_time_does_not_count() -> None:
         clock.now += 1
         await asyncio.sleep(0)
         clock.now += 1
-        await budget.turn()
+        await budget.yield_if_due()
         return "answered"
 
     async def passes() -> None:
@@ -273,7 +273,7 @@ async def test_time_without_cpu_counts_for_yielding_but_not_for_the_budget() -> 
         for _ in range(10):
             clock.now += 2
             cpu.now += 0.3
-            await budget.turn()
+            await budget.yield_if_due()
         return "done"
 
     assert await Paced(held_up(), budget) == "done"

@@ -9,7 +9,7 @@ import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.available_replicas import with_footprint
-from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
@@ -380,7 +380,7 @@ def order(decision: Decision) -> list[str]:
     return list(placed(decision))
 
 
-def order_of(attempt: Attempt) -> list[str]:
+def order_of(attempt: TermAttempt) -> list[str]:
     return [target.name for target in attempt.targets or ()]
 
 
