@@ -12,7 +12,7 @@ from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
-from karmada_scheduler.api.quantity import wrap64
+from karmada_scheduler.api.quantity import quotient, wrap64
 from karmada_scheduler.core.ordering.candidates import (
     CandidateList,
     EagerCandidateList,
@@ -112,8 +112,3 @@ def divided_score(replicas: int, members: Sequence[Candidate], *, min_groups: in
     if available < target:
         return wrap64(_WEIGHT_UNIT * available) + quotient(score, len(members))
     return wrap64(_WEIGHT_UNIT * target) + quotient(score, walked)
-
-
-def quotient(dividend: int, divisor: int) -> int:
-    """Return the quotient truncated towards zero, as in Go."""
-    return dividend // divisor if dividend >= 0 else -(-dividend // divisor)

@@ -18,6 +18,7 @@ from karmada_scheduler.api.quantity import (
     MAX_INT64,
     ZERO,
     Quantity,
+    quotient,
     wrap32,
     wrap64,
 )
@@ -214,7 +215,7 @@ def _replicas_by_summary(capacity: Capacity, demands: Demands) -> int:
             have, wanted = have_milli, milli
             if wanted == 0:  # milli-units overflowed; upstream divides by zero and crashes
                 return 0
-        best = min(best, have // wanted if have > 0 and wanted > 0 else _quotient(have, wanted))
+        best = min(best, have // wanted if have > 0 and wanted > 0 else quotient(have, wanted))
     return best
 
 
@@ -269,9 +270,3 @@ def _sets_by_summary(available: Amounts, per_set: Amounts, most: int) -> int:
             return 0
         most = min(most, wrap32(have // amount))
     return most
-
-
-def _quotient(dividend: int, divisor: int) -> int:
-    """Return the quotient truncated towards zero, as in Go."""
-    magnitude = abs(dividend) // abs(divisor)
-    return magnitude if (dividend < 0) == (divisor < 0) else -magnitude
