@@ -11,7 +11,7 @@ from karmada_scheduler.framework import SUCCESS, FilterContext, Peers, Result
 _NO_INDEX: Final = Result.unschedulable("ResourceBindingIndexer is nil")
 
 
-def judge_by_peers(
+def filter_by_peers(
     context: FilterContext,
     group: str,
     *,

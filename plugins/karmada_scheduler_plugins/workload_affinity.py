@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework import Cycle, FilterContext, Result
-from karmada_scheduler_plugins._workload_groups import judge_by_peers
+from karmada_scheduler_plugins._workload_groups import filter_by_peers
 
 _NOT_THERE: Final = Result.unschedulable(
     "ResourceBinding with the same affinity group does not target this cluster"
@@ -29,7 +29,7 @@ class WorkloadAffinity:
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that a scheduled peer is not on."""
         group = _group(context.cycle.binding)
-        return judge_by_peers(
+        return filter_by_peers(
             context,
             group,
             members=lambda peers: peers.in_affinity_group(group),

@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework import Cycle, FilterContext, Result
-from karmada_scheduler_plugins._workload_groups import judge_by_peers
+from karmada_scheduler_plugins._workload_groups import filter_by_peers
 
 _TAKEN: Final = Result.unschedulable("cluster already has workload with the same anti-affinity group")
 
@@ -27,7 +27,7 @@ class WorkloadAntiAffinity:
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that a peer is on."""
         group = _group(context.cycle.binding)
-        return judge_by_peers(
+        return filter_by_peers(
             context,
             group,
             members=lambda peers: peers.in_anti_affinity_group(group),

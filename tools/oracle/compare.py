@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
-from karmada_scheduler.core.decision import Attempt
+from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
 from tools.oracle.defects import RESTLESS, without_nobody
 from tools.oracle.ours import OurDecision, World
@@ -144,7 +144,7 @@ def _compare_run(
     world: World,
     decided: OurDecision,
     run: _Run,
-    attempt: Attempt,
+    attempt: TermAttempt,
 ) -> None:
     term = run.term
     comparison.check(f"{label}: affinity term", term["affinity"], attempt.affinity_name)
@@ -169,7 +169,7 @@ def _compare_run(
         comparison.check(f"{label}: clusters", upstream, ours)
 
 
-def _class_of(attempt: Attempt) -> str:
+def _class_of(attempt: TermAttempt) -> str:
     if attempt.error is None:
         return "ok"
     if isinstance(attempt.error, UnschedulableError):

@@ -75,15 +75,15 @@ class Binding:
 
     Attributes:
         key: Its kind, namespace and name.
-        uid: That of the binding; the workload's is ``spec.resource.uid``.
+        uid: The uid of the binding; the workload's is ``spec.resource.uid``.
         resource_version: Changes with every write.
         generation: Grows when the spec changes.
-        labels: Those of the binding, not of the workload; labels that others set on it stay.
-        annotations: Those of the binding, not of the workload.
+        labels: Labels of the binding, not of the workload.
+        annotations: Annotations of the binding, not of the workload.
         deleting: Whether it has a deletion timestamp.
-        creation_timestamp: When it was created; None where the manifest does not say so in a way that can be read.
-        spec: What is wanted of it, and where it is.
-        status: What was done about it so far.
+        creation_timestamp: When it was created; None if it is missing or unreadable.
+        spec: Its spec.
+        status: Its status.
     """
 
     key: BindingKey
@@ -99,24 +99,24 @@ class Binding:
 
     @property
     def applied_placement_json(self) -> str:
-        """The annotation with the placement of the last schedule; empty when there was none."""
+        """The annotation with the applied placement; empty without one."""
         return self.annotations.get(APPLIED_PLACEMENT_ANNOTATION, "")
 
     @property
     def applied_placement(self) -> Placement | None:
-        """The placement of the last schedule; None when there was none.
+        """The placement of the last scheduling; None without one.
 
         Raises:
-            ManifestError: The annotation does not hold a placement.
+            ManifestError: The annotation does not contain a placement.
         """
         document = self.applied_placement_json
         return Placement.from_json(document) if document else None
 
     @property
     def reschedule_triggered(self) -> bool:
-        """Whether a reschedule was asked for since the last schedule; times have whole seconds."""
-        asked, done = self.spec.reschedule_triggered_at, self.status.last_scheduled_time
-        return asked is not None and done is not None and asked > done
+        """Whether a reschedule was requested since the last scheduling; times have whole seconds."""
+        requested, done = self.spec.reschedule_triggered_at, self.status.last_scheduled_time
+        return requested is not None and done is not None and requested > done
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> Binding:
@@ -152,10 +152,10 @@ class Binding:
         )
 
     def with_status(self, manifest: Manifest) -> Binding:
-        """Return the binding with its status and version as in a manifest that differs from it in nothing else.
+        """Return the binding with the status and resourceVersion of a manifest that is equal otherwise.
 
         Args:
-            manifest: The answer to a patch of the status that named this version: reading it whole costs more.
+            manifest: The response to a patch of the status of this version; reading all of it takes longer.
 
         Raises:
             ManifestError: As ``from_manifest``.
@@ -169,7 +169,7 @@ class Binding:
 
 
 def footprint(binding: Binding, target: TargetCluster) -> AssumedWorkload:
-    """Return what a binding takes of a cluster that it is placed on.
+    """Return the assumed workload of a binding on a cluster.
 
     Source: karmada v1.18.2 pkg/scheduler/scheduler.go updateAssumptionsCache.
     """

@@ -24,12 +24,12 @@ HEALTHY: Final = "Healthy"
 
 
 class BindingKey(NamedTuple):
-    """Names one binding; the only thing a queue holds.
+    """Kind, namespace and name of a binding; the item of the work queue.
 
     Attributes:
         kind: ``ResourceBinding`` or ``ClusterResourceBinding``.
         namespace: Empty for a ClusterResourceBinding.
-        name: Karmada makes it of the workload's name and kind: ``web-deployment``.
+        name: Karmada derives it from the workload's name and kind: ``web-deployment``.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class BindingKey(NamedTuple):
 
 
 class TargetCluster(NamedTuple):
-    """A cluster that a binding is on, and with how many replicas (0 for what has none)."""
+    """A cluster of a binding, with its replicas (0 for a workload without replicas)."""
 
     name: str
     replicas: int = 0
@@ -58,10 +58,10 @@ class ObjectReference(NamedTuple):
 
     Attributes:
         api_version: Group and version: ``apps/v1``.
-        kind: ``Deployment``, say.
-        namespace: Empty for a resource of the cluster.
+        kind: For example ``Deployment``.
+        namespace: Empty for a cluster-scoped resource.
         name: The workload's own name.
-        uid: It decides which of equal clusters comes first when replicas do not divide evenly.
+        uid: It breaks ties between clusters when replicas do not divide evenly.
     """
 
     api_version: str = ""
@@ -72,7 +72,7 @@ class ObjectReference(NamedTuple):
 
 
 class GracefulEvictionTask(NamedTuple):
-    """A cluster that the workload is being moved off.
+    """A cluster that the workload is being evicted from.
 
     Attributes:
         from_cluster: Its name.
@@ -83,7 +83,7 @@ class GracefulEvictionTask(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplicaRequirements:
-    """What one replica asks for.
+    """The requirements of one replica.
 
     Equal requirements of different bindings are mostly the same object, parsed once.
 
@@ -91,9 +91,9 @@ class ReplicaRequirements:
         resource_request: Resource name to amount, in the order of the manifest.
         node_claim: Node affinity, selector and tolerations, as they are; only estimators in the member
             clusters read them.
-        namespace: Of the workload.
-        priority_class_name: Of its pods.
-        key: Equal for equal requirements; hashable.
+        namespace: Namespace of the workload.
+        priority_class_name: Priority class of its pods.
+        key: Equal for equal resource requests; hashable.
     """
 
     resource_request: Mapping[str, Quantity] = field(default_factory=dict)
@@ -103,8 +103,8 @@ class ReplicaRequirements:
 
     @cached_property
     def key(self) -> bytes:
-        """A short value that is equal for equal requests (the rest does not change a capacity here)."""
-        # In base 16, as Python refuses to write very long numbers in base 10.
+        """A short hash of the resource request; the other fields do not change capacities in this process."""
+        # In base 16, because Python refuses to write very long numbers in base 10.
         parts = [
             f"{name!r}:{amount.unscaled:x}:{amount.exponent}:{amount.format}:{amount.slow}"
             for name, amount in sorted(self.resource_request.items())
@@ -117,8 +117,8 @@ class Component(NamedTuple):
 
     Attributes:
         name: Unique among the components of the workload.
-        replicas: How many of this template make one set.
-        replica_requirements: What each of them asks for; None if it does not say.
+        replicas: Replicas of this template in one set.
+        replica_requirements: Requirements of each replica; None without any.
     """
 
     name: str
@@ -127,10 +127,10 @@ class Component(NamedTuple):
 
 
 class AssumedWorkload(NamedTuple):
-    """What was placed on a cluster lately and may not show in its status yet.
+    """A workload that was placed on a cluster recently and may not be in the cluster's status yet.
 
     Attributes:
-        binding: Whose it is; its next placement on the cluster takes the place of this one.
+        binding: The binding; its next placement on the cluster replaces this one.
     """
 
     namespace: str
@@ -139,17 +139,17 @@ class AssumedWorkload(NamedTuple):
 
 
 class WorkloadAffinityGroups(NamedTuple):
-    """The groups in which this workload attracts or repels others; empty strings where it has none."""
+    """The affinity and anti-affinity group of a workload; empty strings without one."""
 
     affinity_group: str = ""
     anti_affinity_group: str = ""
 
 
 class ClusterHealth(NamedTuple):
-    """What one cluster reports of the workload.
+    """The health of the workload on one cluster.
 
     Attributes:
-        cluster_name: The cluster.
+        cluster_name: Name of the cluster.
         health: ``Healthy``, ``Unhealthy`` or ``Unknown``.
     """
 
@@ -159,23 +159,23 @@ class ClusterHealth(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BindingSpec:
-    """What is wanted of a binding, and where it is.
+    """The spec of a binding.
 
     Attributes:
         resource: The workload.
-        replicas: How many are wanted in all; 0 for what has none.
-        replica_requirements: What each replica asks for; None if the workload does not say.
-        components: The pod templates of a workload that has several.
-        clusters: Where it is, with the replicas of each cluster.
+        replicas: Number of replicas in total; 0 for a workload without replicas.
+        replica_requirements: Requirements of each replica; None without any.
+        components: The pod templates of a workload with several.
+        clusters: Its current clusters, with the replicas of each.
         placement: None on bindings that follow others (attached dependencies).
-        graceful_eviction_tasks: The clusters that it is being moved off.
-        scheduler_name: As written; the empty name is taken as default-scheduler.
-        scheduling_suspended: ``spec.suspension.scheduling``: it is left alone.
-        reschedule_triggered_at: When a reschedule was asked for (WorkloadRebalancer).
+        graceful_eviction_tasks: The clusters that it is being evicted from.
+        scheduler_name: As written; the empty name means default-scheduler.
+        scheduling_suspended: ``spec.suspension.scheduling``: it is not scheduled.
+        reschedule_triggered_at: When a reschedule was requested (WorkloadRebalancer).
         priority: ``spec.schedulePriority.priority``.
         workload_affinity_groups: None if it has none.
-        unknown_target_fields: What else than name and replicas the manifest says of a target, to be written back with
-            a target that stays as it is; None if it says nothing. Decisions do not go by it.
+        unknown_target_fields: Fields of targets other than name and replicas. They are written back with an unchanged
+            target; None without any. Decisions do not depend on them.
     """
 
     resource: ObjectReference = field(default_factory=ObjectReference)
@@ -196,30 +196,30 @@ class BindingSpec:
 
     @property
     def responsible_scheduler(self) -> str:
-        """The scheduler that is meant."""
+        """The name of the scheduler that schedules it."""
         return self.scheduler_name or DEFAULT_SCHEDULER_NAME
 
     @property
     def is_workload(self) -> bool:
-        """Whether it has replicas, or could have."""
+        """Whether it has replicas, or can have replicas."""
         return self.replicas > 0 or self.replica_requirements is not None or bool(self.components)
 
     @property
     def target_names(self) -> frozenset[str]:
-        """The clusters that it is on, whatever the replicas."""
+        """The names of its current clusters."""
         return frozenset(target.name for target in self.clusters)
 
 
 @dataclass(frozen=True, slots=True)
 class BindingStatus:
-    """What was done about a binding so far.
+    """The status of a binding.
 
     Attributes:
-        scheduler_observed_generation: The generation that was decided about last.
-        scheduler_observing_affinity_name: The affinity term in force; empty with a single affinity.
-        last_scheduled_time: When it got its place.
-        aggregated_status: What clusters report of the workload.
-        conditions: As they are, so that they can be written back.
+        scheduler_observed_generation: The generation that was scheduled last.
+        scheduler_observing_affinity_name: The affinity term in use; empty with a single affinity.
+        last_scheduled_time: When it was scheduled last.
+        aggregated_status: The health of the workload on each cluster.
+        conditions: As in the manifest, so that they can be written back.
     """
 
     scheduler_observed_generation: int = 0
@@ -229,5 +229,5 @@ class BindingStatus:
     aggregated_status: tuple[ClusterHealth, ...] = ()
 
     def condition(self, type_: str) -> Mapping[str, Any] | None:
-        """Find a condition by its type."""
+        """Return the condition of a type, None without one."""
         return next((condition for condition in self.conditions if condition.get("type") == type_), None)

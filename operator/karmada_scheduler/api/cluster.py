@@ -1,4 +1,4 @@
-"""A member cluster, as far as decisions read it."""
+"""A member cluster: the fields that decisions read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ApiKinds = frozenset[tuple[str, str]]
 
 Read = TypeVar("Read")
 
-_REMEMBERED: Final = 512
+_CACHED: Final = 512
 
 
 class ResourceModel(NamedTuple):
@@ -44,7 +44,7 @@ class ResourceModel(NamedTuple):
 
     Attributes:
         grade: Its number.
-        minimums: By resource name, the least amount that such a node has.
+        minimums: Resource name to the least amount of such a node.
     """
 
     grade: int
@@ -52,11 +52,11 @@ class ResourceModel(NamedTuple):
 
 
 class GradeCount(NamedTuple):
-    """How many nodes of a grade are free.
+    """Number of free nodes of a grade.
 
     Attributes:
         grade: The number of the grade.
-        nodes: How many.
+        nodes: Number of nodes.
     """
 
     grade: int
@@ -65,13 +65,13 @@ class GradeCount(NamedTuple):
 
 @dataclass(frozen=True)
 class ResourceSummary:
-    """What a cluster has, what is taken and what is about to be taken.
+    """Resources of a cluster: allocatable, allocated, and allocating.
 
     Attributes:
-        allocatable: By resource name: ``cpu``, ``memory``, ``pods``.
-        allocated: What pods have that run.
-        allocating: What pods ask for that wait for a node.
-        modelings: Free nodes by grade, where resource modeling is used.
+        allocatable: Resource name (``cpu``, ``memory``, ``pods``) to amount.
+        allocated: Requests of running pods.
+        allocating: Requests of pods that wait for a node.
+        modelings: Free nodes by grade, if resource modeling is used.
     """
 
     allocatable: Mapping[str, Quantity] = field(default_factory=dict)
@@ -81,17 +81,17 @@ class ResourceSummary:
 
     @property
     def room(self) -> Mapping[str, Quantity]:
-        """What is left of each allocatable resource."""
+        """The amount that is left of each allocatable resource."""
         return {name: self.left(name) for name in self.allocatable}
 
     def left(self, name: str) -> Quantity:
-        """Return what is left of a resource; negative on a cluster that is over-allocated, 0 if it has none."""
+        """Return the amount that is left of a resource; negative if the cluster is over-allocated, 0 without the resource."""
         amount = self.allocatable.get(name)
         if amount is None:
             return quantity.ZERO
-        for taken in (self.allocated.get(name), self.allocating.get(name)):
-            if taken is not None:
-                amount = amount - taken
+        for used in (self.allocated.get(name), self.allocating.get(name)):
+            if used is not None:
+                amount = amount - used
         return amount
 
 
@@ -100,18 +100,18 @@ class Cluster:
     """A member cluster.
 
     Attributes:
-        labels: Those of the Cluster object; its annotations are not kept.
+        labels: Labels of the Cluster object; its annotations are not kept.
         deleting: Whether it has a deletion timestamp.
-        provider: ``spec.provider``; empty where it is not set, as region and zones.
-        zones: All zones in which it has nodes.
+        provider: ``spec.provider``; empty if it is not set, like region and zones.
+        zones: All zones with nodes of the cluster.
         sync_mode: ``Push`` or ``Pull``.
-        taints: What keeps bindings off that do not tolerate it.
-        resource_models: Grades of nodes, by size, where resource modeling is used.
-        api_kinds: The kinds it is known to serve, as pairs: ``("apps/v1", "Deployment")``.
+        taints: Taints; bindings that do not tolerate them are refused.
+        resource_models: Grades of nodes, by size, if resource modeling is used.
+        api_kinds: The kinds that it serves, as pairs: ``("apps/v1", "Deployment")``.
         conditions: ``condition("Ready")`` finds one.
-        resource_summary: None until its status collector has reported.
-        unreadable_fields: What is wrong with quantities of the summary. A resource that one of them is about counts as
-            one that the cluster does not have.
+        resource_summary: None until the cluster's status collector has reported.
+        unreadable_fields: Errors of quantities in the summary. A resource with an unreadable quantity counts as one
+            that the cluster does not have.
     """
 
     name: str
@@ -162,7 +162,7 @@ class Cluster:
         )
 
     def condition(self, type_: str) -> Condition | None:
-        """Find a condition by its type."""
+        """Return the condition of a type, None without one."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
 
@@ -178,9 +178,9 @@ def _taints(spec: Manifest) -> tuple[Taint, ...]:
 
 
 def _once_per_content(read: Callable[[object], Read]) -> Callable[[object], Read]:
-    """Have a reader read once what many clusters have alike, and what no report of theirs changes."""
+    """Cache a reader by content: many clusters have equal contents, and status reports do not change them."""
 
-    @cached_by_content(entries=_REMEMBERED, short=4096, long_bytes=8 * MEBI)
+    @cached_by_content(entries=_CACHED, short=4096, long_bytes=8 * MEBI)
     def read_json(content: bytes) -> Read:
         return read(orjson.loads(content))
 
@@ -233,10 +233,10 @@ def _conditions(status: Manifest) -> tuple[Condition, ...]:
 
 
 def _resource_summary(status: Manifest) -> tuple[ResourceSummary | None, tuple[str, ...]]:
-    """Read the summary, and say which quantities could not be read.
+    """Return the summary, and the errors of unreadable quantities.
 
-    An allocatable amount that is too large for us, such as ``1e20000``, is as good as none in Go: what is left of it
-    is computed modulo 2**64, and comes to 0 or less.
+    An allocatable amount beyond our limits, such as ``1e20000``, counts as 0 or less in Go as well: the amount that is
+    left is computed modulo 2**64.
     """
     summary = read_optional_mapping(status, "resourceSummary", "status")
     if summary is None:
@@ -267,7 +267,7 @@ def _resource_summary(status: Manifest) -> tuple[ResourceSummary | None, tuple[s
 
 
 def _unreadable_quantities(amounts: Manifest, path: str) -> dict[str, str]:
-    """Return what is wrong with each quantity that cannot be read, by the name of the resource."""
+    """Return the error of each unreadable quantity, by resource name."""
     problems = {}
     for resource, amount in amounts.items():
         try:

@@ -1,7 +1,6 @@
-"""Does this fit that: label selectors, field selectors, taints and tolerations, as small values with laws.
+"""Label selectors, field selectors, taints and tolerations.
 
-A selector is checked once, when it is first used; an invalid one matches nothing, as upstream never
-tells anybody that it is invalid.
+A selector is compiled on first use. An invalid one matches nothing: upstream does not report it as an error either.
 
 Source: karmada v1.18.2 pkg/util/selector.go, k8s.io/apimachinery v0.35.3 pkg/labels/selector.go.
 """
@@ -26,7 +25,7 @@ _INT64: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def is_label_key(key: str) -> bool:
-    """Tell whether Kubernetes accepts a label key (it calls that a qualified name)."""
+    """Return whether Kubernetes accepts a label key (a *qualified name*)."""
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > 253 or _SUBDOMAIN.fullmatch(prefix) is None):
         return False
@@ -34,13 +33,13 @@ def is_label_key(key: str) -> bool:
 
 
 def is_label_value(value: str) -> bool:
-    """Tell whether Kubernetes accepts a label value."""
+    """Return whether Kubernetes accepts a label value."""
     return not value or (len(value) <= 63 and _NAME.fullmatch(value) is not None)
 
 
 def _int64(text: str) -> int | None:
     digits = text.lstrip("+-").lstrip("0")
-    # Python refuses to read thousands of digits, and no int64 has twenty.
+    # Python refuses to parse thousands of digits, and no int64 has twenty.
     if _INT64.fullmatch(text) is None or len(digits) > 19:
         return None
     value = -int(digits or "0") if text.startswith("-") else int(digits or "0")
@@ -62,7 +61,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def compile(self) -> Test | None:
-        """Return the test that this expression stands for, None if it is invalid."""
+        """Return the test of this expression, None if it is invalid."""
         if not is_label_key(self.key) or not all(map(is_label_value, self.values)):
             return None
         key, values = self.key, frozenset(self.values)
@@ -93,7 +92,7 @@ class Requirement:
 
 
 def conjunction(tests: Sequence[Test | None]) -> Test:
-    """Return the test that all of these hold; an invalid one makes it never hold."""
+    """Return a test that holds if all tests hold; with an invalid test it never holds."""
     if any(test is None for test in tests):
         return _never
     valid = [test for test in tests if test is not None]
@@ -108,7 +107,7 @@ def _never(labels: Labels) -> bool:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class LabelSelector:
-    """A selector over labels; empty it matches everything."""
+    """A selector over labels; an empty one matches everything."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
     match_expressions: tuple[Requirement, ...] = ()
@@ -131,7 +130,7 @@ class FieldSelector:
     match_expressions: tuple[Requirement, ...] = ()
 
     def matches(self, *, provider: str, region: str, zones: Sequence[str]) -> bool:
-        """Tell whether a cluster with these fields is selected.
+        """Return whether a cluster with these fields matches.
 
         Expressions on ``zone`` are tested against the list of zones and never invalid; all others are
         requirements on the map of provider and region, in which an empty field is an absent key.
@@ -151,7 +150,7 @@ class FieldSelector:
 
 
 def matches_zones(expression: Requirement, zones: Sequence[str]) -> bool:
-    """Test one zone expression: any overlap is In, none is NotIn."""
+    """Return whether a zone expression matches: In needs a common zone, NotIn none."""
     match expression.operator:
         case "In":
             return any(zone in expression.values for zone in zones)
@@ -166,11 +165,11 @@ def matches_zones(expression: Requirement, zones: Sequence[str]) -> bool:
 
 
 class Taint(NamedTuple):
-    """What keeps bindings off a cluster, unless they tolerate it.
+    """A taint: bindings that do not tolerate it are refused.
 
     Attributes:
-        key: What it is about.
-        value: Of the key; may be empty.
+        key: The key of the taint.
+        value: The value of the key; may be empty.
         effect: ``NoSchedule``, ``NoExecute`` or ``PreferNoSchedule``.
     """
 
@@ -180,25 +179,25 @@ class Taint(NamedTuple):
 
     @property
     def keeps_off(self) -> bool:
-        """Whether it keeps new bindings off; PreferNoSchedule and the like do not."""
+        """Whether it refuses new bindings; PreferNoSchedule does not."""
         return self.effect in {"NoSchedule", "NoExecute"}
 
     def __str__(self) -> str:
-        """Write it as kubectl does: key=value:effect, without the parts that are empty."""
+        """Return the taint as kubectl writes it: key=value:effect, without empty parts."""
         if not self.effect:
             return f"{self.key}={self.value}:" if self.value else self.key
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
 class Toleration(NamedTuple):
-    """Which taints a binding puts up with.
+    """A toleration of taints.
 
     Attributes:
-        key: Of the taint; empty for all.
+        key: Key of the taint; empty for all keys.
         operator: ``Exists`` or ``Equal``; empty is Equal.
-        value: Of the taint, for Equal.
-        effect: Of the taint; empty for all.
-        toleration_seconds: For how long, after a NoExecute taint came; the scheduler does not read it.
+        value: Value of the taint, for Equal.
+        effect: Effect of the taint; empty for all effects.
+        toleration_seconds: How long a NoExecute taint is tolerated; not used in decisions.
     """
 
     key: str = ""
@@ -208,9 +207,9 @@ class Toleration(NamedTuple):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Tell whether a taint is tolerated.
+        """Return whether a taint is tolerated.
 
-        An empty key needs no Exists: the empty toleration takes every taint that has no value.
+        An empty key does not need Exists: the empty toleration tolerates every taint without a value.
         """
         if self.effect and self.effect != taint.effect:
             return False

@@ -84,18 +84,18 @@ _SHORT: Final = 1024
 
 @dataclass(frozen=True)
 class Placement:
-    """The rules of a policy, as copied into its bindings.
+    """The placement of a policy, as copied into its bindings.
 
     Equality is structural: an absent list equals an empty one, an absent object does not equal an
     empty one, order counts.
 
     Attributes:
-        cluster_affinity: The single affinity; None where there are terms, or none at all.
-        cluster_affinities: The terms, which are tried in order.
-        cluster_tolerations: Taints that do not matter.
-        spread_constraints: Over how many groups of clusters to spread.
+        cluster_affinity: The single affinity; None with affinity terms, or without affinity.
+        cluster_affinities: The affinity terms, which are tried in order.
+        cluster_tolerations: Tolerations of taints.
+        spread_constraints: Limits of the number of groups of clusters.
         replica_scheduling: How replicas are divided; None means Duplicated.
-        workload_affinity: Which other workloads to be near to or apart from.
+        workload_affinity: Affinity and anti-affinity to other workloads.
     """
 
     cluster_affinity: ClusterAffinity | None = None
@@ -120,7 +120,7 @@ class Placement:
 
     @classmethod
     def from_json(cls, document: str) -> Placement:
-        """Read a placement from the annotation in which the scheduler keeps the applied one.
+        """Read a placement from the annotation with the applied placement.
 
         Raises:
             ManifestError: It is not JSON, not an object, or a field has the wrong type.
@@ -134,11 +134,11 @@ class Placement:
         return strategy is None or strategy.replica_scheduling_type == DUPLICATED
 
     def affinity_term(self, name: str) -> ClusterAffinityTerm | None:
-        """Find the first affinity term of a name."""
+        """Return the first affinity term with a name, None without one."""
         return next((term for term in self.cluster_affinities if term.affinity_name == name), None)
 
     def to_json(self) -> str:
-        """Write it as karmada-scheduler writes its annotation: Go's key order and escapes, compact."""
+        """Return it as karmada-scheduler writes its annotation: compact, with Go's key order and escapes."""
         return self._json
 
     @cached_property

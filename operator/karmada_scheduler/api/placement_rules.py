@@ -22,13 +22,13 @@ SPREAD_BY_PROVIDER: Final = "provider"
 
 @dataclass(frozen=True)
 class ClusterAffinity:
-    """Which clusters are meant; an empty one means all.
+    """Selects clusters; an empty one selects all.
 
     Attributes:
-        label_selector: Over labels of Clusters.
-        field_selector: Over provider, region and zones.
-        cluster_names: These only; empty for all.
-        exclude: Never these.
+        label_selector: Selects by labels of Clusters.
+        field_selector: Selects by provider, region and zones.
+        cluster_names: Names of selected clusters; empty for all.
+        exclude: Names of clusters that are not selected.
     """
 
     label_selector: LabelSelector | None = None
@@ -37,7 +37,7 @@ class ClusterAffinity:
     exclude: tuple[str, ...] = ()
 
     def matches(self, cluster: Cluster) -> bool:
-        """Tell whether a cluster is meant. An excluded one never is.
+        """Return whether a cluster is selected; an excluded one never is.
 
         Source: karmada v1.18.2 pkg/util/selector.go ClusterMatches.
         """
@@ -53,7 +53,7 @@ class ClusterAffinity:
 
     @property
     def only_names(self) -> bool:
-        """Whether it means the clusters that it names, and looks at nothing else of them."""
+        """Whether it selects by name only."""
         return bool(self.cluster_names) and not (self.exclude or self.label_selector or self.field_selector)
 
     @cached_property
@@ -71,7 +71,7 @@ class OverflowAffinity:
 
     Attributes:
         affinity_name: Its name.
-        affinity: Which clusters.
+        affinity: Selects its clusters.
     """
 
     affinity_name: str
@@ -83,12 +83,11 @@ class ClusterAffinityTerm:
     """One of several affinities that are tried in order.
 
     Attributes:
-        affinity_name: Its name, by which the status says which term is in force.
-        affinity: Which clusters.
-        overflow_affinities: Further clusters, tier by tier, for what does not fit.
-        divides_by_tiers: Whether overflow affinities were given at all. An explicit empty list changes how
-            replicas are divided upstream, but not what the placement means, so it does not count in
-            comparisons.
+        affinity_name: Its name; the status has the name of the term in use.
+        affinity: Selects its clusters.
+        overflow_affinities: Further clusters, tier by tier, for replicas that do not fit.
+        divides_by_tiers: Whether overflow affinities are set. An explicit empty list changes how upstream divides
+            replicas, but not the meaning of the placement, so it does not count in comparisons.
     """
 
     affinity_name: str
@@ -98,13 +97,13 @@ class ClusterAffinityTerm:
 
 
 class SpreadConstraint(NamedTuple):
-    """Over how many groups of clusters to spread.
+    """Limits of the number of groups of clusters to spread over.
 
     Attributes:
         spread_by_field: ``cluster``, ``region``, ``zone`` or ``provider``; empty if it is by a label.
         spread_by_label: The key of a label of Clusters.
-        max_groups: At most so many groups; 0 for no limit.
-        min_groups: At least so many.
+        max_groups: Maximum number of groups.
+        min_groups: Minimum number of groups.
     """
 
     spread_by_field: str = ""
@@ -115,10 +114,10 @@ class SpreadConstraint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StaticClusterWeight:
-    """A fixed weight for some clusters.
+    """A static weight for some clusters.
 
     Attributes:
-        target_cluster: Which clusters.
+        target_cluster: Selects the clusters.
         weight: 1 or more.
     """
 
@@ -128,11 +127,11 @@ class StaticClusterWeight:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPreferences:
-    """By which weights replicas are divided.
+    """The weights by which replicas are divided.
 
     Attributes:
-        static_weight_list: Fixed weights.
-        dynamic_weight: ``AvailableReplicas``, or empty; goes before fixed weights.
+        static_weight_list: Static weights.
+        dynamic_weight: ``AvailableReplicas``, or empty; it has precedence over static weights.
     """
 
     static_weight_list: tuple[StaticClusterWeight, ...] = ()
@@ -141,12 +140,12 @@ class ClusterPreferences:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSchedulingStrategy:
-    """How replicas are spread over the selected clusters.
+    """How replicas are divided over the selected clusters.
 
     Attributes:
         replica_scheduling_type: ``Duplicated`` or ``Divided``.
-        replica_division_preference: Of Divided: ``Aggregated`` or ``Weighted``.
-        weight_preference: Of Weighted; without it all clusters weigh the same.
+        replica_division_preference: With Divided: ``Aggregated`` or ``Weighted``.
+        weight_preference: With Weighted; without it, all clusters have the same weight.
     """
 
     replica_scheduling_type: str = ""
@@ -156,7 +155,7 @@ class ReplicaSchedulingStrategy:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadAffinity:
-    """By which labels workloads attract or repel each other; None where a rule is absent."""
+    """Label keys of affinity and anti-affinity between workloads; None without a rule."""
 
     affinity_label_key: str | None = None
     anti_affinity_label_key: str | None = None

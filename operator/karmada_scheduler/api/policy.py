@@ -1,7 +1,7 @@
-"""A policy, as far as its change concerns the bindings that it made.
+"""A policy: the fields by which its bindings are found.
 
-The placement is always read from the binding, where Karmada's detector copies it; a policy event only says
-which bindings to look at.
+The placement is always read from the binding, to which Karmada's detector copies it. A policy event only determines the
+bindings to reconcile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ID_LABELS: Final = {
 
 
 class PolicyKey(NamedTuple):
-    """Names one policy; the namespace of a ClusterPropagationPolicy is empty."""
+    """The name of one policy; the namespace of a ClusterPropagationPolicy is empty."""
 
     kind: str
     namespace: str
@@ -45,9 +45,9 @@ class Policy:
     """A PropagationPolicy or ClusterPropagationPolicy.
 
     Attributes:
-        permanent_id: What its bindings carry in the label ``ID_LABELS[key.kind]``; empty before Karmada's
-            webhook has given it one.
-        scheduler_name: As written; the empty name is taken as default-scheduler.
+        permanent_id: The value of the label ``ID_LABELS[key.kind]`` of its bindings; empty before Karmada's webhook
+            has set it.
+        scheduler_name: As written; the empty name means default-scheduler.
     """
 
     key: PolicyKey
@@ -59,7 +59,7 @@ class Policy:
 
     @property
     def id_label(self) -> str:
-        """The label by which its bindings name it."""
+        """The label of its bindings with its id."""
         return ID_LABELS[self.key.kind]
 
     @classmethod

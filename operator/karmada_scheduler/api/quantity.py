@@ -1,9 +1,9 @@
 """Resource quantities with Kubernetes' exact arithmetic.
 
-Go keeps a quantity in one of two forms, and the form shows in results at the edges: a fast one, an int64
-mantissa with a power of ten, and a slow one, a big decimal. Karmada's capacity arithmetic reaches those
-edges (an over-allocated cluster has negative room, a request of 10P cpu overflows milli-units), so both
-forms are kept here, with the same rules of rounding, wrapping and changing from one to the other.
+Go has two forms of a quantity: a fast one, an int64 mantissa with a power of ten, and a slow one, a big decimal. The form
+shows in results at the edges, which Karmada's capacity arithmetic reaches: an over-allocated cluster has a negative
+capacity, a request of 10P cpu overflows milli-units. So both forms are kept here, with the same rules of rounding, wrapping
+and conversion.
 
 Source: k8s.io/apimachinery v0.35.3 pkg/api/resource quantity.go, amount.go, math.go, scale_int.go.
 """
@@ -26,15 +26,15 @@ MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
 _NANO: Final = 9
 _FAST_DIGITS: Final = 18
-_LARGEST_EXPONENT: Final = 10_000
-"""An exponent beyond it would cost seconds to write out, here as in Go; no resource has one."""
+_MAX_EXPONENT: Final = 10_000
+"""A larger exponent would take seconds to write as digits, here as in Go; no resource has one."""
 
-_LONGEST: Final = 400
-"""Characters of a quantity; the API server writes all that Kubernetes computes with in less than 40."""
-_REMEMBERED_LENGTH: Final = 20
-"""Characters of what is remembered: its numbers are short, too."""
+_MAX_LENGTH: Final = 400
+"""Characters of a quantity; the API server writes any quantity that Kubernetes can compute with in less than 40."""
+_CACHED_LENGTH: Final = 20
+"""Characters of a cached quantity; its numbers are short as well."""
 
-# Possessive, so that what does not match is given up at once: no digit can belong to another part.
+# Possessive, so that a mismatch is found at once: no digit can belong to another part.
 _SYNTAX: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*+)(?:\.(?P<fraction>[0-9]*+))?+(?P<suffix>[eEinumkKMGTP]*+[+-]?+[0-9]*+)"
 )
@@ -48,13 +48,19 @@ _PLAIN_FACTORS: Final = frozenset({1, 2, 3, 6, 9})
 
 
 def wrap64(value: int) -> int:
-    """Keep the low 64 bits, as Go's int64 arithmetic does."""
+    """Return the low 64 bits as a signed number, as Go's int64 arithmetic does."""
     return ((value + 2**63) & (2**64 - 1)) - 2**63
 
 
 def wrap32(value: int) -> int:
-    """Keep the low 32 bits, as a conversion to Go's int32 does."""
+    """Return the low 32 bits as a signed number, as a conversion to Go's int32 does."""
     return ((value + 2**31) & (2**32 - 1)) - 2**31
+
+
+def quotient(dividend: int, divisor: int) -> int:
+    """Return the quotient truncated towards zero, as in Go."""
+    magnitude = abs(dividend) // abs(divisor)
+    return magnitude if (dividend < 0) == (divisor < 0) else -magnitude
 
 
 def _ten_to(power: int) -> int:
@@ -73,7 +79,7 @@ class Quantity:
         unscaled: The digits; the value is ``unscaled * 10**exponent``.
         exponent: The power of ten; at least -9.
         format: ``DecimalSI``, ``BinarySI``, ``DecimalExponent`` or empty (a null quantity).
-        slow: Whether Go holds it as a big decimal.
+        slow: Whether Go stores it as a big decimal.
     """
 
     unscaled: int
@@ -97,7 +103,7 @@ class Quantity:
         return _scaled_slow(self, unit) if self.slow else _scaled_fast(self, unit)
 
     def __add__(self, other: Quantity) -> Quantity:
-        # A zero takes the other's format.
+        # A zero gets the format of the other.
         format_ = self.format if self.unscaled else other.format
         if not self.slow and not other.slow:
             total = _fast_sum(self, other)
@@ -114,7 +120,7 @@ class Quantity:
             if _fits(difference) and other.unscaled != -(2**63):
                 return Quantity(difference, self.exponent, self.format if self.unscaled else other.format)
         if other.unscaled == -(2**63) and not self.slow and not other.slow:
-            # Go's int64 has no opposite of this number: it is added as it is, unless that overflows.
+            # Go's int64 cannot negate this number: it is added unchanged, unless that overflows.
             total = _fast_sum(self, other)
             if total is not None:
                 return Quantity(*total, self.format if self.unscaled else other.format)
@@ -148,7 +154,7 @@ def _scaled_slow(amount: Quantity, unit: int) -> int:
         factor = _ten_to(-shift)
         return wrap64(wrap64(amount.unscaled) * (factor if _fits(factor) else -(2**63)))
     if amount.unscaled < MAX_INT64 and shift < 19:
-        # Go compares without the sign in mind: every negative amount is cut to 64 bits here.
+        # Go ignores the sign in this comparison, so every negative amount is wrapped to 64 bits.
         cut = wrap64(amount.unscaled)
         whole, rest = divmod(abs(cut), _ten_to(shift))
         return (whole if cut >= 0 else -whole) + bool(rest)
@@ -157,7 +163,7 @@ def _scaled_slow(amount: Quantity, unit: int) -> int:
 
 
 def _fast_sum(one: Quantity, other: Quantity) -> tuple[int, int] | None:
-    """Add two fast amounts; None where Go's int64 overflows on the way."""
+    """Return the sum of two fast amounts; None if Go's int64 overflows."""
     if not other.unscaled:
         return one.unscaled, one.exponent
     if not one.unscaled:
@@ -170,14 +176,14 @@ def _fast_sum(one: Quantity, other: Quantity) -> tuple[int, int] | None:
     return None
 
 
-@cached_by_content(entries=65536, short=_REMEMBERED_LENGTH, long_bytes=0)
+@cached_by_content(entries=65536, short=_CACHED_LENGTH, long_bytes=0)
 def parse(written: str) -> Quantity:
-    """Read a quantity; ValueError for what Kubernetes refuses, and for what is absurdly long."""
+    """Parse a quantity; ValueError if Kubernetes refuses it, or if it is too long."""
     if written == "0":
         return ZERO
-    if len(written) > _LONGEST:
+    if len(written) > _MAX_LENGTH:
         raise ValueError(
-            f"expected a quantity like 500m or 2Gi, got one of {len(written)} characters; at most {_LONGEST} are supported"
+            f"expected a quantity like 500m or 2Gi, got one of {len(written)} characters; at most {_MAX_LENGTH} are supported"
         )
     found = _SYNTAX.fullmatch(written) if written else None
     if found is None:
@@ -191,7 +197,7 @@ def parse(written: str) -> Quantity:
         exponent, format_ = _DECIMAL_SUFFIXES[suffix], DECIMAL_SI
     else:
         power = _EXPONENT.fullmatch(suffix)
-        if power is None or abs(int(power[1])) > _LARGEST_EXPONENT:
+        if power is None or abs(int(power[1])) > _MAX_EXPONENT:
             raise ValueError(f"expected a quantity like 500m or 2Gi, got {written!r} with suffix {suffix!r}")
         exponent, format_ = int(power[1]), DECIMAL_EXPONENT
     exponent -= len(fraction)
@@ -212,7 +218,7 @@ def _binary(sign: int, whole: str, fraction: str, bits: int) -> Quantity:
 
 
 def _nanos(digits: int, exponent: int) -> int:
-    """Count 1e-9 units of a non-negative decimal, rounded up."""
+    """Return the number of 1e-9 units in a non-negative decimal, rounded up."""
     shift = exponent + _NANO
     return digits * _ten_to(shift) if shift >= 0 else -(-digits // _ten_to(-shift))
 

@@ -19,7 +19,7 @@ from karmada_scheduler.api.manifest import (
 )
 
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""The whole manifest once more, as ``kubectl apply`` leaves it; not kept."""
+"""A copy of the whole manifest by ``kubectl apply``; not kept."""
 
 
 class OwnerReference(NamedTuple):
@@ -27,10 +27,10 @@ class OwnerReference(NamedTuple):
 
     Attributes:
         api_version: Group and version: ``apps/v1``.
-        kind: ``Deployment``, say.
-        name: Its name; it is in the same namespace, or of the cluster.
+        kind: For example ``Deployment``.
+        name: Its name; it is in the same namespace, or cluster-scoped.
         uid: Its uid.
-        controller: Whether it is the one that manages the workload.
+        controller: Whether it manages the workload.
     """
 
     api_version: str = ""
@@ -42,18 +42,18 @@ class OwnerReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the metadata of a workload says, as it is on the Karmada API server.
+    """The metadata of a workload on the Karmada API server.
 
     Attributes:
         api_version: Group and version, as the binding names it: ``apps/v1``.
-        kind: ``Deployment``, say.
-        namespace: Empty for a resource of the cluster.
+        kind: For example ``Deployment``.
+        namespace: Empty for a cluster-scoped resource.
         name: The workload's own name.
-        uid: Its uid, which is the one that the binding names.
+        uid: Its uid, equal to the one in the binding.
         labels: All of them.
         annotations: All but ``kubectl.kubernetes.io/last-applied-configuration``.
         owner_references: The objects that it belongs to.
-        generation: Grows with every change of its spec; 0 where the kind does not count.
+        generation: Grows with every change of its spec; 0 if the kind has none.
         resource_version: The version that was read.
         deleting: Whether it is being deleted.
     """
@@ -75,12 +75,12 @@ class Workload:
         """Read the metadata of an object.
 
         Args:
-            manifest: The object, or its ``PartialObjectMetadata``, which does not say its own type.
+            manifest: The object, or its ``PartialObjectMetadata``, which does not contain its type.
             api_version: Of the object.
             kind: Of the object.
 
         Raises:
-            ManifestError: A field of the metadata has another type than it should.
+            ManifestError: A field of the metadata has the wrong type.
         """
         path = "metadata"
         found = read_mapping(manifest, path, "")
@@ -106,8 +106,8 @@ class Workload:
             deleting=found.get("deletionTimestamp") is not None,
         )
 
-    def says_the_same(self, other: Workload) -> bool:
-        """Tell whether a plugin could not tell two versions apart by labels, annotations and owners."""
+    def has_same_metadata(self, other: Workload) -> bool:
+        """Return whether uid, labels, annotations, owners and deletion are equal."""
         return (
             self.uid == other.uid
             and self.labels == other.labels
@@ -128,11 +128,11 @@ def _owner(found: Manifest, path: str) -> OwnerReference:
 
 
 class WorkloadAnswer(NamedTuple):
-    """What is known of the workload of a binding.
+    """The workload of a binding, or why it is unknown.
 
     Attributes:
-        workload: Its metadata; None if it is not known.
-        problem: Why it is not known, for people; "" if it is.
+        workload: Its metadata; None if it is unknown.
+        problem: Why it is unknown, for people; empty if it is known.
     """
 
     workload: Workload | None = None

@@ -1,8 +1,10 @@
-"""The decision: a pure function of one binding and a snapshot of all clusters.
+"""The scheduling algorithm: from one binding and a snapshot of all clusters to a decision, without I/O.
 
-- ``classify``: is there anything to do, and why?
-- ``schedule``: affinity terms, filter, score, select, assign; the recipe.
-- ``available_replicas``, ``cluster_groups``, ``region_paths``, ``select_clusters``, ``assign_replicas``,
-  ``webster``: its steps, each numbers in and numbers out where that is possible.
-- ``outcome``: what a decision means for the binding's condition.
+- ``classify``: whether a binding has to be scheduled, and why.
+- ``schedule``, ``schedule_terms``, ``schedule_term``: a stable decision, one pass over the affinity terms, one run.
+- ``find_clusters``, ``prioritize_clusters``, ``select_clusters``, ``assign_replicas``: the steps of a run, with
+  ``available_replicas`` and ``cluster_groups``.
+- ``ordering``: the order of the candidates and its caches. ``algorithms``: algorithms on numbers.
+- ``decision``, ``condition``: the result, and the condition that reports it.
+- ``budget``, ``limits``, ``run_sync``: how long a decision may take, and how it runs without waiting.
 """

@@ -1,7 +1,7 @@
-"""How many replicas each selected cluster gets.
+"""Divides the replicas of a binding over the selected clusters.
 
-Two modes for the strategies that look at room: *steady* keeps what is placed and adds or removes the
-difference, *fresh* (an explicit reschedule) divides anew.
+The strategies that depend on available replicas have two modes: *steady* keeps the current division and adds or removes the
+difference, *fresh* (an explicit reschedule) divides from scratch.
 
 Source: karmada v1.18.2 pkg/scheduler/core assignment.go, division_algorithm.go, overflow handling in
 common.go; pkg/util/helper/binding.go.
@@ -33,11 +33,11 @@ Targets = list[TargetCluster]
 def assign_replicas(cycle: Cycle, candidates: Sequence[Candidate]) -> Targets:
     """Divide the binding's replicas over the selected clusters.
 
-    What has no replicas to divide (or several components) goes to all of them, without numbers.
+    A workload without replicas, or with several components, goes to all of them without numbers.
 
     Raises:
-        UnschedulableError: The clusters have too little room together.
-        SchedulingError: There is no cluster, or no such strategy.
+        UnschedulableError: The clusters cannot take all replicas.
+        SchedulingError: There is no cluster, or the strategy is unknown.
     """
     if not candidates:
         raise SchedulingError("no clusters available to schedule")
@@ -52,7 +52,7 @@ def assign_replicas(cycle: Cycle, candidates: Sequence[Candidate]) -> Targets:
 
 
 def _divides_by_tiers(cycle: Cycle) -> bool:
-    """Tell whether the term in force has overflow affinities; of several of its name any may have them."""
+    """Return whether the affinity term in use has overflow affinities; if several have its name, any may have them."""
     name, placement = cycle.affinity_name, cycle.placement
     if not name or placement.cluster_affinity is not None:
         return False
@@ -60,16 +60,16 @@ def _divides_by_tiers(cycle: Cycle) -> bool:
 
 
 def attach_empty(targets: Sequence[TargetCluster], candidates: Sequence[Candidate]) -> Targets:
-    """Append the selected clusters that got nothing, with 0 replicas."""
+    """Append the selected clusters without replicas, with 0."""
     present = {target.name for target in targets}
     return [*targets, *(TargetCluster(each.name) for each in candidates if each.name not in present)]
 
 
 def strategy_of(placement: Placement) -> str:
-    """Name the strategy that a placement asks for.
+    """Return the name of a placement's strategy.
 
     Raises:
-        SchedulingError: There is none of that name.
+        SchedulingError: The strategy is unknown.
     """
     strategy = placement.replica_scheduling
     if strategy is None or placement.is_duplicated:
@@ -89,13 +89,13 @@ def strategy_of(placement: Placement) -> str:
 def _assign_by_tiers(
     spec: BindingSpec, placement: Placement, candidates: Sequence[Candidate], *, fresh: bool
 ) -> Targets:
-    """Fill the preferred clusters first, then those of one overflow affinity after the other."""
+    """Fill the clusters tier by tier."""
     remaining = spec.replicas
     targets: Targets = []
     for tier in sorted({candidate.tier for candidate in candidates}):
         members = [candidate for candidate in candidates if candidate.tier == tier]
-        room = sum(member.available for member in members)
-        share = wrap32(min(remaining, room))
+        available = sum(member.available for member in members)
+        share = wrap32(min(remaining, available))
         targets += _assign(replace(spec, replicas=share), placement, members, fresh=fresh)
         remaining = wrap32(remaining - share)
         if remaining <= 0:
@@ -117,7 +117,7 @@ def _assign(
 
 
 def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Sequence[Candidate]) -> Targets:
-    """Divide by fixed weights, whatever the room; of several rules for a cluster the largest counts."""
+    """Divide by static weights, whatever the available replicas; of several rules for a cluster the largest counts."""
     strategy = placement.replica_scheduling
     preference = strategy.weight_preference if strategy is not None else None
     rules = preference.static_weight_list if preference is not None else ()
@@ -125,7 +125,7 @@ def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Seque
     selecting: list[StaticClusterWeight] = []
     for rule in rules:
         if rule.target_cluster.only_names:
-            # Mostly there is a rule per cluster: these need not be tried on every other cluster.
+            # Mostly there is a rule per cluster, so rules by name are not matched with every cluster.
             for name in rule.target_cluster.cluster_names:
                 named[name] = max(rule.weight, named.get(name, 0))
         else:
@@ -142,7 +142,7 @@ def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Seque
 
 
 def _apportion(replicas: int, weights: Sequence[tuple[str, int]], uid: str) -> Targets:
-    """Divide by weight, in the order of names; nobody with a weight, nothing to divide.
+    """Divide by weight, in the order of names; without weights, nothing is divided.
 
     Of a name listed twice the last weight counts, but all of them count as weight.
     """
@@ -155,7 +155,7 @@ def _apportion(replicas: int, weights: Sequence[tuple[str, int]], uid: str) -> T
 def _by_available_replicas(
     spec: BindingSpec, candidates: Sequence[Candidate], *, fresh: bool, aggregated: bool
 ) -> Targets:
-    """Divide by the room of the clusters: add, remove, keep, or divide anew."""
+    """Divide by available replicas: add, remove, keep, or divide from scratch."""
     scheduled: Sequence[TargetCluster] = ()
     if spec.clusters:
         scheduled = candidate_list(candidates).only_candidates(spec.clusters)
@@ -164,24 +164,24 @@ def _by_available_replicas(
     assigned = wrap32(sum(target.replicas for target in scheduled))
     uid = spec.resource.uid
     if assigned > spec.replicas:
-        # By what each holds now, so that everybody gives back in proportion and nobody gains.
+        # By the current replicas, so that every cluster loses in proportion and none gains.
         held = sort_descending(scheduled, lambda target: target.replicas)
         return _divide(spec.replicas, held, (), uid, aggregated=aggregated, step="failed to scale down")
     missing = spec.replicas - assigned
     if missing > 0 and not aggregated and isinstance(candidates, CandidateList):
         return _merged(scheduled, _divided_over_all(missing, candidates, scheduled, uid))
     if missing > 0:
-        room = candidate_list(candidates).by_available
-        return _divide(missing, room, scheduled, uid, aggregated=aggregated, step="failed to scale up")
+        available = candidate_list(candidates).by_available
+        return _divide(missing, available, scheduled, uid, aggregated=aggregated, step="failed to scale up")
     return list(scheduled)
 
 
 def _divided_over_all(
     replicas: int, candidates: CandidateList, scheduled: Sequence[TargetCluster], uid: str
 ) -> Targets:
-    """Divide as ``_divide`` does where the order of room does not count, with what is remembered of it.
+    """Divide as ``_divide`` does where the order of clusters does not matter, with sorted votes.
 
-    Of those that get nothing, only the scheduled are named.
+    Of the clusters without replicas, only scheduled ones are in the result.
     """
     votes = candidates.votes()
     total = wrap32(votes.total)
@@ -207,10 +207,10 @@ def _fresh(
     held: dict[str, int] = {}
     for target in scheduled:
         held[target.name] = held.get(target.name, 0) + target.replicas
-    room = [
+    available = [
         TargetCluster(each.name, wrap32(each.allocatable + held.get(each.name, 0))) for each in candidates
     ]
-    ordered = sort_descending(room, lambda target: target.replicas)
+    ordered = sort_descending(available, lambda target: target.replicas)
     return _divide(
         spec.replicas, ordered, (), spec.resource.uid, aggregated=aggregated, step="failed to do fresh scale"
     )
@@ -218,35 +218,35 @@ def _fresh(
 
 def _divide(
     replicas: int,
-    room: Sequence[TargetCluster],
+    available: Sequence[TargetCluster],
     scheduled: Sequence[TargetCluster],
     uid: str,
     *,
     aggregated: bool,
     step: str,
 ) -> Targets:
-    """Divide replicas by room and add what is placed already.
+    """Divide replicas by available replicas and add the current ones.
 
-    Aggregated: over the fewest clusters that have the room together, those in use first.
+    Aggregated: over the fewest clusters that can take them together, those in use first.
 
     Raises:
-        UnschedulableError: There is too little room; the text names the step.
+        UnschedulableError: The clusters cannot take all replicas; the text names the step.
     """
-    total = wrap32(sum(target.replicas for target in room))
+    total = wrap32(sum(target.replicas for target in available))
     if total < replicas:
         text = f"Clusters available replicas {total} are not enough to schedule."
         raise UnschedulableError(text).within(step)
     if aggregated:
-        room = _fewest(replicas, room, {target.name for target in scheduled if target.replicas > 0})
-    seats = _apportion(replicas, room, uid)
+        available = _fewest(replicas, available, {target.name for target in scheduled if target.replicas > 0})
+    seats = _apportion(replicas, available, uid)
     return _merged(scheduled, seats)
 
 
-def _fewest(replicas: int, room: Sequence[TargetCluster], in_use: set[str]) -> Targets:
-    first = [target for target in room if target.name in in_use] if in_use else []
+def _fewest(replicas: int, available: Sequence[TargetCluster], in_use: set[str]) -> Targets:
+    first = [target for target in available if target.name in in_use] if in_use else []
     chosen: Targets = []
     total = 0
-    for target in chain(first, (target for target in room if target.name not in in_use)):
+    for target in chain(first, (target for target in available if target.name not in in_use)):
         chosen.append(target)
         total = wrap32(total + target.replicas)
         if total >= replicas:
@@ -255,10 +255,9 @@ def _fewest(replicas: int, room: Sequence[TargetCluster], in_use: set[str]) -> T
 
 
 def _merged(scheduled: Sequence[TargetCluster], seats: Targets) -> Targets:
-    """Add what is placed to what was divided.
+    """Add the current replicas to those that were divided.
 
-    Placed clusters that got nothing new follow in the order of their names; upstream appends them in
-    random order.
+    Current clusters without new replicas follow in the order of their names; upstream appends them in random order.
     """
     if not scheduled or not seats:
         return list(scheduled) or seats

@@ -1,7 +1,7 @@
-"""What one decision may take of the event loop: a slice at a time, and so many seconds in all.
+"""The time that one decision may use: a slice of the event loop at a time, and CPU seconds in total.
 
-A decision that nothing talks to is one run of Python code. Most take less than a millisecond; some take seconds (an
-affinity term after the other at 5,000 clusters), and the loop has probes to answer and other bindings to place.
+A decision without I/O is one run of Python code. Most take less than a millisecond. Some take seconds (many affinity terms
+at 5,000 clusters), while the event loop has to answer probes and schedule other bindings.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ SLICE_SECONDS: Final = 0.02
 
 
 class Budget:
-    """The time of one decision; only that is counted during which it runs.
+    """The time of one decision; only running time counts.
 
     Attributes:
-        used: Seconds of CPU time up to the last time that it stopped running.
+        used: Seconds of CPU time up to the last pause.
     """
 
     __slots__ = ("_began", "_clock", "_cpu_began", "_cpu_clock", "_seconds", "_slice", "used")
@@ -35,10 +35,10 @@ class Budget:
         """Start unused.
 
         Args:
-            clock: In seconds; tells how long the others wait.
-            cpu_clock: In seconds that this thread has worked: a process that is held up has not decided meanwhile.
-            seconds: How long the decision may work in all.
-            slice_seconds: After how long it gives the loop a turn, as soon as it can.
+            clock: In seconds; measures slices.
+            cpu_clock: CPU time of this thread, in seconds; a process that gets no CPU uses none.
+            seconds: CPU seconds of the decision in total.
+            slice_seconds: Seconds after which the decision has to yield to the event loop.
         """
         self._clock = clock
         self._cpu_clock = cpu_clock
@@ -48,51 +48,52 @@ class Budget:
         self._cpu_began: float | None = None
         self.used = 0.0
 
-    def starts(self) -> None:
-        """Note that the decision runs from now on for the first time, and most likely for less than a slice.
+    def start(self) -> None:
+        """Start the first slice.
 
-        To ask for CPU time takes ten times as long as to ask for the time, so that has to do for the first slice.
+        It is measured by ``clock`` alone: reading the CPU time takes ten times as long, and most decisions take less
+        than a slice.
         """
         self._began = self._clock()
 
-    def begins(self) -> None:
-        """Note that the decision runs from now on."""
+    def resume(self) -> None:
+        """Start another slice."""
         self._began = self._clock()
         self._cpu_began = self._cpu_clock()
 
-    def ends(self) -> None:
-        """Note that it does not run any more."""
-        self.used += self._worked()
+    def pause(self) -> None:
+        """End a slice."""
+        self.used += self._slice_time()
 
-    def is_due(self) -> bool:
-        """Tell whether the others have waited for a slice; ``turn`` is then to be awaited."""
+    def slice_is_over(self) -> bool:
+        """Return whether the decision has to yield to the event loop; see ``yield_if_due``."""
         return self._clock() - self._began >= self._slice
 
-    async def turn(self) -> None:
-        """Let others have a turn if they have waited for a slice.
+    async def yield_if_due(self) -> None:
+        """Yield to the event loop if the slice is over.
 
         Raises:
-            OverBudgetError: The decision has taken too long.
+            OverBudgetError: The decision has used its CPU time.
         """
-        if not self.is_due():
+        if not self.slice_is_over():
             return
-        if self.used + self._worked() > self._seconds:
+        if self.used + self._slice_time() > self._seconds:
             raise OverBudgetError(f"the decision took longer than {self._seconds:g}s of CPU time")
-        await _Turn()
+        await _Yield()
 
-    def _worked(self) -> float:
+    def _slice_time(self) -> float:
         if self._cpu_began is None:
             return self._clock() - self._began
         return self._cpu_clock() - self._cpu_began
 
 
-class _Turn:
-    """Yields itself: ``at_once.Paced`` makes a turn of the event loop of it."""
+class _Yield:
+    """Awaitable that yields itself; ``run_sync.Paced`` yields to the event loop in its place."""
 
-    def __await__(self) -> Generator[_Turn, None, None]:
+    def __await__(self) -> Generator[_Yield, None, None]:
         yield self
 
 
-def is_turn(waits_for: object) -> bool:
-    """Tell whether a coroutine waits for nothing but others to have a turn."""
-    return isinstance(waits_for, _Turn)
+def is_yield(awaited: object) -> bool:
+    """Return whether a coroutine only yields to the event loop."""
+    return isinstance(awaited, _Yield)

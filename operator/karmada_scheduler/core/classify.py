@@ -1,7 +1,7 @@
-"""Is there anything to do about a binding, and why.
+"""Whether a binding has to be scheduled, and why.
 
-Upstream's five rules decide whether work is done; our five names say what kind of work it is. Neither
-changes what is decided: the algorithm finds out by itself what to keep.
+Upstream's five rules decide whether it is; the schedule type is for logs and metrics. Neither changes the decision: the
+algorithm itself finds out what to keep.
 
 Source: karmada v1.18.2 pkg/scheduler scheduler.go doScheduleBinding, helper.go placementChanged;
 pkg/util/helper/binding.go IsBindingReplicasChanged.
@@ -24,22 +24,22 @@ SCALE_SCHEDULE: Final = "ScaleSchedule"
 
 
 class ScheduleType(Enum):
-    """What kind of work a binding needs."""
+    """Why a binding has to be scheduled."""
 
     FIRST = "First"
     """It was never scheduled."""
     RECONCILE = "Reconcile"
-    """Its placement changed, a reschedule was asked for, or it is of a type that is always recomputed."""
+    """Its placement changed, a reschedule was requested, or its type is always scheduled."""
     SCALE = "Scale"
     """Its replicas changed."""
     FAILOVER = "Failover"
-    """A cluster that it is on is going away, or it is being moved off one."""
+    """One of its clusters is being deleted, or it is being evicted from one."""
     AVOID = "Avoid"
-    """There is nothing to do."""
+    """It need not be scheduled."""
 
 
 class Classification(NamedTuple):
-    """What kind of work a binding needs, and why.
+    """Whether and why a binding has to be scheduled.
 
     Attributes:
         reason: Upstream's log line for the rule that applies.
@@ -54,12 +54,12 @@ class Classification(NamedTuple):
 
 
 def classify(binding: Binding, *, terminating: Container[str], gates: FeatureGates) -> Classification:
-    """Apply the rules, the first of which wins.
+    """Apply the rules; the first that holds wins.
 
     Args:
         binding: As it is now.
         terminating: Names of the clusters that are being deleted.
-        gates: MultiplePodTemplatesScheduling counts.
+        gates: Feature gates; the rules depend on MultiplePodTemplatesScheduling.
 
     Raises:
         SchedulingError: The binding has no placement.
@@ -118,10 +118,10 @@ def _shrunk(binding: Binding) -> bool:
 
 
 def placement_changed(binding: Binding, placement: Placement) -> bool:
-    """Tell whether the placement differs from the one that was applied, as far as it counts now.
+    """Return whether the placement differs from the applied one.
 
-    Affinity terms other than the one in force may change without consequence. An annotation that cannot be
-    read counts as changed; upstream takes it as unchanged and never repairs it.
+    A change of affinity terms other than the one in use does not count. An unreadable annotation counts as changed;
+    upstream counts it as unchanged and never repairs it.
     """
     if binding.applied_placement_json == placement.to_json():
         return False
@@ -146,7 +146,7 @@ def placement_changed(binding: Binding, placement: Placement) -> bool:
 
 
 def replicas_changed(binding: Binding, placement: Placement, gates: FeatureGates) -> bool:
-    """Tell whether the targets have other replicas than the workload asks for."""
+    """Return whether the replicas of the targets differ from those of the workload."""
     spec, strategy = binding.spec, placement.replica_scheduling
     if strategy is None:
         return False

@@ -1,4 +1,4 @@
-"""The clusters that are left, in the order of preference, and grouped by region with a score per region.
+"""The order of candidates, and their regions with a score per region.
 
 Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint group_clusters.go, util.go.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
-from karmada_scheduler.api.quantity import wrap64
+from karmada_scheduler.api.quantity import quotient, wrap64
 from karmada_scheduler.core.ordering.candidates import (
     CandidateList,
     EagerCandidateList,
@@ -40,7 +40,7 @@ def preferred_first(candidates: Iterable[Candidate]) -> CandidateList:
 
 
 def tier_of(cycle: Cycle, cluster: Cluster) -> int:
-    """Return which affinity of the term in force a cluster belongs to: 0 preferred, 1 first overflow, and so on."""
+    """Return the tier of a cluster in the affinity term in use: 0 for its affinity, then 1 per overflow affinity."""
     if cycle.placement.cluster_affinity is not None or not cycle.placement.cluster_affinities:
         return 0
     if cycle.term is None:
@@ -54,18 +54,18 @@ def tier_of(cycle: Cycle, cluster: Cluster) -> int:
 
 
 def last_constraint(placement: Placement, field: str) -> SpreadConstraint | None:
-    """Return the constraint on a field; upstream lets the last of several count."""
+    """Return the constraint on a field, None without one; as in upstream, the last of several counts."""
     return next(
         (each for each in reversed(placement.spread_constraints) if each.spread_by_field == field), None
     )
 
 
 def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candidate]) -> list[Region]:
-    """Group candidates by region and score each region, in the order of names.
+    """Return the regions of the candidates with their scores, in the order of names.
 
     Args:
         placement: Has a constraint on regions.
-        replicas: How many the binding asks for.
+        replicas: Replicas of the binding.
         ordered: Candidates in the order of preference; those without region belong to none.
     """
     region = last_constraint(placement, SPREAD_BY_REGION)
@@ -86,21 +86,21 @@ def group_by_region(placement: Placement, replicas: int, ordered: Sequence[Candi
 
 
 def duplicated_score(replicas: int, members: Sequence[Candidate]) -> int:
-    """Score a group whose every cluster would get all replicas: mainly how many of them could hold them."""
+    """Return the score of a group in which every cluster gets all replicas: mainly how many clusters can take them."""
     valid = [member.score for member in members if member.available >= replicas]
     return _WEIGHT_UNIT * len(valid) + quotient(sum(valid), len(valid)) if valid else 0
 
 
 def divided_score(replicas: int, members: Sequence[Candidate], *, min_groups: int, min_clusters: int) -> int:
-    """Score a group that would get its part of the replicas: mainly whether that part fits.
+    """Return the score of a group that gets a part of the replicas: mainly whether that part fits.
 
     Args:
-        replicas: How many the binding asks for.
+        replicas: Replicas of the binding.
         members: The group, in the order of preference.
-        min_groups: Over how many groups the replicas have to be spread at least.
-        min_clusters: Over how many clusters they have to be spread at least.
+        min_groups: Minimum number of groups to spread over.
+        min_clusters: Minimum number of clusters to spread over.
     """
-    # min_groups is 0 only where Karmada's webhook was passed by: what Go then gets from +Inf on amd64.
+    # min_groups is 0 only without Karmada's webhook; the value is what Go converts +Inf to on amd64.
     target = math.ceil(replicas / min_groups) if min_groups else -(2**63)
     walked = available = score = 0
     for member in members:
@@ -112,8 +112,3 @@ def divided_score(replicas: int, members: Sequence[Candidate], *, min_groups: in
     if available < target:
         return wrap64(_WEIGHT_UNIT * available) + quotient(score, len(members))
     return wrap64(_WEIGHT_UNIT * target) + quotient(score, walked)
-
-
-def quotient(dividend: int, divisor: int) -> int:
-    """Divide as Go does: towards zero."""
-    return dividend // divisor if dividend >= 0 else -(-dividend // divisor)

@@ -1,4 +1,4 @@
-"""What the end of an attempt means for the binding's Scheduled condition, and whether it is tried again.
+"""The Scheduled condition for the end of an attempt, and whether the attempt is repeated.
 
 Source: karmada v1.18.2 pkg/scheduler helper.go getConditionByError, scheduler.go handleErr.
 """
@@ -19,7 +19,7 @@ SUCCESS_MESSAGE: Final = "Binding has been scheduled successfully."
 
 
 class ConditionSpec(NamedTuple):
-    """The Scheduled condition of a binding: ``True`` or ``False``, why, and what to tell the user."""
+    """The Scheduled condition of a binding: status ``True`` or ``False``, reason, and message."""
 
     status: str
     reason: str
@@ -27,7 +27,7 @@ class ConditionSpec(NamedTuple):
 
 
 def condition_for(error: BaseException | None) -> ConditionSpec:
-    """Return the condition for how an attempt ended; what the decision did not raise is a SchedulerError."""
+    """Return the condition for an error, or for success; an unknown error is a SchedulerError."""
     if error is None:
         return ConditionSpec("True", SUCCESS, SUCCESS_MESSAGE)
     if isinstance(error, UnschedulableError):
@@ -38,5 +38,5 @@ def condition_for(error: BaseException | None) -> ConditionSpec:
 
 
 def retryable(error: BaseException | None) -> bool:
-    """Tell whether the attempt is repeated by itself; a FitError waits until something changes."""
+    """Return whether the attempt is retried without an event; a FitError waits for a change."""
     return error is not None and not isinstance(error, FitError)

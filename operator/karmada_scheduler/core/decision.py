@@ -1,4 +1,4 @@
-"""What was decided about a binding, and the whole story behind it."""
+"""A decision about a binding, with all its attempts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One run through the recipe, with one affinity term.
+class TermAttempt:
+    """One run of the algorithm with one affinity term.
 
     Attributes:
         affinity_name: The term; empty with a single affinity.
-        cycle: What the plugins saw, with the notes that they left.
-        targets: The result, in the order in which it is written; None if it failed.
-        error: What stopped it.
-        diagnosis: What kept clusters out.
+        cycle: The context that plugins received, with their cycle state.
+        targets: The result, in the order in which it is written; None after an error.
+        error: Why the run ended without a result.
+        diagnosis: Why clusters did not pass the filters.
         scores: Plugin name to scores, one per cluster that passed the filters, in the order of names.
-        candidates: The clusters that passed, in the order of preference, with score and room.
-        selected: Those that Select chose.
-        may_work_next_time: Whether a PostFilter plugin has done something about it.
+        candidates: The clusters that passed, in the order of preference, with score and available replicas.
+        selected: The candidates that Select chose.
+        may_work_next_time: Whether a PostFilter plugin returned success, so that a retry may work.
     """
 
     affinity_name: str = ""
@@ -39,7 +39,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class TermFailure:
-    """An affinity term that did not do; each is told to the user in an event of its own."""
+    """An affinity term that failed; each is reported in an Event."""
 
     index: int
     name: str
@@ -48,17 +48,17 @@ class TermFailure:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to write about a binding.
+    """The result of scheduling a binding.
 
     Attributes:
-        targets: The clusters to write, in this order; empty clears them; None keeps what is there.
-        applied_placement: The annotation to write along with targets; None exactly when targets is.
-        affinity_name: The affinity term in force, to be written into the status; None keeps what is there.
-        error: Why the binding could not be scheduled; its text is the condition's message.
-        failed_terms: Affinity terms that were tried in vain, in order.
-        attempts: The runs behind it, in order; the last one counts.
-        fallbacks: Clusters whose estimator should have been heard and was not, with the reason; the summary
-            had to do. All of them if no estimator's answer counted.
+        targets: The clusters to write, in this order; empty removes all; None keeps the current ones.
+        applied_placement: The annotation to write with the targets; None if and only if ``targets`` is None.
+        affinity_name: The affinity term in use, for the status; None keeps the current one.
+        error: Why the binding could not be scheduled; its text is the message of the condition.
+        failed_terms: The affinity terms that failed, in order.
+        attempts: The runs of the algorithm, in order; the last one counts.
+        fallbacks: Cluster to why its resource summary was used instead of its estimator; all clusters if no
+            estimate counted.
     """
 
     key: BindingKey
@@ -67,32 +67,32 @@ class Decision:
     affinity_name: str | None = None
     error: SchedulingError | None = None
     failed_terms: tuple[TermFailure, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[TermAttempt, ...] = ()
     fallbacks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_success(self) -> bool:
-        """Whether the binding has its place."""
+        """Whether the binding was scheduled."""
         return self.error is None
 
     @property
     def was_placed(self) -> bool:
-        """Whether some pass found a place; a pass on top of it may have failed (see ``core.schedule``)."""
+        """Whether any pass succeeded; a later pass may have failed (see ``core.schedule``)."""
         return any(attempt.error is None for attempt in self.attempts)
 
     @property
     def cycle(self) -> Cycle | None:
-        """The attempt that found the place, as the plugins saw it; None if none did."""
+        """The context of the last successful run; None if no run succeeded."""
         return next((each.cycle for each in reversed(self.attempts) if each.error is None), None)
 
     @property
     def may_work_next_time(self) -> bool:
-        """Whether to try again after a pause although no cluster fits: a PostFilter plugin said so."""
+        """Whether to retry after a pause although no cluster fits, because a PostFilter plugin returned success."""
         return self.error is not None and any(attempt.may_work_next_time for attempt in self.attempts)
 
     @property
     def retry_after(self) -> float:
-        """After how many seconds a plugin that kept clusters out wants to be asked again; 0 if none does."""
+        """Seconds after which a filter plugin requests a retry; 0 if none does."""
         if self.error is None:
             return 0.0
         waits = [

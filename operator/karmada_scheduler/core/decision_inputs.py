@@ -50,7 +50,7 @@ class DecisionInputs:
 
     def slice_is_over(self) -> bool:
         """Return whether the decision has to yield to the event loop; see ``yield_if_due``."""
-        return self.budget is not None and self.budget.is_due()
+        return self.budget is not None and self.budget.slice_is_over()
 
     async def yield_if_due(self) -> None:
         """Yield to the event loop if the slice is over.
@@ -59,7 +59,7 @@ class DecisionInputs:
             OverBudgetError: The decision has used its CPU time.
         """
         if self.budget is not None:
-            await self.budget.turn()
+            await self.budget.yield_if_due()
 
     def can_use_cached_order(self, spec: BindingSpec) -> bool:
         """Return whether a cluster's available replicas depend only on that cluster and the resource request."""

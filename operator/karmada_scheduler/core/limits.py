@@ -1,6 +1,6 @@
-"""How much one binding may ask for: beyond all use, and little enough that a decision stays short.
+"""Limits of one binding: far above real use, and low enough that a decision stays short.
 
-Upstream has no such bounds. What is within them is decided as upstream decides it.
+Upstream has no such limits. Bindings within them are decided as upstream decides them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.framework.diagnosis import SchedulingError
 
 RESOURCE_NAMES: Final = 256
-"""Of one replica, or of all components together. A node rarely has a dozen; each costs a look at every cluster."""
+"""Of one replica, or of all components together. Nodes rarely have a dozen; each is compared with every cluster."""
 COMPONENTS: Final = 256
 AFFINITY_TERMS: Final = 1000
-"""Each may be a look at every cluster, and an Event."""
+"""Each may need a run over all clusters, and an Event."""
 
 
 def check(spec: BindingSpec, placement: Placement) -> None:
-    """Refuse a binding that asks for more than is supported.
+    """Check a binding against the limits.
 
     Raises:
-        SchedulingError: It names the field, the number, and the limit.
+        SchedulingError: The binding exceeds a limit; the text names the field, the number, and the limit.
     """
     if spec.replica_requirements is not None:
         names = spec.replica_requirements.resource_request

@@ -1,8 +1,8 @@
-"""Runs a coroutine that waits for nothing, without an event loop.
+"""Runs a coroutine that does no I/O, without an event loop.
 
-Deciding is written as a coroutine, because extenders, estimators and some plugins are asked over the
-network. Where there are none it never waits, and costs what a function costs. One that runs for long waits only to give
-others a turn (``core.budget``); what has begun without an event loop then goes on as a task.
+A decision is a coroutine, because extenders, estimators and some plugins do I/O. Without them it never waits, and costs as
+much as a function. A long decision yields to the event loop (``core.budget``): it starts without an event loop and
+continues as a task.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from karmada_scheduler.core.budget import Budget, is_turn
+from karmada_scheduler.core.budget import Budget, is_yield
 
 T = TypeVar("T")
 
 
 class WaitsError(RuntimeError):
-    """A coroutine waits for something, so it needs an event loop; it has been closed."""
+    """A coroutine does I/O, so it needs an event loop; it has been closed."""
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns.
+    """Return the result of a coroutine.
 
     Raises:
-        WaitsError: It waits for something, so it needs an event loop.
+        WaitsError: The coroutine does I/O and needs an event loop.
     """
     try:
         coroutine.send(None)
@@ -35,34 +35,34 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def begin(coroutine: Coroutine[Any, Any, T], budget: Budget) -> T | Paced[T]:
-    """Return what a coroutine returns within a slice, else what is to be awaited for the rest.
+    """Run the first slice of a coroutine; return its result, or an awaitable for the rest.
 
     Raises:
-        WaitsError: It waits for something else than its turn.
+        WaitsError: The coroutine does I/O and needs an event loop.
     """
-    budget.starts()
+    budget.start()
     try:
-        waits_for = coroutine.send(None)
+        awaited = coroutine.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
-    budget.ends()
-    if not is_turn(waits_for):
+    budget.pause()
+    if not is_yield(awaited):
         raise _closed(coroutine)
     return Paced(coroutine, budget, begun=True)
 
 
 class Paced(Generic[T]):
-    """A coroutine with a budget, to be awaited in a task; its time counts, what it waits for does not."""
+    """A coroutine with a budget, to be awaited in a task; its running time counts, waiting time does not."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], budget: Budget, *, begun: bool = False) -> None:
-        """Take a coroutine; one that has begun waits for its turn."""
+        """Take a coroutine; one that has ``begun`` has yielded to the event loop."""
         self._coroutine: Final = coroutine
         self._budget = budget
         self._begun = begun
 
     def close(self) -> None:
-        """Give the coroutine up."""
+        """Close the coroutine."""
         self._coroutine.close()
 
     def __await__(self) -> Generator[Any, Any, T]:
@@ -70,17 +70,17 @@ class Paced(Generic[T]):
         if self._begun:
             yield None
         while True:
-            self._budget.begins()
+            self._budget.resume()
             try:
-                waits_for = step()
+                awaited = step()
             except StopIteration as end:
                 result: T = end.value
                 return result
             finally:
-                self._budget.ends()
+                self._budget.pause()
             try:
-                answer = yield (None if is_turn(waits_for) else waits_for)
-            except BaseException as error:  # noqa: BLE001 (handed on to where it belongs)
+                answer = yield (None if is_yield(awaited) else awaited)
+            except BaseException as error:  # noqa: BLE001 (raised in the coroutine)
                 step = partial(self._coroutine.throw, error)
             else:
                 step = partial(self._coroutine.send, answer)

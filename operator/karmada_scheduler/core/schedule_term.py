@@ -12,7 +12,7 @@ from karmada_scheduler.api.binding import BindingSpec
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.assign_replicas import attach_empty
 from karmada_scheduler.core.available_replicas import counts_component_sets
-from karmada_scheduler.core.decision import Attempt
+from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.find_clusters import find_clusters_that_fit
 from karmada_scheduler.core.prioritize_clusters import candidates_of, prioritize_clusters, scores_of
@@ -22,7 +22,7 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext
 
 
-async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> Attempt:
+async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
     """Run all steps for one affinity term; what a step raises becomes the attempt's error."""
     framework, name, diagnosis = inputs.framework, cycle.affinity_name, Diagnosis()
     scores: Mapping[str, Sequence[int]] = {}
@@ -37,7 +37,7 @@ async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> Attempt:
                     cycle, diagnosis, skipped=found.skipped, left_out=found.rejected_by_pre_filter
                 )
                 error = FitError(len(cycle.snapshot), diagnosis)
-                return Attempt(name, cycle, None, error, diagnosis, may_work_next_time=may_work_next_time)
+                return TermAttempt(name, cycle, None, error, diagnosis, may_work_next_time=may_work_next_time)
         with _Step("Score", framework, on_error="failed to prioritize clusters"):
             scored = await prioritize_clusters(cycle, found, inputs)
         with _Step("Select", framework, on_error="failed to select clusters"):
@@ -48,10 +48,10 @@ async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> Attempt:
         with _Step("AssignReplicas", framework, on_error="failed to assign replicas"):
             targets = await framework.run_assign(AssignContext(cycle, selected))
     except SchedulingError as error:
-        return Attempt(name, cycle, None, error, diagnosis, scores, candidates, selected)
+        return TermAttempt(name, cycle, None, error, diagnosis, scores, candidates, selected)
     if inputs.empty_workload_propagation:
         targets = attach_empty(targets, selected)
-    return Attempt(name, cycle, tuple(targets), None, diagnosis, scores, candidates, selected)
+    return TermAttempt(name, cycle, tuple(targets), None, diagnosis, scores, candidates, selected)
 
 
 class _Step:

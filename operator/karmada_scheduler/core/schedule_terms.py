@@ -13,7 +13,7 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.core import limits
 from karmada_scheduler.core.classify import placement_of
-from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
+from karmada_scheduler.core.decision import Decision, TermAttempt, TermFailure
 from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.schedule_term import schedule_term
 from karmada_scheduler.framework.cycle import Cycle
@@ -48,7 +48,7 @@ async def _try_terms(binding: Binding, placement: Placement, inputs: DecisionInp
     neither clear a placement nor move the binding to the next term.
     """
     failures: list[TermFailure] = []
-    attempts: list[Attempt] = []
+    attempts: list[TermAttempt] = []
     for index in range(_term_in_use(binding, placement), len(placement.cluster_affinities)):
         name = placement.cluster_affinities[index].affinity_name
         cycle = _cycle(binding, placement, inputs, name)
@@ -67,14 +67,14 @@ async def _try_terms(binding: Binding, placement: Placement, inputs: DecisionInp
     return replace(_decision(binding, placement, error, None, attempts), failed_terms=tuple(failures))
 
 
-async def _yield_and_schedule(cycle: Cycle, inputs: DecisionInputs) -> Attempt:
+async def _yield_and_schedule(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
     """Yield to the event loop, then schedule a term."""
     try:
         await inputs.yield_if_due()
     except OverBudgetError as late:
         terms, clusters = len(cycle.placement.cluster_affinities), len(cycle.snapshot)
         error = OverBudgetError(f"{late} (affinity terms: {terms}, clusters: {clusters})")
-        return Attempt(cycle.affinity_name, cycle, error=error)
+        return TermAttempt(cycle.affinity_name, cycle, error=error)
     return await schedule_term(cycle, inputs)
 
 
@@ -101,7 +101,7 @@ def _decision(
     placement: Placement,
     error: SchedulingError | None,
     targets: tuple[TargetCluster, ...] | None,
-    attempts: Sequence[Attempt],
+    attempts: Sequence[TermAttempt],
 ) -> Decision:
     """Return the decision of a pass: if no cluster fits, the targets are cleared; other errors keep them."""
     if isinstance(error, FitError):

@@ -1,4 +1,4 @@
-"""Where the estimator of a cluster is: a Service on the Karmada API server, or a name of the host cluster.
+"""The address of a cluster's estimator: by a Service on the Karmada API server, or by DNS of the host cluster.
 
 Source: karmada v1.18.2 pkg/util/names GenerateEstimatorServiceName, pkg/util/grpcconnection and
 pkg/util/helper ResolveCluster.
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class DiscoveryError(Exception):
-    """There is a Service, and it does not say where the estimator is."""
+    """The Service does not give the address of the estimator."""
 
 
 def service_name(prefix: str, cluster: str) -> str:
@@ -20,13 +20,13 @@ def service_name(prefix: str, cluster: str) -> str:
 
 
 def addresses(service: Mapping[str, Any] | None, *, name: str, namespace: str, port: int) -> list[str]:
-    """Return ``host:port`` of an estimator, in the order in which they are to be tried.
+    """Return ``host:port`` of an estimator, in the order in which to try them.
 
     Args:
-        service: The Service as stored, None if there is none; then the host cluster's DNS has to know it.
+        service: The Service as stored, None if there is none; then names of the host cluster's DNS are used.
         name: The Service's name.
         namespace: Its namespace.
-        port: The port by which the estimator is known (``--scheduler-estimator-port``).
+        port: The port of the Service (``--scheduler-estimator-port``).
 
     Raises:
         DiscoveryError: The Service is not of type ExternalName, or does not map the port to a number.

@@ -18,6 +18,7 @@ from karmada_scheduler.api.quantity import (
     MAX_INT64,
     ZERO,
     Quantity,
+    quotient,
     wrap32,
     wrap64,
 )
@@ -31,17 +32,16 @@ from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 
 Demands = Sequence[tuple[str, int, int]]
-"""Requested resources: name, whole units, and of cpu thousandths; only what is more than nothing."""
+"""Requested resources with a positive amount: name, whole units, and thousandths if it is cpu."""
 
-_NOBODY: Final[Sequence[AssumedWorkload]] = ()
-_FEW: Final = 100
+_NO_WORKLOADS: Final[Sequence[AssumedWorkload]] = ()
+_MARGIN: Final = 100
 
 
 class GeneralEstimator:
-    """Estimates from what clusters report about themselves; it always has an answer."""
+    """Estimates from the resource summaries and models that clusters report; it always has a result."""
 
     name = "general-estimator"
-    is_local = True
 
     def __init__(self, gates: FeatureGates) -> None:
         self._uses_models = gates.enabled("CustomizedClusterResourceModeling")
@@ -56,75 +56,75 @@ class GeneralEstimator:
         requirements: ReplicaRequirements | None,
         assumed: Mapping[str, Sequence[AssumedWorkload]],
     ) -> list[int]:
-        """Count the replicas that each cluster can still take."""
-        self._forget_clusters(len(clusters))
+        """Return how many replicas each cluster can still take."""
+        self._limit_cache(len(clusters))
         if requirements is None:
-            return [self._pods(cluster, assumed.get(cluster.name, _NOBODY)) for cluster in clusters]
+            return [self._pods(cluster, assumed.get(cluster.name, _NO_WORKLOADS)) for cluster in clusters]
         demands, on_nodes = _demands_of(requirements), amounts(requirements.resource_request)
         if not assumed:
-            return [self._replicas(cluster, demands, on_nodes, _NOBODY) for cluster in clusters]
+            return [self._replicas(cluster, demands, on_nodes, _NO_WORKLOADS) for cluster in clusters]
         return [
-            self._replicas(cluster, demands, on_nodes, assumed.get(cluster.name, _NOBODY))
+            self._replicas(cluster, demands, on_nodes, assumed.get(cluster.name, _NO_WORKLOADS))
             for cluster in clusters
         ]
 
     def replicas_by_row(
-        self, verdicts: FilterResults, rows: Column, requirements: ReplicaRequirements | None
+        self, results: FilterResults, rows: Column, requirements: ReplicaRequirements | None
     ) -> Column:
-        """Count as ``max_available_replicas`` does, with nothing assumed, for rows of the clusters that pass."""
-        self._forget_clusters(len(verdicts))
-        capacities = self._columns.get(verdicts)
+        """Return the results of ``max_available_replicas`` without assumed workloads, for some rows."""
+        self._limit_cache(len(results))
+        capacities = self._columns.get(results)
         if capacities is None:
-            capacities = self._columns[verdicts] = CapacityColumns(self._known)
-        capacities.refresh(verdicts)
+            capacities = self._columns[results] = CapacityColumns(self._cached_capacity)
+        capacities.refresh(results)
         if requirements is None:
             return capacities.pods(rows)
         demands = _demands_of(requirements)
         wanted = [(name, milli if name == CPU else value) for name, value, milli in demands]
         has_overflowed = any(amount <= 0 for _, amount in wanted)  # thousandths of cpu
-        alone = range(len(rows)) if has_overflowed else capacities.scalar_rows(rows)
+        scalar = range(len(rows)) if has_overflowed else capacities.scalar_rows(rows)
         most = columns.filled(len(rows), 0) if has_overflowed else capacities.fits(wanted, rows)
-        if alone:
+        if scalar:
             on_nodes = amounts(requirements.resource_request)
-            for place in alone:
-                cluster = verdicts.feasible[rows.item(place)]
-                most[place] = self._replicas(cluster, demands, on_nodes, _NOBODY)
+            for index in scalar:
+                cluster = results.feasible[rows.item(index)]
+                most[index] = self._replicas(cluster, demands, on_nodes, _NO_WORKLOADS)
         return most
 
     def max_available_component_sets(
         self,
         clusters: Sequence[Cluster],
         components: Sequence[Component],
-        namespace: str,  # noqa: ARG002  (quotas in the member clusters are the accurate estimator's business)
+        namespace: str,  # noqa: ARG002  (only the accurate estimator applies quotas)
         assumed: Mapping[str, Sequence[AssumedWorkload]],
     ) -> list[int]:
-        """Count the sets of all components that each cluster can still take."""
-        self._forget_clusters(len(clusters))
+        """Return how many sets of all components each cluster can still take."""
+        self._limit_cache(len(clusters))
         per_set = _per_set(components)
         return [
-            self._sets(cluster, components, per_set, assumed.get(cluster.name, _NOBODY))
+            self._sets(cluster, components, per_set, assumed.get(cluster.name, _NO_WORKLOADS))
             for cluster in clusters
         ]
 
-    def _known(self, cluster: Cluster) -> Capacity:
-        """Return a cluster's capacity, from memory if it is the same cluster."""
-        known = self._capacities.get(cluster.name)
-        if known is None or known.cluster is not cluster:
-            known = Capacity.of(cluster, uses_models=self._uses_models)
-            self._capacities[cluster.name] = known
-        return known
+    def _cached_capacity(self, cluster: Cluster) -> Capacity:
+        """Return a cluster's capacity, from the cache if the cluster is the same object."""
+        cached = self._capacities.get(cluster.name)
+        if cached is None or cached.cluster is not cluster:
+            cached = Capacity.of(cluster, uses_models=self._uses_models)
+            self._capacities[cluster.name] = cached
+        return cached
 
-    def _forget_clusters(self, asked: int) -> None:
-        """Forget what is known of clusters, most of which must be gone if they are more than ever were asked about."""
-        self._largest_fleet = max(self._largest_fleet, asked)
-        if len(self._capacities) > 2 * self._largest_fleet + _FEW:
+    def _limit_cache(self, count: int) -> None:
+        """Clear the cache if it has many more clusters than any call: most of them must have been removed."""
+        self._largest_fleet = max(self._largest_fleet, count)
+        if len(self._capacities) > 2 * self._largest_fleet + _MARGIN:
             self._capacities.clear()
 
     def _capacity(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> Capacity:
-        known = self._known(cluster)
+        cached = self._cached_capacity(cluster)
         if self._deducts and assumed and cluster.resource_summary is not None:
-            return known.with_summary(_with_assumed(cluster.resource_summary, assumed))
-        return known
+            return cached.with_summary(_with_assumed(cluster.resource_summary, assumed))
+        return cached
 
     def _pods(self, cluster: Cluster, assumed: Sequence[AssumedWorkload]) -> int:
         return wrap32(self._capacity(cluster, assumed).pods)
@@ -136,8 +136,8 @@ class GeneralEstimator:
         pods = capacity.pods
         if pods <= 0:
             return 0
-        if capacity.runs is not None:
-            count = _replicas_on_nodes(capacity.runs, on_nodes, assumed)
+        if capacity.groups is not None:
+            count = _replicas_on_nodes(capacity.groups, on_nodes, assumed)
         else:
             count = _replicas_by_summary(capacity, demands)
         count = min(count, pods)
@@ -151,11 +151,11 @@ class GeneralEstimator:
         assumed: Sequence[AssumedWorkload],
     ) -> int:
         summary = cluster.resource_summary
-        capacity = self._capacity(cluster, _NOBODY)
+        capacity = self._capacity(cluster, _NO_WORKLOADS)
         pods = capacity.pods
         if summary is None or pods <= 0:
             return 0
-        available = {name: _mixed_units(room) for name, room in summary.room.items()}
+        available = {name: _mixed_units(amount) for name, amount in summary.room.items()}
         if self._deducts and assumed:
             pods -= _deduct(available, assumed)
             if pods <= 0:
@@ -164,10 +164,10 @@ class GeneralEstimator:
         if pods_per_set <= 0:
             return wrap32(pods)
         most = _sets_by_summary(available, per_set, wrap32(pods // pods_per_set))
-        if capacity.runs is not None and most > 0:
-            runs = _taken(capacity.runs, assumed)
+        if capacity.groups is not None and most > 0:
+            groups = _taken(capacity.groups, assumed)
             try:
-                most = min(most, count_sets(runs, components, most=most))
+                most = min(most, count_sets(groups, components, most=most))
             except SchedulingError as problem:
                 raise problem.within(f"cluster {cluster.name}") from None
         return most
@@ -182,7 +182,7 @@ def _demands_of(requirements: ReplicaRequirements) -> Demands:
 
 
 def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) -> ResourceSummary:
-    """Count assumed workloads as about to be allocated."""
+    """Return a summary in which assumed workloads count as allocating."""
     allocating = dict(summary.allocating)
 
     def add(name: str, amount: Quantity) -> None:
@@ -193,7 +193,7 @@ def _with_assumed(summary: ResourceSummary, assumed: Sequence[AssumedWorkload]) 
             replicas = component.replicas
             if replicas <= 0:
                 continue
-            # Whole pods first, as Go does: its int64 wraps where the quantity would not.
+            # In whole pods, as in Go: its int64 wraps where the quantity would not.
             allocating[PODS] = Quantity(wrap64(allocating.get(PODS, ZERO).value + replicas))
             requirements = component.replica_requirements
             for name, quantity in (requirements.resource_request if requirements else {}).items():
@@ -213,31 +213,31 @@ def _replicas_by_summary(capacity: Capacity, demands: Demands) -> int:
         wanted = value
         if name == CPU:
             have, wanted = have_milli, milli
-            if wanted == 0:  # milli-units overflowed; upstream divides by zero and dies
+            if wanted == 0:  # milli-units overflowed; upstream divides by zero and crashes
                 return 0
-        best = min(best, have // wanted if have > 0 and wanted > 0 else _quotient(have, wanted))
+        best = min(best, have // wanted if have > 0 and wanted > 0 else quotient(have, wanted))
     return best
 
 
 def _replicas_on_nodes(
-    runs: Sequence[NodeGroup], request: Amounts, assumed: Sequence[AssumedWorkload]
+    groups: Sequence[NodeGroup], request: Amounts, assumed: Sequence[AssumedWorkload]
 ) -> int:
-    return min(fit_alone(_taken(runs, assumed), request), MAX_INT32)
+    return min(fit_alone(_taken(groups, assumed), request), MAX_INT32)
 
 
-def _taken(runs: Sequence[NodeGroup], assumed: Sequence[AssumedWorkload]) -> list[NodeGroup]:
-    """Return virtual nodes on which assumed workloads have been placed."""
-    left = list(runs)
+def _taken(groups: Sequence[NodeGroup], assumed: Sequence[AssumedWorkload]) -> list[NodeGroup]:
+    """Return virtual nodes after placing assumed workloads on them."""
+    left = list(groups)
     for workload in assumed:
         place_set(left, workload.components)
     return left
 
 
 def _mixed_units(quantity: Quantity) -> int:
-    """Convert an amount for the arithmetic of sets.
+    """Return an amount for the arithmetic of sets.
 
-    Decimal notations count in thousandths and binary ones in whole units, and the two are compared as
-    they are: upstream's defect, kept because decisions depend on it.
+    Decimal notations count in thousandths and binary ones in whole units, and the two are compared: a defect of
+    upstream, kept because decisions depend on it.
     """
     return quantity.milli_value if quantity.format in {DECIMAL_SI, DECIMAL_EXPONENT} else quantity.value
 
@@ -252,7 +252,7 @@ def _per_set(components: Sequence[Component]) -> Amounts:
 
 
 def _deduct(available: Amounts, assumed: Sequence[AssumedWorkload]) -> int:
-    """Take assumed workloads off; return their pods."""
+    """Subtract assumed workloads from the available amounts; return the number of their pods."""
     pods = 0
     for workload in assumed:
         pods += sum(component.replicas for component in workload.components)
@@ -270,9 +270,3 @@ def _sets_by_summary(available: Amounts, per_set: Amounts, most: int) -> int:
             return 0
         most = min(most, wrap32(have // amount))
     return most
-
-
-def _quotient(dividend: int, divisor: int) -> int:
-    """Divide as Go does: towards zero."""
-    magnitude = abs(dividend) // abs(divisor)
-    return magnitude if (dividend < 0) == (divisor < 0) else -magnitude

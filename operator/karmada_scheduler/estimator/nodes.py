@@ -1,7 +1,6 @@
-"""Virtual nodes of a cluster, made from its resource models, and first-fit placement on them.
+"""Virtual nodes of a cluster, created from its resource models, and first-fit placement on them.
 
-Equal nodes stand together as one run, so the cost depends on the number of different nodes, not on how
-many there are.
+Equal nodes are one group, so the cost depends on the number of different nodes, not on their number.
 
 Source: karmada v1.18.2 pkg/util/assigningresource scheduling simulator, pkg/estimator/client/general.go.
 """
@@ -20,22 +19,22 @@ from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 PODS_PER_NODE: Final = 110
 
-_MOST_VISITED: Final = 250_000
-"""Runs that are looked at, for all components of all sets, before counting is given up; at some 10 microseconds."""
-_MOST_STATES: Final = 1000
+_MAX_VISITED: Final = 250_000
+"""Visited groups, over all components of all sets, after which counting ends; some 10 microseconds each."""
+_MAX_STATES: Final = 1000
 
 Wanted = tuple[Amounts, int]
-"""What one replica of a component takes, and how many there are."""
+"""Resource request of one replica of a component, and the number of replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Equal nodes in a row.
+    """Equal nodes.
 
     Attributes:
-        free: What each has left.
-        pods: How many pods each can still take.
-        nodes: How many there are.
+        free: Free amounts of each node.
+        pods: Pods that each node can still take.
+        nodes: Number of nodes.
     """
 
     free: Amounts
@@ -44,13 +43,13 @@ class NodeGroup:
 
 
 def node_groups_of(cluster: Cluster) -> list[NodeGroup]:
-    """Make the nodes that a cluster's models describe, smallest grade first.
+    """Return the nodes that a cluster's resource models describe, smallest grade first.
 
-    A node has exactly the least of its grade, so the usual grade 0 takes nothing. Least amounts that Go's
-    arithmetic turns negative count as nothing; upstream goes astray on them.
+    A node has exactly the minimum of its grade, so the usual grade 0 takes nothing. Minimums that are negative in Go's
+    arithmetic count as 0; upstream loops on them.
 
     Raises:
-        ValueError: The models cannot be used; then the summary has to do.
+        ValueError: The models cannot be used; the resource summary is used instead.
     """
     summary = cluster.resource_summary
     if summary is None:
@@ -74,35 +73,34 @@ def node_groups_of(cluster: Cluster) -> list[NodeGroup]:
     ]
 
 
-def fit_alone(runs: Iterable[NodeGroup], request: Amounts) -> int:
-    """Return how many replicas of one request fit on the nodes in all."""
-    return sum(run.nodes * fits(run.free, request, pods=run.pods) for run in runs)
+def fit_alone(groups: Iterable[NodeGroup], request: Amounts) -> int:
+    """Return how many replicas of one request fit on all nodes."""
+    return sum(group.nodes * fits(group.free, request, pods=group.pods) for group in groups)
 
 
-def place_set(runs: list[NodeGroup], components: Sequence[Component]) -> bool:
-    """Place one set of all components, each replica on the first node with room; tell whether all found one.
+def place_set(groups: list[NodeGroup], components: Sequence[Component]) -> bool:
+    """Place one set of all components, each replica on the first node that can take it; return whether all fit.
 
-    What was taken before one did not fit stays taken, as upstream does not roll back. The runs are changed.
+    Replicas that were placed before one did not fit stay placed, as upstream does not roll back. ``groups`` is mutated.
     """
-    return _place_all(runs, _wanted(components))
+    return _place_all(groups, _wanted(components))
 
 
-def count_sets(runs: Sequence[NodeGroup], components: Sequence[Component], *, most: int) -> int:
-    """Return how many sets of all components fit one after the other, each replica on the first node with room.
+def count_sets(groups: Sequence[NodeGroup], components: Sequence[Component], *, most: int) -> int:
+    """Return how many sets of all components fit one after the other, each replica on the first node that can take it.
 
-    Sets that fit as a whole on the first node with room are placed at once. And when the nodes in front of the
-    untouched rest of a run come to look as they did some sets ago, what happened in between happens again for as long
-    as the rest lasts, so it is counted and not done.
+    Sets that fit as a whole on the first node are placed at once. When all groups but the largest are equal to an earlier
+    state, the placements in between repeat as long as the largest group lasts, so they are counted and not repeated.
 
     Raises:
         OverBudgetError: It would take seconds.
     """
     wanted = [(request, replicas) for request, replicas in _wanted(components) if replicas > 0]
-    # Then a node that is full may have room again, so nothing can be said of the sets to come.
+    # With negative requests a full node can get capacity again, so later sets cannot be predicted.
     grows = any(amount < 0 for request, _ in wanted for amount in request.values())
-    left, sets, seen, visited = list(runs), 0, _Seen(), 0
+    left, sets, seen, visited = list(groups), 0, _Seen(), 0
     while sets < most:
-        left = _tidied(left, () if grows else wanted)
+        left = _merged(left, () if grows else wanted)
         if not grows:
             sets += seen.repeated(left, sets, most)
         at_once = 0 if grows else min(_sets_on_first(left, wanted), most - sets)
@@ -114,7 +112,7 @@ def count_sets(runs: Sequence[NodeGroup], components: Sequence[Component], *, mo
                 return sets
             sets += 1
         visited += (1 + len(left)) * len(wanted)
-        if visited > _MOST_VISITED:
+        if visited > _MAX_VISITED:
             raise OverBudgetError(
                 f"the nodes of its resource models differ too much to count more than {sets} sets"
             )
@@ -122,16 +120,16 @@ def count_sets(runs: Sequence[NodeGroup], components: Sequence[Component], *, mo
 
 
 class _Seen:
-    """The nodes as they were after each set, to find out that they are so again."""
+    """The states of the nodes after each set, to detect that a state repeats."""
 
     def __init__(self) -> None:
         self._states: dict[Hashable, tuple[int, int]] = {}
 
     def repeated(self, left: list[NodeGroup], sets: int, most: int) -> int:
-        """Count the sets that repeat what was seen, and take the nodes for them off the largest run.
+        """Return the number of sets that repeat an earlier state, and remove their nodes from the largest group.
 
-        A state is all runs but for the number of nodes in the largest. Where two are equal, all that was taken in
-        between came from that run, and goes on to as long as it is never used up.
+        A state is all groups without the number of nodes in the largest. If two are equal, the sets in between used
+        only nodes of that group, and following sets do the same as long as it is not used up.
         """
         if not left:
             return 0
@@ -140,12 +138,15 @@ class _Seen:
         state = (
             place,
             tuple(
-                [(frozenset(run.free.items()), run.pods, run is not largest and run.nodes) for run in left]
+                [
+                    (frozenset(group.free.items()), group.pods, group is not largest and group.nodes)
+                    for group in left
+                ]
             ),
         )
         sets_then, nodes_then = self._states.get(state, (0, 0))
         if nodes_then <= largest.nodes:
-            if len(self._states) >= _MOST_STATES:
+            if len(self._states) >= _MAX_STATES:
                 self._states.clear()
             self._states[state] = sets, largest.nodes
             return 0
@@ -157,34 +158,34 @@ class _Seen:
         return times * more
 
 
-def _tidied(runs: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> list[NodeGroup]:
-    """Leave out nodes that can take nothing of what is wanted (if that is given), and join equal neighbours."""
-    tidy: list[NodeGroup] = []
-    for run in runs:
-        if wanted and not any(fits(run.free, request, pods=run.pods) for request, _ in wanted):
+def _merged(groups: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> list[NodeGroup]:
+    """Return groups without nodes that can take none of the requests (if given), with equal neighbours joined."""
+    merged: list[NodeGroup] = []
+    for group in groups:
+        if wanted and not any(fits(group.free, request, pods=group.pods) for request, _ in wanted):
             continue
-        if tidy and tidy[-1].pods == run.pods and tidy[-1].free == run.free:
-            tidy[-1] = NodeGroup(run.free, run.pods, tidy[-1].nodes + run.nodes)
+        if merged and merged[-1].pods == group.pods and merged[-1].free == group.free:
+            merged[-1] = NodeGroup(group.free, group.pods, merged[-1].nodes + group.nodes)
         else:
-            tidy.append(run)
-    return tidy
+            merged.append(group)
+    return merged
 
 
-def _sets_on_first(runs: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> int:
+def _sets_on_first(groups: Sequence[NodeGroup], wanted: Sequence[Wanted]) -> int:
     """Return how many whole sets the first node can take."""
-    if not runs:
+    if not groups:
         return 0
     per_set, pods = _per_set(wanted)
-    return fits(runs[0].free, per_set, pods=runs[0].pods // pods) if pods else 0
+    return fits(groups[0].free, per_set, pods=groups[0].pods // pods) if pods else 0
 
 
-def _take_sets(runs: list[NodeGroup], wanted: Sequence[Wanted], times: int) -> None:
-    """Take whole sets off the first node."""
-    first = runs[0]
+def _take_sets(groups: list[NodeGroup], wanted: Sequence[Wanted], times: int) -> None:
+    """Place whole sets on the first node."""
+    first = groups[0]
     per_set, pods = _per_set(wanted)
     free = {name: amount - times * per_set.get(name, 0) for name, amount in first.free.items()}
     rest = [NodeGroup(first.free, first.pods, first.nodes - 1)] if first.nodes > 1 else []
-    runs[:1] = [NodeGroup(free, first.pods - times * pods, 1), *rest]
+    groups[:1] = [NodeGroup(free, first.pods - times * pods, 1), *rest]
 
 
 def _per_set(wanted: Sequence[Wanted]) -> tuple[Amounts, int]:
@@ -204,38 +205,38 @@ def _wanted(components: Sequence[Component]) -> list[Wanted]:
     return wanted
 
 
-def _place_all(runs: list[NodeGroup], wanted: Sequence[Wanted]) -> bool:
-    return all(_place(runs, request, replicas) for request, replicas in wanted)
+def _place_all(groups: list[NodeGroup], wanted: Sequence[Wanted]) -> bool:
+    return all(_place(groups, request, replicas) for request, replicas in wanted)
 
 
-def _place(runs: list[NodeGroup], request: Amounts, replicas: int) -> bool:
-    """Place replicas of one component, splitting the run in which the last one lands."""
+def _place(groups: list[NodeGroup], request: Amounts, replicas: int) -> bool:
+    """Place replicas of one component; the group with the last replica is split."""
     index, remaining = 0, replicas
-    while index < len(runs) and remaining > 0:
-        run = runs[index]
-        fit = fits(run.free, request, pods=run.pods)
+    while index < len(groups) and remaining > 0:
+        group = groups[index]
+        fit = fits(group.free, request, pods=group.pods)
         if fit > 0:
             filled, rest = divmod(remaining, fit)
-            filled = min(filled, run.nodes)
-            pieces = [_less(run, request, fit, nodes=filled)]
+            filled = min(filled, group.nodes)
+            pieces = [_less(group, request, fit, nodes=filled)]
             remaining -= filled * fit
-            if filled < run.nodes and rest and remaining:
-                pieces.append(_less(run, request, remaining, nodes=1))
+            if filled < group.nodes and rest and remaining:
+                pieces.append(_less(group, request, remaining, nodes=1))
                 remaining = 0
             used = sum(piece.nodes for piece in pieces)
-            pieces.append(NodeGroup(run.free, run.pods, run.nodes - used))
+            pieces.append(NodeGroup(group.free, group.pods, group.nodes - used))
             pieces = [piece for piece in pieces if piece.nodes]
-            runs[index : index + 1] = pieces
+            groups[index : index + 1] = pieces
             index += len(pieces)
         else:
             index += 1
     return remaining <= 0
 
 
-def _less(run: NodeGroup, request: Amounts, times: int, *, nodes: int) -> NodeGroup:
-    """Take a request off some nodes, in Go's int64: what is below zero, or overflows to it, adds room."""
-    free = dict(run.free)
+def _less(group: NodeGroup, request: Amounts, times: int, *, nodes: int) -> NodeGroup:
+    """Return nodes without a request, in Go's int64: a negative request, or one that overflows, adds capacity."""
+    free = dict(group.free)
     for name, amount in request.items():
         if name in free or name in PLAIN:
             free[name] = max(0, wrap64(free.get(name, 0) - wrap64(amount * times)))
-    return NodeGroup(free, run.pods - times, nodes)
+    return NodeGroup(free, group.pods - times, nodes)

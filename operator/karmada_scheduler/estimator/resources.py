@@ -18,12 +18,12 @@ PODS: Final = "pods"
 Amounts = dict[str, int]
 
 PLAIN: Final = frozenset({CPU, "memory", "ephemeral-storage"})
-"""What every node has, if only 0 of it."""
+"""Resources that every node has, with an amount of at least 0."""
 
 
 @cached_by_content(entries=4096, short=320, long_bytes=0)
 def is_counted(name: str) -> bool:
-    """Tell whether nodes are tested for a resource; requests for any other name are ignored there."""
+    """Return whether nodes are checked for a resource; requests for other names are ignored there."""
     return (
         name in PLAIN
         or name.startswith(("hugepages-", "attachable-volumes-"))
@@ -33,7 +33,7 @@ def is_counted(name: str) -> bool:
 
 
 def amounts(quantities: Mapping[str, Quantity]) -> Amounts:
-    """Convert quantities; pods are kept apart from what is requested, and unknown names are dropped."""
+    """Return quantities as amounts; names that nodes are not checked for are dropped."""
     return {
         name: quantity.milli_value if name == CPU else quantity.value
         for name, quantity in quantities.items()
@@ -42,7 +42,7 @@ def amounts(quantities: Mapping[str, Quantity]) -> Amounts:
 
 
 def fits(have: Mapping[str, int], request: Mapping[str, int], *, pods: int) -> int:
-    """Return how many of one request fit, never more than there are pods."""
+    """Return how many times a request fits, at most ``pods`` times."""
     most = MAX_INT64
     for name, amount in request.items():
         if amount > 0:

@@ -1,7 +1,7 @@
 """TLS without verification (``--insecure-skip-estimator-verify``), which grpc does not offer in Python.
 
-grpc speaks plain HTTP/2 to a socket that only this user can open, and what it says goes on over TLS that takes
-any certificate.
+gRPC uses plain HTTP/2 on a Unix socket that only this user can open. The proxy forwards the bytes over TLS and accepts any
+certificate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHUNK: Final = 1 << 16
 
 
 class TlsProxy:
-    """One way to one estimator."""
+    """A proxy for one address."""
 
     def __init__(self, folder: Path, address: str, context: ssl.SSLContext) -> None:
         """Use ``start``."""
@@ -32,14 +32,14 @@ class TlsProxy:
 
     @classmethod
     async def start(cls, address: str, *, certificate: tuple[str, str] | None) -> Self:
-        """Listen for grpc; connections to the estimator are made as grpc makes its own.
+        """Listen on a Unix socket; each connection to it opens a connection to the estimator.
 
         Args:
             address: ``host:port`` of the estimator.
-            certificate: The files of our own certificate and key, or None.
+            certificate: The files of the client certificate and key, or None.
 
         Raises:
-            OSError: A file cannot be read, or there is no place for a socket.
+            OSError: A file cannot be read, or the socket cannot be created.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -47,13 +47,13 @@ class TlsProxy:
         context.set_alpn_protocols(["h2"])
         if certificate is not None:
             context.load_cert_chain(*certificate)
-        relay = cls(Path(tempfile.mkdtemp(prefix="karmada-")), address, context)
-        relay._server = await asyncio.start_unix_server(relay._accepted, relay._folder / "s")
-        return relay
+        proxy = cls(Path(tempfile.mkdtemp(prefix="karmada-")), address, context)
+        proxy._server = await asyncio.start_unix_server(proxy._accepted, proxy._folder / "s")
+        return proxy
 
     @property
     def target(self) -> str:
-        """What grpc has to connect to."""
+        """The address for gRPC to connect to."""
         return f"unix:{self._folder / 's'}"
 
     async def close(self) -> None:
@@ -67,33 +67,33 @@ class TlsProxy:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take a connection of grpc's; it may come while all is being closed."""
+        """Handle a connection; it may come while the proxy is being closed."""
         if self._is_closed:
             writer.close()
             return
-        task = asyncio.create_task(self._relay(reader, writer))
+        task = asyncio.create_task(self._forward(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: writer.close())  # also if it was cancelled before it began
+        task.add_done_callback(lambda _: writer.close())  # also if it was cancelled before it started
 
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there, beyond = await asyncio.open_connection(
+            source, sink = await asyncio.open_connection(
                 self._host, self._port, ssl=self._context, server_hostname=self._host
             )
         except OSError:
-            return  # grpc sees its connection end, and tries again
-        ways = [asyncio.create_task(_pour(reader, beyond)), asyncio.create_task(_pour(there, writer))]
+            return  # gRPC sees its connection end, and retries
+        copies = [asyncio.create_task(_copy(reader, sink)), asyncio.create_task(_copy(source, writer))]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            beyond.transport.abort()  # a polite end takes as long as the other side likes
-            await asyncio.gather(*ways, return_exceptions=True)
+            for each in copies:
+                each.cancel()
+            sink.transport.abort()  # a graceful close may take as long as the other side wants
+            await asyncio.gather(*copies, return_exceptions=True)
 
 
-async def _pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         while chunk := await source.read(_CHUNK):
             sink.write(chunk)

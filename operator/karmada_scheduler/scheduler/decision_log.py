@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.core.decision import Decision, TermAttempt
 
 
 def lines(decision: Decision) -> Iterator[str]:
@@ -35,7 +35,7 @@ def fallbacks(decision: Decision) -> str:
     return f"{first}{others} ({decision.fallbacks[first]})"
 
 
-def _attempt_lines(attempt: Attempt) -> Iterator[str]:
+def _attempt_lines(attempt: TermAttempt) -> Iterator[str]:
     for name, result in attempt.diagnosis.result_by_cluster.items():
         yield f'Cluster "{name}" is not fit, reason: {", ".join(result.reasons)}'
     if attempt.candidates:

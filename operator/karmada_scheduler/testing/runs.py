@@ -21,7 +21,7 @@ from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import condition
 from karmada_scheduler.core.condition import ConditionSpec
-from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBinding
@@ -94,8 +94,8 @@ class Run:
         return [step.method for step in self.steps if step.plugin == plugin]
 
     @property
-    def _attempt(self) -> Attempt:
-        return self.decision.attempts[-1] if self.decision.attempts else Attempt()
+    def _attempt(self) -> TermAttempt:
+        return self.decision.attempts[-1] if self.decision.attempts else TermAttempt()
 
     def __str__(self) -> str:
         return "\n".join(story.lines(self.binding, self.error, self.decision, self.calls))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core import condition as outcome
-from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.framework import Candidate, Cluster, Cycle, Result
 from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS
 
@@ -62,13 +62,13 @@ def lines(
     yield f"  on {_targets(binding.spec.clusters) or 'no cluster'}"
 
 
-def scores_of(attempt: Attempt) -> dict[str, dict[str, int]]:
+def scores_of(attempt: TermAttempt) -> dict[str, dict[str, int]]:
     """Return the final scores of an attempt times weight, by plugin and cluster."""
     names = sorted(candidate.name for candidate in attempt.candidates)
     return {plugin: dict(zip(names, scores, strict=True)) for plugin, scores in attempt.scores.items()}
 
 
-def _attempts(decision: Decision, calls: Sequence[Call]) -> Iterator[tuple[Attempt, list[Step]]]:
+def _attempts(decision: Decision, calls: Sequence[Call]) -> Iterator[tuple[TermAttempt, list[Step]]]:
     """Return the attempts with the steps of each, in order; also those that the decision does not keep."""
     steps: dict[int, list[Step]] = {}
     for step, cycle in calls:
@@ -77,16 +77,16 @@ def _attempts(decision: Decision, calls: Sequence[Call]) -> Iterator[tuple[Attem
     for attempt in decision.attempts:
         while id(attempt.cycle) in steps:
             first = next(iter(steps))
-            yield (attempt if first == id(attempt.cycle) else Attempt()), steps.pop(first)
+            yield (attempt if first == id(attempt.cycle) else TermAttempt()), steps.pop(first)
             if first == id(attempt.cycle):
                 break
         else:
             yield attempt, []
     for left in steps.values():
-        yield Attempt(), left
+        yield TermAttempt(), left
 
 
-def _attempt_lines(attempt: Attempt, steps: Sequence[Step]) -> Iterator[str]:
+def _attempt_lines(attempt: TermAttempt, steps: Sequence[Step]) -> Iterator[str]:
     if attempt.affinity_name:
         yield f"  affinity term {attempt.affinity_name}:"
     yield from _lines_of(steps, lambda method: method in _BEFORE_FILTER)

@@ -1,4 +1,4 @@
-"""What is remembered of texts is bounded in bytes."""
+"""The cache by content is bounded in bytes."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def _remembering(reader: Reader, *, long_bytes: int = 100) -> Callable[[str], li
     return read
 
 
-def test_equal_texts_are_read_once_whatever_their_length(reader: Reader) -> None:
+def test_equal_texts_of_any_length_are_read_once(reader: Reader) -> None:
     read = _remembering(reader)
     for text in ("short", "a long text"):
         assert read(text) is read(str(text.encode(), "ascii"))
     assert reader.read == ["short", "a long text"]
 
 
-def test_of_long_texts_the_longest_unused_are_forgotten_when_they_are_too_long_together(
+def test_least_recently_used_long_texts_are_evicted(
     reader: Reader,
 ) -> None:
     read = _remembering(reader)
@@ -54,14 +54,14 @@ def test_of_long_texts_the_longest_unused_are_forgotten_when_they_are_too_long_t
     assert reader.read == [first, second, third, second]
 
 
-def test_a_text_that_is_too_long_by_itself_costs_the_others_nothing(reader: Reader) -> None:
+def test_a_text_larger_than_the_cache_evicts_nothing(reader: Reader) -> None:
     read = _remembering(reader)
     for text in ("a" * 40, "b" * 101, "b" * 101, "a" * 40):
         read(text)
     assert reader.read == ["a" * 40, "b" * 101, "b" * 101]
 
 
-def test_what_cannot_be_read_is_not_remembered(reader: Reader) -> None:
+def test_errors_are_not_cached(reader: Reader) -> None:
     @cached_by_content(entries=2, short=5, long_bytes=100)
     def read(text: str) -> str:
         reader(text)
@@ -82,7 +82,7 @@ def test_annotations_with_a_long_value_share_the_value_and_not_the_map() -> None
     assert interned_map({"b": "c"}) is interned_map({"b": "c"})
 
 
-def test_the_key_of_a_request_is_short_and_tells_what_differs() -> None:
+def test_the_key_of_a_request_is_short_and_distinguishes_requests() -> None:
     huge = ReplicaRequirements({f"example.com/r{number}": parse("1") for number in range(10_000)})
     assert len(huge.key) == 32
     written = [{"cpu": "1"}, {"cpu": "1000m"}, {"cpu": "2"}, {"memory": "1"}, {"cpu": "1", "memory": "1"}]
@@ -95,7 +95,7 @@ def test_the_key_of_a_request_is_short_and_tells_what_differs() -> None:
     assert ReplicaRequirements(amounts).key == ReplicaRequirements(turned).key
 
 
-def test_a_value_of_the_wrong_type_is_told_however_deep_or_long() -> None:
+def test_the_error_for_a_wrong_type_is_short_for_any_value() -> None:
     deep: object = "x"
     for _ in range(5000):
         deep = [deep]

@@ -36,7 +36,6 @@ ALL_ZONES = ("zone1", "zone2", "zone3")
 @pytest.mark.parametrize(
     ("affinity", "matches"),
     [
-        # 48-55 of the specification's list
         pytest.param(
             {"exclude": ["cluster1"], "clusterNames": ["cluster1"]}, False, id="excluded-though-named"
         ),
@@ -99,7 +98,6 @@ ALL_ZONES = ("zone1", "zone2", "zone3")
             False,
             id="all-parts-right-but-the-name",
         ),
-        # 60-63
         pytest.param({"fieldSelector": {}}, True, id="empty-field-selector"),
         pytest.param({"labelSelector": {}}, True, id="empty-label-selector"),
         pytest.param({"fieldSelector": field("zone", "NotIn")}, True, id="zone-not-in-nothing"),
@@ -114,8 +112,7 @@ def test_an_affinity_matches_by_all_its_parts(affinity: dict[str, object], match
     assert read_affinity(affinity, "affinity").matches(CLUSTER1) is matches
 
 
-def test_a_cluster_without_provider_is_not_in_any(  # 59
-) -> None:
+def test_a_cluster_without_provider_matches_no_provider() -> None:
     bare = cluster("m1").build()
     not_in = ClusterAffinity(field_selector=FieldSelector((Requirement("provider", "NotIn", ("aws",)),)))
     within = ClusterAffinity(field_selector=FieldSelector((Requirement("provider", "In", ("aws",)),)))
@@ -138,7 +135,7 @@ def test_a_cluster_without_provider_is_not_in_any(  # 59
         ("", (), ("foo",), False),
     ],
 )
-def test_zones_are_matched_as_a_list(  # 57
+def test_zones_are_matched_as_a_list(
     operator: str, values: tuple[str, ...], zones: tuple[str, ...], matches: bool
 ) -> None:
     assert matches_zones(Requirement("zone", operator, values), zones) is matches
@@ -188,7 +185,7 @@ def test_requirements_hold_by_operator(
         pytest.param(Requirement("k", "Near", ("a",)), id="operator"),
     ],
 )
-def test_an_invalid_requirement_voids_the_whole_selector(requirement: Requirement) -> None:
+def test_an_invalid_requirement_makes_the_selector_match_nothing(requirement: Requirement) -> None:
     assert requirement.compile() is None
     assert not LabelSelector((("foo", "bar"),), (requirement,)).matches({"foo": "bar", "k": "a"})
     fields = FieldSelector((Requirement("region", "Exists"), requirement))
@@ -240,7 +237,9 @@ VALUELESS = Taint("k", "", "NoExecute")
         pytest.param(Toleration("key1", "Near", "value1"), False, False, id="unknown-operator"),
     ],
 )
-def test_tolerations(toleration: Toleration, key1: bool, valueless: bool) -> None:  # 84
+def test_a_toleration_matches_by_key_operator_value_and_effect(
+    toleration: Toleration, key1: bool, valueless: bool
+) -> None:
     assert (toleration.tolerates(KEY1), toleration.tolerates(VALUELESS)) == (key1, valueless)
 
 

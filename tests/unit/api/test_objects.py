@@ -99,7 +99,7 @@ def test_suspension_of_scheduling_is_not_that_of_dispatching() -> None:
         pytest.param("2026-01-01T01:00:02+01:00", "2026-01-01T00:00:01Z", True, id="asked-later"),
     ],
 )
-def test_a_reschedule_is_triggered_by_a_later_time(  # H17
+def test_a_reschedule_is_triggered_by_a_later_time(
     triggered: str | None, last: str | None, expected: bool
 ) -> None:
     manifest = binding("web").manifest()
@@ -167,7 +167,7 @@ def test_nulls_are_zero_values_as_in_go() -> None:
     assert built.spec.placement is None
 
 
-def test_fields_of_a_target_that_are_not_known_are_kept_beside_it() -> None:
+def test_unknown_fields_of_a_target_are_kept() -> None:
     manifest = binding("web").on(m1=2, m2=1).manifest()
     plain = Binding.from_manifest(manifest)
     manifest["spec"]["clusters"][1]["components"] = [{"name": "jobmanager", "replicas": 1}]
@@ -181,7 +181,7 @@ def test_fields_of_a_target_that_are_not_known_are_kept_beside_it() -> None:
     }
 
 
-def test_decisions_do_not_see_fields_that_are_not_known() -> None:
+def test_unknown_fields_do_not_count_in_comparisons() -> None:
     manifest = binding("web").on(m1=2).manifest()
     plain = Binding.from_manifest(manifest)
     manifest["spec"]["clusters"][0]["components"] = []
@@ -190,7 +190,7 @@ def test_decisions_do_not_see_fields_that_are_not_known() -> None:
     assert (built, repr(built), hash(built.spec.clusters)) == (plain, repr(plain), hash(plain.spec.clusters))
 
 
-def test_fields_that_are_not_known_and_cannot_be_written_are_not_kept() -> None:
+def test_unknown_fields_that_cannot_be_written_are_dropped() -> None:
     manifest = binding("web").on(m1=2, m2=1).manifest()
     deep: dict[str, Any] = {}
     for _ in range(300):
@@ -206,7 +206,7 @@ def test_a_cluster_resource_binding_has_no_namespace() -> None:
     assert binding("role", namespace="").build().key == BindingKey(CLUSTER_RESOURCE_BINDING, "", "role")
 
 
-def test_an_answer_to_a_status_patch_is_read_as_if_it_had_been_read_whole() -> None:
+def test_reading_a_status_alone_equals_reading_the_whole_manifest() -> None:
     before = binding("web").resource("apps/v1", "Deployment", uid="u1").replicas(3).on(m1=3).manifest()
     after = {**before, "metadata": {**before["metadata"], "resourceVersion": "99"}}
     after["status"] = {"schedulerObservedGeneration": 7, "lastScheduledTime": "2026-01-02T03:04:05Z"}
@@ -223,11 +223,11 @@ def test_the_binding_of_a_template_has_a_derived_name() -> None:
     )
 
 
-def test_equal_api_lists_are_kept_once() -> None:
+def test_equal_api_lists_are_one_object() -> None:
     assert cluster("m1").build().api_kinds is cluster("m2").build().api_kinds
 
 
-def test_room_is_what_is_neither_allocated_nor_about_to_be() -> None:
+def test_capacity_is_neither_allocated_nor_allocating() -> None:
     built = cluster("m1").room(cpu=4, memory="8Gi").allocated({"cpu": 1}).allocating({"cpu": "500m"}).build()
     assert built.resource_summary is not None
     assert built.resource_summary.room["cpu"].milli_value == 2500
@@ -261,7 +261,7 @@ def test_a_malformed_cluster_names_the_field(change: Change, message: str) -> No
 
 @pytest.mark.parametrize("where", ["allocatable", "allocated", "allocating"])
 @pytest.mark.parametrize("amount", ["many", "1e20000000"])
-def test_a_quantity_that_cannot_be_read_costs_a_cluster_this_resource_only(where: str, amount: str) -> None:
+def test_an_unreadable_quantity_removes_only_its_resource(where: str, amount: str) -> None:
     manifest = cluster("m1").room(cpu=4, memory="8Gi").manifest()
     manifest["status"]["resourceSummary"].setdefault(where, {})["cpu"] = amount
     built = Cluster.from_manifest(manifest)
@@ -279,7 +279,7 @@ def test_a_quantity_that_cannot_be_read_costs_a_cluster_this_resource_only(where
         ("ClusterPropagationPolicy", "", "clusterpropagationpolicy.karmada.io/permanent-id"),
     ],
 )
-def test_a_policy_knows_how_its_bindings_name_it(kind: str, namespace: str, label: str) -> None:
+def test_a_policy_matches_the_bindings_with_its_id(kind: str, namespace: str, label: str) -> None:
     metadata = {"name": "p", "namespace": namespace or None, "labels": {label: "id-1"}, "generation": 2}
     policy = Policy.from_manifest({"kind": kind, "metadata": metadata, "spec": {"schedulerName": "mine"}})
     assert policy == Policy(

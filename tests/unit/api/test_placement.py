@@ -73,11 +73,11 @@ def test_a_placement_is_written_in_gos_key_order() -> None:
     ],
     ids=str,
 )
-def test_present_but_empty_objects_survive_writing(placement: dict[str, Any]) -> None:
+def test_empty_objects_are_written(placement: dict[str, Any]) -> None:
     assert Placement.from_manifest(placement).to_json() == json.dumps(placement, separators=(",", ":"))
 
 
-def test_go_escapes_survive_writing() -> None:
+def test_characters_are_escaped_as_go_does() -> None:
     names = ["a<b>&c", 'quote"back\\', "tab\t", "\u2028\u2029", "ü", "\x01", "\x7f"]
     written = Placement.from_manifest({"clusterAffinity": {"clusterNames": names}}).to_json()
     assert written == (
@@ -153,7 +153,7 @@ def test_null_reads_as_the_empty_placement() -> None:
         ),
     ],
 )
-def test_a_corrupt_annotation_says_what_is_wrong(document: str, message: str) -> None:
+def test_an_invalid_annotation_is_an_error_with_the_reason(document: str, message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         Placement.from_json(document)
     assert str(caught.value).startswith(message)

@@ -66,7 +66,7 @@ def test_long_or_fractional_quantities_are_held_as_big_decimals(written: str, sl
 @pytest.mark.parametrize(
     "written", ["", "x", "1.2.3", "1 Gi", "Gi1", "1gi", "1e", "--1", "1e99999999", "1_0"]
 )
-def test_what_kubernetes_refuses_is_refused(written: str) -> None:
+def test_quantities_that_kubernetes_refuses_are_errors(written: str) -> None:
     with pytest.raises(ValueError, match=r"500m or 2Gi|1e"):
         parse(written)
 
@@ -94,7 +94,7 @@ def test_milli_units_overflow_as_in_go(written: str, milli: int) -> None:
         pytest.param(("0", "0.5000000000"), 1, id="slow-minus-a-half-is-one"),
     ],
 )
-def test_negative_room_of_big_decimals_is_gos_garbage(terms: tuple[str, ...], value: int) -> None:
+def test_negative_big_decimals_have_gos_values(terms: tuple[str, ...], value: int) -> None:
     first, *rest = map(parse, terms)
     for amount in rest:
         first -= amount
@@ -114,7 +114,7 @@ def test_a_fast_sum_that_overflows_becomes_a_big_decimal() -> None:
     assert (Quantity(MAX_INT64, 3) + Quantity(1, 3)).value == 0
 
 
-def test_the_least_int64_has_no_opposite() -> None:
+def test_the_least_int64_can_be_subtracted() -> None:
     least = quantity.Quantity(-(2**63), -3)
     assert (quantity.parse("1") - least).value == -9223372036854775
     assert (quantity.parse("-1") - least).milli_value == 2**63 - 1000
@@ -140,27 +140,27 @@ def test_a_wrong_quantity_names_its_field(value: object) -> None:
     ["0" * 390 + "e1.5", "9" * 399 + "x", "0" * 100_000 + "e1.5", "1" * 401, "." + "0" * 390 + "e+"],
     ids=["zeros", "nines", "endless", "long", "fraction"],
 )
-def test_what_is_absurdly_written_is_refused_at_once(written: str) -> None:
+def test_quantities_with_huge_exponents_are_refused_fast(written: str) -> None:
     begin = time.process_time()
     with pytest.raises(ValueError, match="expected a quantity"):
         parse(written)
     assert time.process_time() - begin < 0.05
 
 
-def test_a_quantity_that_is_too_long_is_told_by_its_field_and_length() -> None:
+def test_the_error_for_a_long_quantity_names_field_and_length() -> None:
     with pytest.raises(ManifestError, match=r"^spec\.x\.cpu: .* 5000 characters; at most 400 are supported$"):
         quantity.read_list({"cpu": "0" * 5000}, "spec.x")
     with pytest.raises(ManifestError, match=r"^x: expected a quantity .* bits"):
         quantity.read(10**5000, "x")
 
 
-def test_leading_zeros_do_not_count() -> None:
+def test_leading_zeros_are_ignored() -> None:
     assert parse("0" * 380 + "15e2") == parse("15e2")
     assert parse("00") == parse("0")
     assert parse("000.5") == parse("0.5")
 
 
-def test_numbers_of_thousands_of_digits_are_computed_with_as_in_go() -> None:
+def test_numbers_of_thousands_of_digits_are_added_as_in_go() -> None:
     huge, power = parse("1234567890123456789e5000"), parse("1e10000")
     assert (huge.value, huge.milli_value, huge.slow) == (0, 0, True)  # the low 64 bits
     assert (power.value, power.milli_value, power.slow) == (0, 0, False)

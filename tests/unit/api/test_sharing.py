@@ -1,4 +1,4 @@
-"""Memory: what many objects have in common is one object."""
+"""Memory: equal parts of many objects are one object."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def test_bindings_of_a_policy_share_placement_and_annotations() -> None:
     assert len({id(binding.annotations) for binding in bindings}) <= 200
 
 
-def test_bindings_share_the_names_of_namespaces_and_clusters_and_what_they_report() -> None:
+def test_bindings_share_namespaces_cluster_names_and_conditions() -> None:
     bindings = _bindings()
     assert len({id(binding.key.namespace) for binding in bindings}) <= 200
     assert all(binding.key.namespace is binding.spec.resource.namespace for binding in bindings)
@@ -39,7 +39,7 @@ def test_bindings_share_the_names_of_namespaces_and_clusters_and_what_they_repor
     assert len({id(report) for report in reports}) == len(set(reports)) < len(reports)
 
 
-def test_a_binding_keeps_the_values_that_only_it_has_to_itself() -> None:
+def test_unique_values_are_not_interned() -> None:
     manifest = next(iter(replay_objects.bindings("ResourceBinding", SIZES)))
     binding = Binding.from_manifest(manifest)
     assert binding.labels == manifest["metadata"]["labels"]
@@ -47,7 +47,7 @@ def test_a_binding_keeps_the_values_that_only_it_has_to_itself() -> None:
     assert list(binding.status.conditions) == manifest["status"]["conditions"]
 
 
-def test_clusters_share_their_kinds_and_models_and_reports_that_repeat_them_are_not_read() -> None:
+def test_clusters_share_kinds_and_models_and_parse_them_once() -> None:
     manifests = [_read_anew(each) for each in replay_objects.clusters(SIZES)]
     clusters = [Cluster.from_manifest(each) for each in manifests]
     assert len(clusters[0].api_kinds) == len(set(clusters[0].api_kinds)) > 50

@@ -21,7 +21,7 @@ from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.connection import ApiError
-from karmada_scheduler.core.decision import Attempt, Decision, TermFailure
+from karmada_scheduler.core.decision import Decision, TermAttempt, TermFailure
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.metrics.metrics import Metrics
@@ -446,8 +446,8 @@ async def test_a_binding_whose_replicas_do_not_fit_keeps_its_clusters_and_is_ret
 
 async def test_clusters_of_an_earlier_pass_are_recorded_although_a_later_pass_failed() -> None:
     harness = CycleHarness(scheduled_manifest())
-    found = Attempt("backup", targets=(TargetCluster("m1", 4),))
-    failed = Attempt("backup", error=UnschedulableError("failed to assign replicas: too many"))
+    found = TermAttempt("backup", targets=(TargetCluster("m1", 4),))
+    failed = TermAttempt("backup", error=UnschedulableError("failed to assign replicas: too many"))
     decision = replace(
         harness.decision(("m1", 4), affinity_name="backup"), error=failed.error, attempts=(found, failed)
     )

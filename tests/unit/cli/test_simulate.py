@@ -464,7 +464,7 @@ def test_a_mistake_in_the_configuration_is_told_and_nothing_is_decided(run: Run,
 @pytest.mark.parametrize(
     "flag", ["--enable-empty-workload-propagation", "--enable-empty-workload-propagation=true"]
 )
-def test_empty_workloads_are_propagated_on_demand(run: Run, flag: str) -> None:
+def test_clusters_without_replicas_become_targets_if_the_option_is_set(run: Run, flag: str) -> None:
     web = binding("w").replicas(2).static_weights(m1=1)
     assert run(FLEET, [web]).clusters["w-deployment"] == {"m1": 2}
     assert run(FLEET, [web], flag).clusters["w-deployment"] == {"m1": 2, "m2": 0}

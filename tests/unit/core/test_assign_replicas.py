@@ -1,4 +1,4 @@
-"""Cases C5-C13, W1-W8, D1-D22 and H16 of the specification's list."""
+"""Division of replicas: static weights, steady and fresh division by available replicas, tiers."""
 
 from __future__ import annotations
 
@@ -84,18 +84,18 @@ def rules(*weights: tuple[str, int]) -> dict[str, object]:
     ("builder", "count", "expected"),
     [
         pytest.param(
-            binding("w").replicas(12).static_weights(), 3, [4, 4, 4], id="W2-no-weights-are-equal-weights"
+            binding("w").replicas(12).static_weights(), 3, [4, 4, 4], id="no-weights-are-equal-weights"
         ),
-        pytest.param(binding("w").replicas(3).static_weights(), 1, [3], id="C5-alone"),
+        pytest.param(binding("w").replicas(3).static_weights(), 1, [3], id="alone"),
         pytest.param(
-            binding("w").replicas(0, cpu=1).static_weights(m1=1, m2=1), 2, [], id="W5-nothing-to-divide"
+            binding("w").replicas(0, cpu=1).static_weights(m1=1, m2=1), 2, [], id="nothing-to-divide"
         ),
-        pytest.param(binding("w").replicas(2).static_weights(m1=1), 2, [2], id="W6-no-weight-no-replicas"),
+        pytest.param(binding("w").replicas(2).static_weights(m1=1), 2, [2], id="no-weight-no-replicas"),
         pytest.param(
             binding("w").replicas(3).placement(rules(("m1", 1), ("m2", 1), ("m1", 2))),
             2,
             [2, 1],
-            id="W7-largest-rule",
+            id="largest-rule",
         ),
         pytest.param(
             binding("w").replicas(4).placement(rules(("m9", 1))), 2, [2, 2], id="no-rule-matches-anybody"
@@ -104,7 +104,7 @@ def rules(*weights: tuple[str, int]) -> dict[str, object]:
         pytest.param(binding("w").replicas(4).static_weights(m1=1, m2=1).on(m1=4), 2, [2, 2], id="no-memory"),
     ],
 )
-def test_static_weights_know_neither_room_nor_history(
+def test_static_weights_ignore_capacity_and_current_clusters(
     builder: BindingBuilder, count: int, expected: list[int]
 ) -> None:
     assert assigned(builder, members((0,) * count)) == [
@@ -120,27 +120,27 @@ SHORT = "Clusters available replicas {} are not enough to schedule."
 @pytest.mark.parametrize(
     ("strategy", "room", "held", "replicas", "expected"),
     [
-        pytest.param("dynamic", (1, 1, 1), (2, 4, 6), 6, (1, 2, 3), id="D1-down-by-what-each-holds"),
-        pytest.param("dynamic", (10, 10, 10), (2, 4, 6), 24, (6, 8, 10), id="D2-up-by-room"),
-        pytest.param("dynamic", (1, 1, 1), (2, 4, 6), 24, 3, id="D3-up-without-room"),
-        pytest.param("aggregated", (1, 1, 1), (4, 8), 6, (0, 6, 0), id="D4-down-to-the-largest"),
-        pytest.param("aggregated", (100, 100), (4, 8), 8, (0, 8), id="D5-down-though-there-is-room"),
-        pytest.param("aggregated", (4, 6, 8), (4, 8), 24, (7, 12, 5), id="D6-up-over-all"),
-        pytest.param("aggregated", (6, 6, 20), (4, 8), 24, (10, 14, 0), id="D7-up-on-those-in-use-first"),
-        pytest.param("aggregated", (1, 1, 1), (4, 8), 24, 3, id="D8-up-without-room"),
-        pytest.param("dynamic", (6, 8, 10), (), 12, (3, 4, 5), id="D10-first"),
-        pytest.param("dynamic", (8, 8, 10), (), 12, (4, 4, 4), id="D11-first-almost-even"),
-        pytest.param("dynamic", (3, 3, 3), (), 12, 9, id="D12-first-without-room"),
-        pytest.param("aggregated", (6, 8, 10), (), 12, (0, 5, 7), id="D13-fewest-clusters-in-proportion"),
-        pytest.param("aggregated", (12, 8, 10), (), 12, (12, 0, 0), id="D14-one-is-enough"),
-        pytest.param("aggregated", (3, 3, 3), (), 12, 9, id="D15-not-even-all"),
-        pytest.param("dynamic", (18, 12, 6), (), 12, (6, 4, 2), id="D17-18:12:6"),
-        pytest.param("dynamic", (20, 12, 6), (), 12, (6, 4, 2), id="D17-20:12:6"),
-        pytest.param("dynamic", (6, 12, 6), (), 12, (3, 6, 3), id="D17-6:12:6"),
-        pytest.param("aggregated", (6, 12, 6), (), 12, (0, 12, 0), id="D17-aggregated-on-one"),
-        pytest.param("aggregated", (6, 6, 6), (), 12, (6, 6, 0), id="D17-aggregated-on-two"),
-        pytest.param("dynamic", (3,), (), 10, 3, id="D18-one-cluster"),
-        pytest.param("dynamic", (1, 5, 9), (11, 1), 12, (11, 1, 0), id="D20-enough-is-enough"),
+        pytest.param("dynamic", (1, 1, 1), (2, 4, 6), 6, (1, 2, 3), id="down-by-what-each-holds"),
+        pytest.param("dynamic", (10, 10, 10), (2, 4, 6), 24, (6, 8, 10), id="up-by-room"),
+        pytest.param("dynamic", (1, 1, 1), (2, 4, 6), 24, 3, id="up-without-room"),
+        pytest.param("aggregated", (1, 1, 1), (4, 8), 6, (0, 6, 0), id="down-to-the-largest"),
+        pytest.param("aggregated", (100, 100), (4, 8), 8, (0, 8), id="down-though-there-is-room"),
+        pytest.param("aggregated", (4, 6, 8), (4, 8), 24, (7, 12, 5), id="up-over-all"),
+        pytest.param("aggregated", (6, 6, 20), (4, 8), 24, (10, 14, 0), id="up-on-those-in-use-first"),
+        pytest.param("aggregated", (1, 1, 1), (4, 8), 24, 3, id="up-without-room"),
+        pytest.param("dynamic", (6, 8, 10), (), 12, (3, 4, 5), id="first"),
+        pytest.param("dynamic", (8, 8, 10), (), 12, (4, 4, 4), id="first-almost-even"),
+        pytest.param("dynamic", (3, 3, 3), (), 12, 9, id="first-without-room"),
+        pytest.param("aggregated", (6, 8, 10), (), 12, (0, 5, 7), id="fewest-clusters-in-proportion"),
+        pytest.param("aggregated", (12, 8, 10), (), 12, (12, 0, 0), id="one-is-enough"),
+        pytest.param("aggregated", (3, 3, 3), (), 12, 9, id="not-even-all"),
+        pytest.param("dynamic", (18, 12, 6), (), 12, (6, 4, 2), id="18:12:6"),
+        pytest.param("dynamic", (20, 12, 6), (), 12, (6, 4, 2), id="20:12:6"),
+        pytest.param("dynamic", (6, 12, 6), (), 12, (3, 6, 3), id="6:12:6"),
+        pytest.param("aggregated", (6, 12, 6), (), 12, (0, 12, 0), id="aggregated-on-one"),
+        pytest.param("aggregated", (6, 6, 6), (), 12, (6, 6, 0), id="aggregated-on-two"),
+        pytest.param("dynamic", (3,), (), 10, 3, id="one-cluster"),
+        pytest.param("dynamic", (1, 5, 9), (11, 1), 12, (11, 1, 0), id="enough-is-enough"),
         pytest.param("dynamic", (1, 5, 9), (11, 1), 15, (11, 2, 2), id="three-more-by-room"),
     ],
 )
@@ -164,12 +164,12 @@ def test_steady_division(
         ]
 
 
-def test_a_cluster_that_is_no_candidate_any_more_gives_its_replicas_to_the_others() -> None:
+def test_replicas_of_a_cluster_that_is_no_longer_a_candidate_go_to_the_others() -> None:
     gone = binding("w").replicas(12).dynamic_weight().on(m1=6, m3=6)
-    assert assigned(gone, members((3, 3), (6,))) == [("m1", 9), ("m2", 3)]  # D16
+    assert assigned(gone, members((3, 3), (6,))) == [("m1", 9), ("m2", 3)]
     gone = binding("w").replicas(24).aggregated().on(m1=4, m2=8)
     room = [candidate("m1", room=8, allocatable=4), candidate("m3", room=8), candidate("m4", room=12)]
-    assert assigned(gone, room) == [("m1", 7), ("m3", 7), ("m4", 10)]  # D9
+    assert assigned(gone, room) == [("m1", 7), ("m3", 7), ("m4", 10)]
 
 
 def test_placed_clusters_without_new_replicas_follow_in_the_order_of_names() -> None:
@@ -180,10 +180,10 @@ def test_placed_clusters_without_new_replicas_follow_in_the_order_of_names() -> 
         candidate("m3", room=4, allocatable=0),
         candidate("m4", room=30),
     ]
-    assert assigned(builder, candidates) == [("m1", 13), ("m2", 3), ("m3", 4)]  # D21
+    assert assigned(builder, candidates) == [("m1", 13), ("m2", 3), ("m3", 4)]
 
 
-def test_nothing_moves_when_the_sum_is_right() -> None:
+def test_a_steady_division_with_the_right_sum_changes_nothing() -> None:
     builder = binding("w").replicas(12).aggregated().on(m2=1, m1=11)
     assert assigned(builder, members((0, 100), (11, 1))) == [("m2", 1), ("m1", 11)]
 
@@ -198,22 +198,24 @@ def fresh(builder: BindingBuilder) -> BindingBuilder:
 @pytest.mark.parametrize(
     ("builder", "expected"),
     [
-        pytest.param(binding("w").dynamic_weight(), [("m1", 5), ("m2", 3), ("m3", 4)], id="D20-dynamic"),
-        pytest.param(binding("w").aggregated(), [("m1", 12)], id="D20-aggregated"),
+        pytest.param(binding("w").dynamic_weight(), [("m1", 5), ("m2", 3), ("m3", 4)], id="dynamic"),
+        pytest.param(binding("w").aggregated(), [("m1", 12)], id="aggregated"),
     ],
 )
-def test_fresh_division_starts_anew(builder: BindingBuilder, expected: list[tuple[str, int]]) -> None:
+def test_fresh_division_ignores_the_current_division(
+    builder: BindingBuilder, expected: list[tuple[str, int]]
+) -> None:
     builder = fresh(builder.replicas(12).on(m1=11, m2=1))
     assert assigned(builder, members((1, 5, 9), (11, 1))) == expected
 
 
-def test_fresh_division_counts_a_cluster_that_is_listed_twice_with_both() -> None:
+def test_fresh_division_adds_up_a_cluster_that_is_listed_twice() -> None:
     builder = fresh(binding("w").replicas(4).dynamic_weight())
     builder.manifest()["spec"]["clusters"] = [{"name": "m1", "replicas": 2}, {"name": "m1", "replicas": 2}]
     assert assigned(builder, members((0,), (2,))) == [("m1", 4)]
 
 
-def test_fresh_division_without_room_says_so() -> None:
+def test_fresh_division_without_capacity_is_unschedulable() -> None:
     error = failure(fresh(binding("w").replicas(9).dynamic_weight()), members((4, 4)))
     assert isinstance(error, UnschedulableError)
     assert str(error) == f"failed to do fresh scale: {SHORT.format(8)}"
@@ -222,7 +224,7 @@ def test_fresh_division_without_room_says_so() -> None:
 MAX = 2**31 - 1
 
 
-def test_fresh_division_of_nothing_overflows_as_upstreams() -> None:  # D22
+def test_fresh_division_of_zero_replicas_overflows_as_upstream_does() -> None:
     builder = fresh(binding("w").replicas(0, cpu=1).dynamic_weight())
     assert str(failure(builder, members((MAX, MAX)))) == f"failed to do fresh scale: {SHORT.format(-2)}"
     assert assigned(builder, members((MAX,) * 3)) == []
@@ -235,8 +237,8 @@ def test_fresh_division_of_nothing_overflows_as_upstreams() -> None:  # D22
 # --- duplicated, and what has no replicas ---
 
 
-def test_duplicated_gives_all_to_everybody() -> None:
-    assert assigned(binding("w").replicas(2).duplicated(), members((0, 0))) == [("m1", 2), ("m2", 2)]  # D19
+def test_duplicated_gives_all_replicas_to_every_cluster() -> None:
+    assert assigned(binding("w").replicas(2).duplicated(), members((0, 0))) == [("m1", 2), ("m2", 2)]
     assert assigned(binding("w").replicas(2), members((0, 0))) == [("m1", 2), ("m2", 2)]
     assert assigned(binding("w").replicas(0, cpu=1).duplicated(), members((0, 0))) == []
 
@@ -250,20 +252,20 @@ def test_duplicated_gives_all_to_everybody() -> None:
         pytest.param(binding("w").replicas(3).component("a", 1).component("b", 1), id="two-components"),
     ],
 )
-def test_what_cannot_be_divided_goes_to_all_candidates_in_their_order(builder: BindingBuilder) -> None:  # C7
+def test_workloads_without_divisible_replicas_go_to_all_candidates_in_order(builder: BindingBuilder) -> None:
     assert assigned(builder, list(reversed(members((5, 9))))) == [("m2", 0), ("m1", 0)]
 
 
-def test_one_component_does_not_keep_replicas_from_being_divided() -> None:
+def test_replicas_of_a_workload_with_one_component_are_divided() -> None:
     builder = binding("w").replicas(3).component("a", 1).dynamic_weight()
     assert assigned(builder, members((1, 2))) == [("m1", 1), ("m2", 2)]
 
 
-def test_no_candidates_are_an_error() -> None:  # C6
+def test_no_candidates_are_an_error() -> None:
     assert str(failure(binding("w").replicas(1), [])) == "no clusters available to schedule"
 
 
-def test_an_unknown_strategy_is_named() -> None:  # C12
+def test_an_unknown_strategy_is_named() -> None:
     strategy = {
         "replicaSchedulingType": "UnsupportedType",
         "replicaDivisionPreference": "UnsupportedPreference",
@@ -299,7 +301,7 @@ def test_a_placement_names_one_strategy(strategy: dict[str, object] | None, name
     assert strategy_of(placement) == name
 
 
-def test_selected_clusters_without_replicas_can_be_attached() -> None:  # C13
+def test_selected_clusters_without_replicas_can_be_attached() -> None:
     builder = binding("w").replicas(3).static_weights(m1=1, m2=2)
     candidates = members((0, 0, 0))
     targets = attach_empty(assign_replicas(cycle(builder), candidates), candidates)
@@ -327,15 +329,13 @@ def tiers(first: tuple[int, int], second: tuple[int, int]) -> list[Candidate]:
 @pytest.mark.parametrize(
     ("builder", "candidates", "expected"),
     [
-        pytest.param(overflowing(5), tiers((10, 0), (10, 0)), [("m1", 5)], id="C8-the-first-tier-is-enough"),
-        pytest.param(
-            overflowing(5), tiers((2, 0), (10, 0)), [("m1", 2), ("m2", 3)], id="C9-the-rest-overflows"
-        ),
+        pytest.param(overflowing(5), tiers((10, 0), (10, 0)), [("m1", 5)], id="the-first-tier-is-enough"),
+        pytest.param(overflowing(5), tiers((2, 0), (10, 0)), [("m1", 2), ("m2", 3)], id="the-rest-overflows"),
         pytest.param(
             overflowing(8, m1=3),
             tiers((2, 3), (10, 0)),
             [("m1", 5), ("m2", 3)],
-            id="C11-what-is-placed-counts",
+            id="what-is-placed-counts",
         ),
         pytest.param(overflowing(5, m1=2, m2=3), tiers((5, 2), (0, 3)), [("m1", 5)], id="replicas-flow-back"),
         pytest.param(overflowing(3), tiers((0, 0), (5, 0)), [("m2", 3)], id="an-empty-tier-gets-nothing"),
@@ -347,7 +347,7 @@ def test_tiers_are_filled_in_order(
     assert assigned(builder, candidates) == expected
 
 
-def test_tiers_without_room_say_so_without_a_number() -> None:  # C10
+def test_tiers_without_capacity_are_unschedulable_without_a_number() -> None:
     error = failure(overflowing(10), tiers((2, 0), (2, 0)))
     assert isinstance(error, UnschedulableError)
     assert str(error) == "Clusters available replicas are not enough to schedule."
@@ -379,7 +379,7 @@ def test_more_than_twelve_equal_clusters_are_cut_where_go_cuts_them() -> None:
     assert targets == [("c", 10), ("g", 10), ("k", 10)]
 
 
-def test_weights_by_name_are_those_of_the_rules_that_name_a_cluster() -> None:
+def test_static_weights_by_name_equal_matching_every_rule() -> None:
     rules = [
         {"targetCluster": {"clusterNames": ["a", "b"]}, "weight": 1},
         {"targetCluster": {"clusterNames": ["b"]}, "weight": 3},

@@ -1,4 +1,4 @@
-"""Cases M1-M9 of the specification's list: what several estimators say together."""
+"""The smallest estimate of several estimators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLUSTERS = [cluster(name).build() for name in ("c1", "c2", "c3")]
 COMPONENTS_ON = gates(MultiplePodTemplatesScheduling=True)
 
 
-class Says:
+class FixedEstimator:
     """An estimator with fixed answers."""
 
     name = "fixed"
@@ -39,27 +39,27 @@ class Says:
         self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
     ) -> Sequence[int]:
         self.assumed.append(assumed)
-        return self._answer(self.replicas)
+        return self._result(self.replicas)
 
     def max_available_component_sets(
         self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
     ) -> Sequence[int]:
-        return self._answer(self.sets)
+        return self._result(self.sets)
 
     def replicas_by_row(
         self, results: FilterResults, rows: Column, requirements: ReplicaRequirements | None
     ) -> Column:
         raise NotImplementedError
 
-    def _answer(self, answer: Sequence[int] | None) -> Sequence[int]:
-        if answer is None:
+    def _result(self, result: Sequence[int] | None) -> Sequence[int]:
+        if result is None:
             raise EstimationError("no connection")
-        return answer
+        return result
 
 
 def available(
     builder: BindingBuilder,
-    *estimators: Says,
+    *estimators: FixedEstimator,
     on: FeatureGates | None = None,
     assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
 ) -> list[int]:
@@ -81,30 +81,38 @@ PAIR = binding("web").component("a", 1).component("b", 2).spread("cluster", 1, 1
 @pytest.mark.parametrize(
     ("estimators", "expected"),
     [
-        pytest.param([Says([12, 7, 0])], [12, 7, 0], id="one"),
-        pytest.param([Says([12, 7, 0]), Says([9, -1, 5])], [9, 7, 0], id="the-least-and-no-opinion"),
-        pytest.param([Says([12, 7, 0]), Says(None)], [12, 7, 0], id="a-failing-one-says-nothing"),
-        pytest.param([Says([12, -1, 0]), Says([-1, -1, 5])], [12, 4, 0], id="nobody-knows-then-all-fit"),
+        pytest.param([FixedEstimator([12, 7, 0])], [12, 7, 0], id="one"),
+        pytest.param(
+            [FixedEstimator([12, 7, 0]), FixedEstimator([9, -1, 5])], [9, 7, 0], id="the-least-and-no-opinion"
+        ),
+        pytest.param(
+            [FixedEstimator([12, 7, 0]), FixedEstimator(None)], [12, 7, 0], id="a-failing-one-says-nothing"
+        ),
+        pytest.param(
+            [FixedEstimator([12, -1, 0]), FixedEstimator([-1, -1, 5])],
+            [12, 4, 0],
+            id="nobody-knows-then-all-fit",
+        ),
         pytest.param([], [4, 4, 4], id="no-estimator"),
-        pytest.param([Says([-5, 2**31 - 1, 1])], [-5, 4, 1], id="overflowed-answers-count"),
+        pytest.param([FixedEstimator([-5, 2**31 - 1, 1])], [-5, 4, 1], id="overflowed-answers-count"),
     ],
 )
-def test_the_least_answer_counts(estimators: list[Says], expected: list[int]) -> None:
+def test_the_smallest_estimate_counts(estimators: list[FixedEstimator], expected: list[int]) -> None:
     assert available(WEB, *estimators) == expected
 
 
-def test_without_replicas_every_cluster_has_room() -> None:
-    estimator = Says(None)
+def test_without_replicas_capacity_is_unlimited() -> None:
+    estimator = FixedEstimator(None)
     assert available(binding("web").replicas(0, cpu=1), estimator) == [2**31 - 1] * 3
     assert estimator.assumed == []
 
 
-def test_components_are_estimated_in_sets_if_they_go_together() -> None:
-    estimator = Says([1, 2, 3], sets=[50, 150, 250])
+def test_components_on_one_cluster_are_estimated_in_sets() -> None:
+    estimator = FixedEstimator([1, 2, 3], sets=[50, 150, 250])
     assert available(PAIR, estimator, on=COMPONENTS_ON) == [50, 150, 250]
     assert available(PAIR, estimator) == [1, 2, 3]
-    assert available(PAIR, Says([1, 2, 3], sets=[-1, 150, 250]), on=COMPONENTS_ON) == [0, 150, 250]
-    assert available(PAIR, Says([1, 2, 3], sets=None), on=COMPONENTS_ON) == [0, 0, 0]
+    assert available(PAIR, FixedEstimator([1, 2, 3], sets=[-1, 150, 250]), on=COMPONENTS_ON) == [0, 150, 250]
+    assert available(PAIR, FixedEstimator([1, 2, 3], sets=None), on=COMPONENTS_ON) == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -124,16 +132,14 @@ def test_components_are_estimated_in_sets_if_they_go_together() -> None:
         ),
     ],
 )
-def test_sets_are_for_components_on_exactly_one_cluster(
-    builder: BindingBuilder, applicable: bool
-) -> None:  # M1, M2
+def test_sets_need_components_and_exactly_one_cluster(builder: BindingBuilder, applicable: bool) -> None:
     spec = builder.build().spec
     assert counts_component_sets(spec, COMPONENTS_ON) is applicable
     assert not counts_component_sets(spec, FeatureGates())
 
 
-def test_assumed_workloads_are_passed_on_behind_their_gate() -> None:
-    estimator, assumed = Says([1, 2, 3]), {"c1": [AssumedWorkload("ns", ())]}
+def test_estimators_get_assumed_workloads_if_the_gate_is_on() -> None:
+    estimator, assumed = FixedEstimator([1, 2, 3]), {"c1": [AssumedWorkload("ns", ())]}
     available(WEB, estimator, assumed=assumed)
     available(WEB, estimator, assumed=assumed, on=gates(SchedulingOvercommitProtection=True))
     assert estimator.assumed == [{}, assumed]

@@ -1,4 +1,4 @@
-"""One decision takes a slice of the loop's time at once, and so many seconds in all."""
+"""The time of a decision: slices of the event loop, and CPU time in total."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def _budget(clock: Clock) -> Budget:
 async def _work(clock: Clock, budget: Budget, *steps: float) -> str:
     for seconds in steps:
         clock.now += seconds
-        await budget.turn()
+        await budget.yield_if_due()
     return "done"
 
 
-def test_what_takes_less_than_a_slice_is_done_at_once() -> None:
+def test_a_decision_shorter_than_a_slice_runs_at_once() -> None:
     clock = Clock()
     budget = _budget(clock)
     assert begin(_work(clock, budget, 0.01, 0.005), budget) == "done"
 
 
-async def test_what_takes_longer_goes_on_as_a_task_and_others_have_their_turns() -> None:
+async def test_a_longer_decision_continues_as_a_task_and_yields() -> None:
     clock = Clock()
     budget = _budget(clock)
     unfinished = begin(_work(clock, budget, *[0.03] * 5), budget)
@@ -71,7 +71,7 @@ async def test_what_takes_longer_goes_on_as_a_task_and_others_have_their_turns()
     assert budget.used == pytest.approx(0.15)
 
 
-async def test_time_in_which_it_waits_is_not_counted() -> None:
+async def test_waiting_time_does_not_count() -> None:
     clock = Clock()
     budget = _budget(clock)
 
@@ -79,7 +79,7 @@ async def test_time_in_which_it_waits_is_not_counted() -> None:
         clock.now += 1
         await asyncio.sleep(0)
         clock.now += 1
-        await budget.turn()
+        await budget.yield_if_due()
         return "answered"
 
     async def passes() -> None:
@@ -91,7 +91,7 @@ async def test_time_in_which_it_waits_is_not_counted() -> None:
     assert budget.used == pytest.approx(2)
 
 
-async def test_what_is_over_its_budget_ends_with_an_error() -> None:
+async def test_a_decision_over_its_budget_ends_with_an_error() -> None:
     clock = Clock()
     budget = _budget(clock)
     with pytest.raises(OverBudgetError, match=r"^the decision took longer than 5s of CPU time$"):
@@ -99,13 +99,13 @@ async def test_what_is_over_its_budget_ends_with_an_error() -> None:
     assert clock.now == 6
 
 
-def test_what_waits_for_something_else_needs_a_loop_from_the_start() -> None:
+def test_a_coroutine_that_does_io_needs_an_event_loop() -> None:
     budget = _budget(Clock())
     with pytest.raises(WaitsError):
         begin(asyncio.sleep(0), budget)
 
 
-async def test_a_cancelled_task_cancels_what_it_runs() -> None:
+async def test_cancelling_the_task_cancels_the_coroutine() -> None:
     clock = Clock()
     budget = _budget(clock)
     ends: list[str] = []
@@ -169,14 +169,14 @@ async def test_a_decision_over_its_budget_keeps_the_placement_and_moves_to_no_ot
     )
 
 
-async def test_within_its_budget_a_long_decision_comes_to_the_same() -> None:
+async def test_a_long_decision_within_its_budget_has_the_same_result() -> None:
     clock = Clock()
     decision = await _decide(_many_terms(5), clock, Slow(clock, 0.4))
     assert isinstance(decision.error, FitError)
     assert decision.targets == ()
 
 
-async def test_sets_of_components_are_counted_for_some_clusters_after_the_other() -> None:
+async def test_counting_sets_of_components_yields_after_every_few_clusters() -> None:
     on = gates(MultiplePodTemplatesScheduling=True)
     builder = binding("w").component("a", 1, cpu=1).component("b", 1, cpu=1).spread("cluster", 1, 1)
     clusters = [cluster(f"m{number:03}").room(cpu=2 * (number + 1)).build() for number in range(50)]
@@ -238,7 +238,7 @@ def _with_terms(count: int) -> BindingBuilder:
         ),
     ],
 )
-def test_a_binding_that_asks_for_absurdly_much_keeps_its_placement_and_says_which_field(
+def test_a_binding_over_the_limits_keeps_its_placement_and_the_error_names_the_field(
     made: BindingBuilder, text: str
 ) -> None:
     decision = _decided(made.on(m1=1).build())
@@ -247,7 +247,7 @@ def test_a_binding_that_asks_for_absurdly_much_keeps_its_placement_and_says_whic
 
 
 @pytest.mark.parametrize("made", [_requesting(256), _with_components(256, 1), _with_terms(1000)])
-def test_up_to_the_limits_everything_is_decided(made: BindingBuilder) -> None:
+def test_bindings_at_the_limits_are_decided(made: BindingBuilder) -> None:
     built = made.build()
     assert built.spec.placement is not None
     limits.check(built.spec, built.spec.placement)
@@ -265,7 +265,7 @@ def test_components_without_requirements_name_no_resources() -> None:
     limits.check(spec, Placement())
 
 
-async def test_the_time_of_a_process_that_is_held_up_counts_for_turns_and_not_for_the_budget() -> None:
+async def test_time_without_cpu_counts_for_yielding_but_not_for_the_budget() -> None:
     clock, cpu = Clock(), Clock()
     budget = Budget(clock, cpu, seconds=5, slice_seconds=0.02)
 
@@ -273,7 +273,7 @@ async def test_the_time_of_a_process_that_is_held_up_counts_for_turns_and_not_fo
         for _ in range(10):
             clock.now += 2
             cpu.now += 0.3
-            await budget.turn()
+            await budget.yield_if_due()
         return "done"
 
     assert await Paced(held_up(), budget) == "done"

@@ -1,4 +1,4 @@
-"""The rules on whether anything is done: spec 1 section 3 and its cases 2-4 and 10-12."""
+"""Whether a binding has to be scheduled, and why."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_binding_is_classified(
     assert done(builder) == Classification(type_, reason, label, is_routine)
 
 
-def test_cluster_scoped_bindings_are_told_apart_in_the_log() -> None:
+def test_log_texts_name_the_kind_of_binding() -> None:
     builder = binding("role", namespace="").dynamic_weight().on(m1=0).applied().last_scheduled(EARLIER)
     builder = builder.replicas(0, cpu=1).reschedule_triggered(LATER)
     expected = "Start to schedule ClusterResourceBinding(role) as explicitly triggered reschedule"
@@ -143,7 +143,7 @@ def test_cluster_scoped_bindings_are_told_apart_in_the_log() -> None:
 
 
 @pytest.mark.parametrize("moment", [EARLIER, None])
-def test_a_reschedule_that_is_not_later_is_none(moment: str | None) -> None:
+def test_a_reschedule_that_is_not_later_is_ignored(moment: str | None) -> None:
     builder = settled()
     if moment:
         builder.reschedule_triggered(moment)
@@ -179,9 +179,7 @@ def test_a_reschedule_that_is_not_later_is_none(moment: str | None) -> None:
         ),
     ],
 )
-def test_replicas_are_compared_with_the_targets(  # M9
-    builder: BindingBuilder, gate: bool, changed: bool
-) -> None:
+def test_replicas_are_compared_with_the_targets(builder: BindingBuilder, gate: bool, changed: bool) -> None:
     on = gates(MultiplePodTemplatesScheduling=gate)
     found = classify(builder.applied().build(), terminating=(), gates=on)
     assert (found.metric_type == "ScaleSchedule") is changed

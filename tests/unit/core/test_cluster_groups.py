@@ -1,4 +1,4 @@
-"""Cases G1-G6 of the specification's list: the order of candidates and the scores of groups."""
+"""The order of candidates, and the scores of groups."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_without_replicas_a_divided_group_scores_by_its_first_clusters() -> None
     assert divided_score(0, group, min_groups=1, min_clusters=2) == 50
 
 
-def test_a_missing_minimum_scores_as_go_does_on_amd64() -> None:
+def test_a_minimum_of_zero_scores_as_go_does_on_amd64() -> None:
     group = members([100, 0], [5, 5])
     assert divided_score(10, group, min_groups=0, min_clusters=0) == 100
     assert divided_score(0, group, min_groups=0, min_clusters=2) == 50
@@ -129,7 +129,7 @@ def test_the_last_of_several_constraints_on_a_field_counts() -> None:
         pytest.param("gone", [1000] * 4, id="no-such-term"),
     ],
 )
-def test_tiers_follow_the_overflow_affinities(observing: str, tiers: list[int]) -> None:
+def test_tiers_are_the_overflow_affinities_in_order(observing: str, tiers: list[int]) -> None:
     builder = binding("web").replicas(1).term("a", "m1", overflow=[["m2", "m1"], ["m3"]]).observing(observing)
     assert [tier_of(cycle(builder), cluster(f"m{index}").build()) for index in (1, 2, 3, 4)] == tiers
 

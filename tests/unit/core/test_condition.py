@@ -1,4 +1,4 @@
-"""Case 14 of the loop's list: which error means which condition."""
+"""The Scheduled condition for each kind of error."""
 
 from __future__ import annotations
 

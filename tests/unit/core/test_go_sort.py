@@ -8,7 +8,7 @@ import pytest
 from karmada_scheduler.core.algorithms.go_sort import _Sorter, sort_descending
 
 
-def test_ties_come_out_in_gos_order() -> None:
+def test_ties_are_in_gos_order() -> None:
     # The order that sort.Slice of Go 1.26 gives; a stable sort would keep a to n in place among equals.
     keys = dict(zip("abcdefghijklmn", (5, 10, 10, 10, 7, 10, 10, 3, 10, 10, 10, 10, 10, 10), strict=True))
     assert sort_descending(keys, keys.__getitem__) == list("gkcdnfimbjleah")
@@ -23,7 +23,7 @@ def test_ties_come_out_in_gos_order() -> None:
         pytest.param([9, 9, *range(8, -30, -1)], list(range(40)), id="ordered-lists-stay"),
     ],
 )
-def test_ties_stay_where_go_leaves_them(keys: list[int], order: list[int]) -> None:
+def test_ties_keep_the_order_that_go_gives_them(keys: list[int], order: list[int]) -> None:
     assert sort_descending(range(len(keys)), keys.__getitem__) == order
 
 

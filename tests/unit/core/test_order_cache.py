@@ -1,4 +1,4 @@
-"""Orders that have followed what changed, in columns, are the orders that would be made anew, cluster by cluster."""
+"""Refreshed orders in columns equal orders built from scratch, cluster by cluster."""
 
 from __future__ import annotations
 
@@ -24,177 +24,188 @@ from karmada_scheduler.testing import cluster
 REFUSED = Result.unschedulable("no")
 
 
-class World:
-    """Clusters with room, merit and region, some refused, that change at random."""
+class ChangingClusters:
+    """Clusters that change at random: available replicas, tier, score, region, and whether they pass the filters."""
 
-    def __init__(self, seed: int, *, merits: Sequence[TierScore], size: int = 60) -> None:
-        self.dice = random.Random(seed)
-        self.possible = merits
+    def __init__(self, seed: int, *, tier_scores: Sequence[TierScore], size: int = 60) -> None:
+        self.rng = random.Random(seed)
+        self.possible = tier_scores
         self.names = [f"m{number:04}" for number in range(size)]
         self.log = ChangeLog()
         self.clusters: dict[str, Cluster] = {}
-        self.rooms: dict[str, int] = {}
-        self.merits: dict[str, TierScore] = {}
+        self.available: dict[str, int] = {}
+        self.tier_scores: dict[str, TierScore] = {}
         self.refused: set[str] = set()
-        self.memory = FilterResults("key"), ScoreCache(), OrderCache()
-        self.asked: list[str] = []
+        self.caches = FilterResults("key"), ScoreCache(), OrderCache()
+        self.estimated: list[str] = []
         for name in self.names:
             self.change(name)
 
     def change(self, name: str) -> None:
         self.log.append(name)
-        if self.dice.random() < 0.1:
+        if self.rng.random() < 0.1:
             self.clusters.pop(name, None)
             return
-        self.clusters[name] = cluster(name).region(self.dice.choice(("", "a", "b", "c"))).build()
-        self.rooms[name] = self.dice.choice((0, 1, 1, 2, 5, MAX_INT32, self.dice.randrange(-9, 100)))
-        self.merits[name] = self.dice.choice(self.possible)
-        (self.refused.add if self.dice.random() < 0.1 else self.refused.discard)(name)
+        self.clusters[name] = cluster(name).region(self.rng.choice(("", "a", "b", "c"))).build()
+        self.available[name] = self.rng.choice((0, 1, 1, 2, 5, MAX_INT32, self.rng.randrange(-9, 100)))
+        self.tier_scores[name] = self.rng.choice(self.possible)
+        (self.refused.add if self.rng.random() < 0.1 else self.refused.discard)(name)
 
-    def remembered(self, *, unknown: int = 7) -> SharedOrder:
-        return self.through(*self.memory, unknown=unknown)
+    def cached(self, *, unknown: int = 7) -> SharedOrder:
+        return self.refreshed(*self.caches, unknown=unknown)
 
-    def through(
-        self, verdicts: FilterResults, standings: ScoreCache, ranking: OrderCache, *, unknown: int
+    def refreshed(
+        self, results: FilterResults, scores: ScoreCache, order: OrderCache, *, unknown: int
     ) -> SharedOrder:
         snapshot = Snapshot.of(self.clusters.values(), log=self.log)
-        verdicts.refresh(
-            snapshot, lambda asked: {each.name: REFUSED for each in asked if each.name in self.refused}
+        results.refresh(
+            snapshot, lambda clusters: {each.name: REFUSED for each in clusters if each.name in self.refused}
         )
 
-        def room_of(rows: Column) -> Column:
-            names = [verdicts.feasible[row].name for row in rows.tolist()]
-            self.asked += names
-            return columns.column([self.rooms[name] for name in names])
+        def estimate(rows: Column) -> Column:
+            names = [results.feasible[row].name for row in rows.tolist()]
+            self.estimated += names
+            return columns.column([self.available[name] for name in names])
 
-        standings.refresh(verdicts, lambda asked: [self.merits[each.name] for each in asked])
-        ranking.refresh(verdicts, room_of)
-        return ranking.shared(standings.feasible, unknown)
+        scores.refresh(results, lambda clusters: [self.tier_scores[each.name] for each in clusters])
+        order.refresh(results, estimate)
+        return order.shared(scores.feasible, unknown)
 
-    def anew(self, *, unknown: int = 7) -> list[Candidate]:
-        """Return the candidates in order, with nothing to go by but what is true now."""
+    def from_scratch(self, *, unknown: int = 7) -> list[Candidate]:
+        """Return the candidates in order, computed without caches."""
         passing = [each for name, each in self.clusters.items() if name not in self.refused]
         return sorted((self.candidate(each, unknown) for each in passing), key=sort_key)
 
     def candidate(self, cluster: Cluster, unknown: int) -> Candidate:
-        (tier, score), room = self.merits[cluster.name], self.rooms[cluster.name]
+        (tier, score), room = self.tier_scores[cluster.name], self.available[cluster.name]
         room = unknown if room == MAX_INT32 else room
         return Candidate(cluster, score, tier, room, room)
 
-    def own(self) -> tuple[list[str], list[Candidate]]:
-        """Return clusters that a binding is on, and those of them that are candidates."""
-        names = self.dice.sample(sorted(self.clusters), 5)
+    def overrides(self) -> tuple[list[str], list[Candidate]]:
+        """Return the names of clusters that a binding is on, and those of them that are candidates."""
+        names = self.rng.sample(sorted(self.clusters), 5)
         return names, [
             Candidate(
                 self.clusters[name],
-                self.dice.choice((0, 50, 100, 150)),
-                self.dice.choice((0, 0, 1)),
-                held + (room := 7 if self.rooms[name] == MAX_INT32 else self.rooms[name]),
+                self.rng.choice((0, 50, 100, 150)),
+                self.rng.choice((0, 0, 1)),
+                held + (room := 7 if self.available[name] == MAX_INT32 else self.available[name]),
                 room,
             )
             for name, held in zip(names[:4], (0, 1, 2, 30), strict=True)
         ]
 
 
-def shown(ranked: CandidateList) -> tuple[object, ...]:
-    regions = {region: list(members) for region, members in ranked.by_region().items()}
+def shown(candidates: CandidateList) -> tuple[object, ...]:
+    regions = {region: list(members) for region, members in candidates.by_region().items()}
     targets = [TargetCluster(f"m{number:04}") for number in range(70)]
-    ballot = ranked.votes()
+    votes = candidates.votes()
     given = [
-        ballot.allocate(seats, descending_names=descending)
+        votes.allocate(seats, descending_names=descending)
         for seats in (1, 3, 9, 40, 3000)
         for descending in (False, True)
-        if ballot.total > 0
+        if votes.total > 0
     ]
-    return list(ranked), regions, ranked.only_candidates(targets), ballot.total, given, ranked.by_available
+    return (
+        list(candidates),
+        regions,
+        candidates.only_candidates(targets),
+        votes.total,
+        given,
+        candidates.by_available,
+    )
 
 
-MERITS = {"one merit": [(0, 0)], "several": [(0, 0), (0, 100), (1, 50)]}
+TIER_SCORES = {"equal tier scores": [(0, 0)], "several": [(0, 0), (0, 100), (1, 50)]}
 
 
-@pytest.mark.parametrize("merits", MERITS.values(), ids=MERITS)
+@pytest.mark.parametrize("tier_scores", TIER_SCORES.values(), ids=TIER_SCORES)
 @pytest.mark.parametrize(("size", "most", "steps"), [(60, 3, 150), (60, 60, 150), (2000, 400, 10)])
-def test_an_order_that_has_followed_changes_is_the_order_made_anew(
-    merits: Sequence[TierScore], size: int, most: int, steps: int
+def test_a_refreshed_order_equals_an_order_built_from_scratch(
+    tier_scores: Sequence[TierScore], size: int, most: int, steps: int
 ) -> None:
-    world = World(most, merits=merits, size=size)
+    clusters = ChangingClusters(most, tier_scores=tier_scores, size=size)
     for _ in range(steps):
-        for name in world.dice.sample(world.names, world.dice.randrange(most)):
-            world.change(name)
-        names, own = world.own()
-        others = [each for each in world.anew() if each.name not in names]
-        assert shown(world.remembered()) == shown(EagerCandidateList(world.anew()))
-        moved = EagerCandidateList(sorted((*others, *own), key=sort_key))
-        assert shown(world.remembered().with_overrides(names, own)) == shown(moved)
+        for name in clusters.rng.sample(clusters.names, clusters.rng.randrange(most)):
+            clusters.change(name)
+        names, overrides = clusters.overrides()
+        others = [each for each in clusters.from_scratch() if each.name not in names]
+        assert shown(clusters.cached()) == shown(EagerCandidateList(clusters.from_scratch()))
+        moved = EagerCandidateList(sorted((*others, *overrides), key=sort_key))
+        assert shown(clusters.cached().with_overrides(names, overrides)) == shown(moved)
 
 
-def test_only_clusters_that_have_changed_are_asked_about() -> None:
-    world = World(2, merits=[(0, 0)])
-    world.remembered()
-    world.asked.clear()
+def test_only_changed_clusters_are_estimated() -> None:
+    clusters = ChangingClusters(2, tier_scores=[(0, 0)])
+    clusters.cached()
+    clusters.estimated.clear()
     for name in ("m0003", "m0004"):
-        world.log.append(name)
-        world.clusters[name] = cluster(name).build()
-        world.rooms[name], world.merits[name] = 3, (0, 0)
-        world.refused.discard(name)
-    world.remembered()
-    assert world.asked == ["m0003", "m0004"]
-    assert world.remembered() == world.anew()
+        clusters.log.append(name)
+        clusters.clusters[name] = cluster(name).build()
+        clusters.available[name], clusters.tier_scores[name] = 3, (0, 0)
+        clusters.refused.discard(name)
+    clusters.cached()
+    assert clusters.estimated == ["m0003", "m0004"]
+    assert clusters.cached() == clusters.from_scratch()
 
 
-def test_what_stands_for_unknown_room_may_differ_from_binding_to_binding() -> None:
-    world = World(4, merits=[(0, 0)])
+def test_unknown_capacity_counts_as_the_replicas_of_each_binding() -> None:
+    clusters = ChangingClusters(4, tier_scores=[(0, 0)])
     for unknown in (7, 0, 7, 50, MAX_INT32, 2**40):
-        assert world.remembered(unknown=unknown) == world.anew(unknown=unknown)
+        assert clusters.cached(unknown=unknown) == clusters.from_scratch(unknown=unknown)
 
 
-def test_candidates_outlive_the_changes_after_them() -> None:
-    world = World(1, merits=[(0, 0)])
-    ranked, names, own = world.remembered(), *world.own()
-    before = world.anew()
-    for name in world.names[:20]:
-        world.change(name)
-    world.remembered().with_overrides(names, own)
-    assert shown(ranked) == shown(EagerCandidateList(before))
+def test_candidates_do_not_change_when_the_cache_is_refreshed() -> None:
+    clusters = ChangingClusters(1, tier_scores=[(0, 0)])
+    candidates, names, overrides = clusters.cached(), *clusters.overrides()
+    before = clusters.from_scratch()
+    for name in clusters.names[:20]:
+        clusters.change(name)
+    clusters.cached().with_overrides(names, overrides)
+    assert shown(candidates) == shown(EagerCandidateList(before))
 
 
-def test_candidates_are_a_sequence_wherever_one_looks_first() -> None:
-    world = World(5, merits=MERITS["several"])
-    expected = world.anew()
+def test_lazy_candidates_are_equal_in_any_order_of_access() -> None:
+    clusters = ChangingClusters(5, tier_scores=TIER_SCORES["several"])
+    expected = clusters.from_scratch()
     for look in (0, 1, -1, len(expected) - 1, slice(3), slice(1, 40, 7), slice(None), slice(-3, None)):
-        assert world.through(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[look] == (
+        assert clusters.refreshed(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[look] == (
             expected[look] if isinstance(look, int) else tuple(expected[look])
         )
-    ranked = world.remembered()
-    few = [candidate for _, candidate in zip(range(11), ranked, strict=False)]
+    candidates = clusters.cached()
+    few = [candidate for _, candidate in zip(range(11), candidates, strict=False)]
     assert few == expected[:11]
-    assert list(reversed(ranked)) == expected[::-1]
-    assert (len(ranked), expected[5] in ranked, ranked.index(expected[5])) == (len(expected), True, 5)
-    assert ranked == tuple(expected)
-    assert ranked != expected[1:]
-    assert list(ranked) == list(ranked) == expected
+    assert list(reversed(candidates)) == expected[::-1]
+    assert (len(candidates), expected[5] in candidates, candidates.index(expected[5])) == (
+        len(expected),
+        True,
+        5,
+    )
+    assert candidates == tuple(expected)
+    assert candidates != expected[1:]
+    assert list(candidates) == list(candidates) == expected
     for beyond in (len(expected), -len(expected) - 1):
         with pytest.raises(IndexError):
-            world.through(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[beyond]
+            clusters.refreshed(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[beyond]
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_few_seats_fall_as_if_all_parties_had_been_looked_at(seed: int) -> None:
-    dice = random.Random(seed)
+def test_few_seats_go_to_the_same_parties_as_with_all_votes(seed: int) -> None:
+    rng = random.Random(seed)
     names = [f"m{number:03}" for number in range(100)]
-    votes = {name: dice.choice((0, 3, 7, 7, 50)) for name in names}
-    without = {name: votes[name] for name in dice.sample(names, 5)}
-    besides = {name: dice.randrange(60) for name in list(without)[:3]}
-    ballot = SortedVotes(
+    votes = {name: rng.choice((0, 3, 7, 7, 50)) for name in names}
+    without = {name: votes[name] for name in rng.sample(names, 5)}
+    besides = {name: rng.randrange(60) for name in list(without)[:3]}
+    sorted_votes = SortedVotes(
         sorted((-count, name) for name, count in votes.items()),
         sum(votes.values()),
         without=without,
         besides=besides,
     )
     whole = {name: count for name, count in votes.items() if name not in without} | besides
-    assert ballot.total == sum(whole.values())
+    assert sorted_votes.total == sum(whole.values())
     for seats in (1, 2, 10, 25, 60, 500):
         for descending in (False, True):
-            everybody = webster.allocate(seats, whole, descending_names=descending)
-            expected = {name: count for name, count in everybody.items() if count}
-            assert ballot.allocate(seats, descending_names=descending) == expected
+            given = webster.allocate(seats, whole, descending_names=descending)
+            expected = {name: count for name, count in given.items() if count}
+            assert sorted_votes.allocate(seats, descending_names=descending) == expected

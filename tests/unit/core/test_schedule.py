@@ -1,4 +1,4 @@
-"""Cases 98-113 of the specification's list, and decisions that are settled."""
+"""Whole decisions: affinity terms, errors, and stable results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.available_replicas import with_footprint
-from karmada_scheduler.core.decision import Attempt, Decision
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
@@ -40,7 +40,7 @@ from karmada_scheduler.testing import (
 NO_MATCH = "cluster(s) did not match the placement cluster affinity constraint"
 
 
-def test_a_cluster_being_deleted_is_dropped_though_it_is_placed() -> None:
+def test_a_cluster_being_deleted_is_removed_from_the_targets() -> None:
     decision = decide(
         binding("w").replicas(2).dynamic_weight().on(m1=2), cluster("m1").deleting(), cluster("m2")
     )
@@ -77,7 +77,7 @@ def test_without_a_fitting_cluster_the_placement_is_cleared(
     assert decision.applied_placement is not None
 
 
-def test_a_binding_without_a_place_does_not_fit_where_no_cluster_is_known() -> None:
+def test_an_unplaced_binding_fits_nowhere_if_no_cluster_is_known() -> None:
     decision = decide(binding("w").replicas(1).dynamic_weight())
     assert isinstance(decision.error, FitError)
     assert str(decision.error) == "0/0 clusters are available: no cluster exists."
@@ -107,7 +107,7 @@ def test_a_binding_without_a_place_does_not_fit_where_no_cluster_is_known() -> N
         ),
     ],
 )
-def test_a_placement_stays_while_its_clusters_are_not_known(
+def test_a_placement_stays_while_its_clusters_are_unknown(
     clusters: list[str], unknown: UnknownClusters, text: str
 ) -> None:
     builder = binding("w").replicas(2).duplicated().on(m1=1, m2=1)
@@ -118,7 +118,7 @@ def test_a_placement_stays_while_its_clusters_are_not_known(
     assert (decision.targets, decision.applied_placement, decision.failed_terms) == (None, None, ())
 
 
-def test_an_unknown_cluster_concerns_no_binding_that_is_not_on_it() -> None:
+def test_an_unknown_cluster_affects_only_bindings_on_it() -> None:
     unknown = UnknownClusters({"m2": "spec.taints: expected a list"}, incomplete=True)
     found = Snapshot.of([cluster("m1").build(), cluster("m3").build()], unknown=unknown)
     placed_now = decide_on(binding("w").replicas(1).duplicated().on(m1=1), found)
@@ -137,7 +137,7 @@ def test_a_cluster_that_is_not_ready_but_has_no_taint_fits() -> None:
     assert placed(decide(binding("w"), unready)) == {"m1": 0}
 
 
-def test_the_snapshot_is_in_the_order_of_names_whatever_order_it_came_in() -> None:
+def test_a_snapshot_is_sorted_by_name() -> None:
     taken = snapshot(cluster("m2"), cluster("m10"), cluster("m1"))
     assert [each.name for each in taken] == ["m1", "m10", "m2"]
     assert len(taken) == 3
@@ -145,7 +145,7 @@ def test_the_snapshot_is_in_the_order_of_names_whatever_order_it_came_in() -> No
     assert taken.get("m3") is None
 
 
-def test_the_decision_tells_its_story() -> None:
+def test_a_decision_contains_its_attempts() -> None:
     decision = decide(
         binding("w").replicas(3).dynamic_weight().spread("cluster", 1, 2).on(m3=1),
         cluster("m1").room(pods=2),
@@ -166,7 +166,7 @@ def test_the_decision_tells_its_story() -> None:
     assert attempt.targets == decision.targets
 
 
-def test_a_binding_without_placement_is_an_error_and_stays() -> None:
+def test_a_binding_without_placement_is_an_error_and_keeps_its_clusters() -> None:
     decision = decide(binding("w").placement(None).on(m1=1), cluster("m1"))
     assert str(decision.error) == "failed to get placement from resourceBinding(default/w-deployment)"
     assert decision.targets is None
@@ -207,7 +207,7 @@ def test_any_other_failure_keeps_the_placement(
     assert (decision.targets, decision.applied_placement) == (None, None)
 
 
-def test_empty_workloads_are_propagated_on_demand() -> None:
+def test_clusters_without_replicas_become_targets_if_the_option_is_set() -> None:
     builder = binding("w").replicas(2).static_weights(m1=1)
     assert placed(decide(builder, cluster("m1"), cluster("m2"))) == {"m1": 2}
     assert placed(decide(builder, cluster("m1"), cluster("m2"), empty_workload_propagation=True)) == {
@@ -216,7 +216,7 @@ def test_empty_workloads_are_propagated_on_demand() -> None:
     }
 
 
-def test_a_workload_scaled_to_nothing_is_withdrawn() -> None:
+def test_a_workload_scaled_to_zero_is_removed_from_its_clusters() -> None:
     builder = binding("w").replicas(0, cpu=1).dynamic_weight().on(m1=3)
     decision = decide(builder, cluster("m1"))
     assert decision.error is None
@@ -242,12 +242,12 @@ ROOMY = [cluster("m1"), cluster("m2"), cluster("m3")]
         pytest.param("group3", "group3", "m3", id="stays-on-the-one-in-force"),
     ],
 )
-def test_terms_are_tried_from_the_one_in_force(observing: str, term: str, where: str) -> None:  # 110
+def test_terms_are_tried_from_the_one_in_use(observing: str, term: str, where: str) -> None:
     decision = decide(terms(observing), *ROOMY)
     assert (decision.affinity_name, placed(decision), decision.failed_terms) == (term, {where: 3}, ())
 
 
-def test_the_next_term_takes_over_and_the_failure_is_told() -> None:
+def test_the_next_term_is_used_and_the_failure_is_reported() -> None:
     decision = decide(terms(), cluster("m1").room(pods=1), *ROOMY[1:])
     assert decision.affinity_name == "group2"
     assert placed(decision) == {"m2": 3}
@@ -258,7 +258,7 @@ def test_the_next_term_takes_over_and_the_failure_is_told() -> None:
     )
 
 
-def test_earlier_terms_are_not_tried_again() -> None:  # 111
+def test_earlier_terms_are_not_tried_again() -> None:
     decision = decide(
         terms("group2").on(m1=3), cluster("m1"), cluster("m2").room(pods=1), cluster("m3").room(pods=2)
     )
@@ -274,7 +274,7 @@ def test_earlier_terms_are_not_tried_again() -> None:  # 111
         pytest.param([cluster("m2").room(pods=1)], True, id="first-does-not-fit"),
     ],
 )
-def test_the_error_of_the_first_term_decides(clusters: list[ClusterBuilder], cleared: bool) -> None:  # 112
+def test_the_error_of_the_first_term_decides(clusters: list[ClusterBuilder], cleared: bool) -> None:
     decision = decide(terms().on(m9=3), *clusters)
     assert len(decision.failed_terms) >= 3
     assert decision.affinity_name is None
@@ -282,7 +282,7 @@ def test_the_error_of_the_first_term_decides(clusters: list[ClusterBuilder], cle
     assert decision.targets == (() if cleared else None)
 
 
-def test_an_empty_list_of_terms_is_none() -> None:
+def test_an_empty_list_of_terms_counts_as_no_terms() -> None:
     builder = binding("w").replicas(1).dynamic_weight()
     builder.manifest()["spec"]["placement"]["clusterAffinities"] = []
     decision = decide(builder, cluster("m1"))
@@ -310,7 +310,7 @@ def test_a_broken_plugin_in_a_later_term_does_not_clear_the_placement() -> None:
 # --- settled decisions ---
 
 
-def test_duplicated_targets_come_in_the_order_in_which_they_stay() -> None:
+def test_duplicated_targets_are_in_their_stable_order() -> None:
     # Alone, m1 has most room. What it is given adds to the room that is counted on both, so both keep
     # their order; m3 was placed before and comes first.
     builder = binding("w").replicas(5).duplicated().on(m3=1)
@@ -325,13 +325,13 @@ def test_duplicated_targets_come_in_the_order_in_which_they_stay() -> None:
     assert list(placed(decision)) == ["m3", "m1", "m2"]
 
 
-def test_what_has_no_replicas_ends_up_in_the_order_of_names() -> None:
+def test_targets_without_replicas_are_in_the_order_of_names() -> None:
     decision = decide(binding("w").on("m2", "m3"), cluster("m1"), cluster("m2"), cluster("m3"))
     assert decision.targets == tuple(TargetCluster(name) for name in ("m1", "m2", "m3"))
     assert len(decision.attempts) > 1
 
 
-def test_of_a_binding_that_its_own_write_does_not_wake_there_is_one_pass() -> None:
+def test_an_unclaimed_binding_is_decided_in_one_pass() -> None:
     # m1 would come first in a second pass, when both had the room of what they were given.
     fleet = cluster("m1").room(pods=9), cluster("m2").room(pods=8), cluster("m3").room(pods=1)
     builder = binding("w").replicas(5).duplicated().on(m2=5, m3=5)
@@ -339,12 +339,12 @@ def test_of_a_binding_that_its_own_write_does_not_wake_there_is_one_pass() -> No
     assert order(decide(builder, *fleet, until_stable=False)) == ["m2", "m3", "m1"]
 
 
-def test_a_divided_decision_is_made_once() -> None:
+def test_a_divided_binding_is_decided_in_one_pass() -> None:
     decision = decide(binding("w").replicas(5).dynamic_weight().on(m2=1), cluster("m1"), cluster("m2"))
     assert len(decision.attempts) == 1
 
 
-def test_an_unchanged_result_is_not_looked_at_again() -> None:
+def test_an_unchanged_result_ends_the_decision() -> None:
     decision = decide(binding("w").replicas(5).duplicated().on(m1=5).applied(), cluster("m1"))
     assert len(decision.attempts) == 1
     assert decision.targets == (TargetCluster("m1", 5),)
@@ -362,7 +362,7 @@ class Alternates:
 MOVES_ON = framework(Alternates(), select=["*", "-ClusterLocality"])
 
 
-def test_a_decision_that_never_settles_ends_where_the_binding_is() -> None:
+def test_a_decision_that_is_never_stable_keeps_the_current_clusters() -> None:
     builder = binding("w").replicas(1).duplicated().spread("cluster", 1, 1).on(m1=1)
     decision = decide(builder, cluster("m1"), cluster("m2"), plugins=MOVES_ON)
     assert placed(decision) == {"m1": 1}
@@ -380,11 +380,11 @@ def order(decision: Decision) -> list[str]:
     return list(placed(decision))
 
 
-def order_of(attempt: Attempt) -> list[str]:
+def order_of(attempt: TermAttempt) -> list[str]:
     return [target.name for target in attempt.targets or ()]
 
 
-def test_a_binding_back_where_it_was_has_a_footprint_there_now() -> None:
+def test_a_binding_that_returns_to_a_cluster_has_a_footprint_there() -> None:
     # Without a footprint m2 has room for one more than m1 and comes first; with it, neither has any. So the
     # order goes back to what it was, and this time it stays.
     builder = binding("w").replicas(9).duplicated().on(m1=9, m2=9).applied()
@@ -394,7 +394,7 @@ def test_a_binding_back_where_it_was_has_a_footprint_there_now() -> None:
 
 
 @pytest.mark.parametrize("where", ["m1", "m2"])
-def test_a_binding_that_its_own_footprint_drives_off_stays_where_it_is(where: str) -> None:
+def test_a_binding_stays_on_a_cluster_that_its_own_footprint_makes_unsuitable(where: str) -> None:
     # Its pods count four times against its cluster, and it adds nothing to the room there: the other cluster
     # looks better at every pass.
     builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on(where).applied()
@@ -405,7 +405,7 @@ def test_a_binding_that_its_own_footprint_drives_off_stays_where_it_is(where: st
     assert [order_of(each) for each in decision.attempts] == [["m2" if where == "m1" else "m1"], [where]]
 
 
-def test_a_circle_that_the_binding_was_not_on_ends_where_it_is_entered() -> None:
+def test_a_cycle_of_placements_ends_at_the_first_one_that_repeats() -> None:
     # m3 has least room and is left for good; m1 and m2 drive the binding to and fro.
     builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on("m3").applied()
     clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110), cluster("m3").room(pods=1)]
@@ -415,7 +415,7 @@ def test_a_circle_that_the_binding_was_not_on_ends_where_it_is_entered() -> None
 
 
 @pytest.mark.parametrize("spread", [1, 2, 3])
-def test_the_next_decision_knows_the_footprint_and_changes_nothing(spread: int) -> None:
+def test_the_next_decision_with_the_footprint_changes_nothing(spread: int) -> None:
     for rooms in product((1, 4, 5, 9), repeat=3):
         clusters = [cluster(f"m{number}").room(pods=pods) for number, pods in enumerate(rooms, 1)]
         builder = binding("w").replicas(4).duplicated().spread("cluster", 1, spread).on(m3=1, m1=4).applied()
@@ -428,7 +428,7 @@ def test_the_next_decision_knows_the_footprint_and_changes_nothing(spread: int) 
         assert second.targets == first.targets, rooms
 
 
-def test_what_is_assumed_of_a_cluster_that_is_left_is_not_named_any_more() -> None:
+def test_a_cluster_without_assumed_workloads_has_no_entry() -> None:
     built = binding("w").replicas(2).on(m1=2).build()
     once = with_footprint({}, built, built.spec.clusters)
     away = with_footprint(once, built, (TargetCluster("m2", 2),))
@@ -437,14 +437,14 @@ def test_what_is_assumed_of_a_cluster_that_is_left_is_not_named_any_more() -> No
     assert with_footprint(away, moved, built.spec.clusters) == once
 
 
-def test_failures_of_terms_are_told_once_though_a_decision_is_repeated() -> None:
+def test_a_repeated_decision_reports_failed_terms_once() -> None:
     builder = binding("w").duplicated().replicas(1).term("a", "m9").term("b", "m1", "m2").on(m2=1)
     decision = decide(builder, cluster("m1").room(pods=3), cluster("m2").room(pods=1))
     assert len(decision.attempts) > 2
     assert [failed.name for failed in decision.failed_terms] == ["a"]
 
 
-def test_neither_the_binding_nor_the_clusters_are_changed() -> None:
+def test_a_decision_mutates_neither_the_binding_nor_the_clusters() -> None:
     builder = binding("w").replicas(5).static_weights().on(m1=1)
     built, target = builder.build(), cluster("m1").build()
     before = (repr(built), repr(replace(target)))
@@ -452,7 +452,7 @@ def test_neither_the_binding_nor_the_clusters_are_changed() -> None:
     assert (repr(built), repr(replace(target))) == before
 
 
-def test_multiple_templates_go_to_one_cluster_by_sets() -> None:
+def test_sets_of_components_go_to_one_cluster() -> None:
     builder = (
         binding("w")
         .component("jm", 1, cpu=1)

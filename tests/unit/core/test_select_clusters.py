@@ -1,4 +1,4 @@
-"""Cases S1-S6, B1-B7 and C1-C4 of the specification's list."""
+"""Selection of clusters by spread constraints."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from karmada_scheduler.core.select_clusters import (
 )
 from karmada_scheduler.framework import SchedulingError
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.diagnosis import OverBudgetError
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
 from tests.unit.core.helpers import candidate, names, shared_order
 
@@ -44,22 +45,20 @@ def divided(preference: str = "") -> dict[str, object]:
     ("builder", "needed", "chosen"),
     [
         pytest.param(
-            binding("w").spread("cluster", 1, 2), 100, ["m4", "m2"], id="S1-no-strategy-no-look-at-room"
+            binding("w").spread("cluster", 1, 2), 100, ["m4", "m2"], id="no-strategy-no-look-at-room"
         ),
-        pytest.param(
-            binding("w").duplicated().spread("cluster", 1, 2), 120, ["m4", "m2"], id="S2-duplicated"
-        ),
+        pytest.param(binding("w").duplicated().spread("cluster", 1, 2), 120, ["m4", "m2"], id="duplicated"),
         pytest.param(
             binding("w").static_weights(m1=2).spread("cluster", 1, 2),
             120,
             ["m4", "m2", "m3", "m1"],
-            id="S3-fixed-weights-ignore-the-constraint",
+            id="fixed-weights-ignore-the-constraint",
         ),
         pytest.param(
             binding("w").placement(divided()).spread("cluster", 1, 2),
             120,
             ["m4", "m3"],
-            id="S4-replaced-for-room",
+            id="replaced-for-room",
         ),
         pytest.param(binding("w"), 10**6, ["m4", "m2", "m3", "m1"], id="no-constraint"),
         pytest.param(
@@ -71,7 +70,7 @@ def divided(preference: str = "") -> dict[str, object]:
         pytest.param(binding("w").duplicated().spread("cluster", 1), 5, [], id="no-maximum-selects-nothing"),
     ],
 )
-def test_clusters_are_chosen_by_constraint(builder: BindingBuilder, needed: int, chosen: list[str]) -> None:
+def test_clusters_are_selected_by_constraint(builder: BindingBuilder, needed: int, chosen: list[str]) -> None:
     found = select_clusters(placement(builder), ORDERED, replicas=needed, needed=needed)
     assert names(found) == chosen
 
@@ -83,13 +82,13 @@ def test_clusters_are_chosen_by_constraint(builder: BindingBuilder, needed: int,
             binding("w").placement(divided()).spread("cluster", 1, 2),
             200,
             "no enough resource when selecting 2 clusters",
-            id="S5-no-room",
+            id="no-room",
         ),
         pytest.param(
             binding("w").placement(divided()).spread("cluster", 7, 7),
             30,
             "the number of feasible clusters is less than spreadConstraint.MinGroups",
-            id="S6-too-few",
+            id="too-few",
         ),
         pytest.param(
             binding("w").placement(divided()).spread("cluster", 1),
@@ -111,7 +110,7 @@ def test_clusters_are_chosen_by_constraint(builder: BindingBuilder, needed: int,
         ),
     ],
 )
-def test_what_cannot_be_chosen_is_told_in_upstreams_words(
+def test_an_impossible_selection_has_upstreams_error(
     builder: BindingBuilder, needed: int, message: str
 ) -> None:
     with pytest.raises(SchedulingError) as caught:
@@ -143,7 +142,7 @@ def test_what_cannot_be_chosen_is_told_in_upstreams_words(
         ),
     ],
 )
-def test_fixed_weights_make_spread_constraints_void(builder: BindingBuilder, ignored: bool) -> None:
+def test_static_weights_ignore_spread_constraints(builder: BindingBuilder, ignored: bool) -> None:
     assert ignores_spread(placement(builder)) is ignored
 
 
@@ -156,7 +155,9 @@ def test_fixed_weights_make_spread_constraints_void(builder: BindingBuilder, ign
         pytest.param(81, None, id="never-enough"),
     ],
 )
-def test_the_least_preferred_are_replaced_by_the_roomiest(needed: int, chosen: list[str] | None) -> None:
+def test_the_least_preferred_clusters_are_replaced_by_those_with_the_most_capacity(
+    needed: int, chosen: list[str] | None
+) -> None:
     ordered = [
         candidate("m1", score=100, room=10),
         candidate("m2", score=100, room=5),
@@ -208,17 +209,17 @@ B4 = [
 @pytest.mark.parametrize(
     ("regions", "by_region", "by_cluster", "chosen"),
     [
-        pytest.param(B1, (1, 1), (2, 2), ["m1", "m2"], id="B1-the-best-region"),
-        pytest.param(B1, (1, 1), (3, 3), ["m3", "m4", "m5"], id="B2-the-only-one-large-enough"),
-        pytest.param(B3, (2, 2), (4, 5), ["m1", "m2", "m3", "m4"], id="B3-best-sufficient-pair"),
+        pytest.param(B1, (1, 1), (2, 2), ["m1", "m2"], id="the-best-region"),
+        pytest.param(B1, (1, 1), (3, 3), ["m3", "m4", "m5"], id="the-only-one-large-enough"),
+        pytest.param(B3, (2, 2), (4, 5), ["m1", "m2", "m3", "m4"], id="best-sufficient-pair"),
         pytest.param(
-            B4, (1, 3), (6, 8), ["m1", "m5", "m2", "m6", "m3", "m4"], id="B4-one-of-each-then-the-best"
+            B4, (1, 3), (6, 8), ["m1", "m5", "m2", "m6", "m3", "m4"], id="one-of-each-then-the-best"
         ),
         pytest.param(B1, (1, 1), (0, 0), ["m1"], id="no-maximum-is-one-per-region"),
         pytest.param(B1, (2, 2), (1, 1), ["m1", "m3"], id="more-regions-than-clusters-allowed"),
     ],
 )
-def test_regions_come_first_then_their_clusters(
+def test_regions_are_selected_before_their_clusters(
     regions: Sequence[Region], by_region: tuple[int, int], by_cluster: tuple[int, int], chosen: list[str]
 ) -> None:
     regional = SpreadConstraint("region", min_groups=by_region[0], max_groups=by_region[1])
@@ -234,13 +235,13 @@ TOO_FEW_CLUSTERS = "the number of clusters is less than the cluster spreadConstr
 @pytest.mark.parametrize(
     ("regions", "by_region", "by_cluster", "message"),
     [
-        pytest.param(TWO, (3, 3), (1, 9), TOO_FEW_REGIONS, id="B5-regions"),
-        pytest.param(TWO, (1, 1), (4, 4), TOO_FEW_CLUSTERS, id="B6-no-region-large-enough"),
-        pytest.param(TWO[:1], (1, 1), (3, 4), TOO_FEW_CLUSTERS, id="B7-the-only-region-too-small"),
+        pytest.param(TWO, (3, 3), (1, 9), TOO_FEW_REGIONS, id="regions"),
+        pytest.param(TWO, (1, 1), (4, 4), TOO_FEW_CLUSTERS, id="no-region-large-enough"),
+        pytest.param(TWO[:1], (1, 1), (3, 4), TOO_FEW_CLUSTERS, id="the-only-region-too-small"),
         pytest.param(TWO, (1, 0), (1, 4), TOO_FEW_CLUSTERS, id="no-maximum-of-regions"),
     ],
 )
-def test_regions_that_do_not_suffice(
+def test_insufficient_regions_are_an_error(
     regions: Sequence[Region], by_region: tuple[int, int], by_cluster: tuple[int, int], message: str
 ) -> None:
     regional = SpreadConstraint("region", min_groups=by_region[0], max_groups=by_region[1])
@@ -250,12 +251,22 @@ def test_regions_that_do_not_suffice(
     assert str(caught.value) == message
 
 
+def test_a_selection_of_regions_that_would_take_seconds_is_over_budget() -> None:
+    regions = [region(f"R{n:03}", n, *several(*(f"m{n}-{m}" for m in range(10)))) for n in range(500)]
+    with pytest.raises(
+        OverBudgetError, match=r"^spec\.placement\.spreadConstraints: 500 regions, .* supported$"
+    ):
+        select_by_region(
+            regions, SpreadConstraint("region", "", 400, 1), SpreadConstraint("cluster", "", 0, 4500)
+        )
+
+
 @pytest.mark.parametrize(
     ("builder", "chosen"),
     [
-        pytest.param(binding("w"), ["m1", "m2"], id="C1-no-constraint-takes-all"),
-        pytest.param(binding("w").replicas(1).spread("cluster", 0, 1), ["m2"], id="C2-the-roomiest"),
-        pytest.param(binding("w").names("m1", "m2"), ["m1", "m2"], id="C3-named"),
+        pytest.param(binding("w"), ["m1", "m2"], id="no-constraint-takes-all"),
+        pytest.param(binding("w").replicas(1).spread("cluster", 0, 1), ["m2"], id="the-roomiest"),
+        pytest.param(binding("w").names("m1", "m2"), ["m1", "m2"], id="named"),
         pytest.param(
             binding("w")
             .replicas(5)
@@ -263,7 +274,7 @@ def test_regions_that_do_not_suffice(
             .spread("cluster", 1, 1)
             .term("a", "m1", overflow=[["m2"]]),
             ["m1"],
-            id="C4-a-preferred-cluster-beats-a-roomier-one",
+            id="a-preferred-cluster-beats-a-roomier-one",
         ),
     ],
 )
@@ -317,7 +328,7 @@ def test_bindings_with_a_shared_order_and_equal_constraints_share_the_selection(
     assert chosen(few, 5) == first
 
 
-def test_replacing_clusters_for_room_is_what_looking_at_all_others_each_time_is() -> None:
+def test_replacing_clusters_by_a_heap_equals_replacing_one_by_one() -> None:
     random_ = random.Random(6)
     for _ in range(500):
         ordered = [candidate(f"m{n}", room=random_.randint(0, 6)) for n in range(random_.randint(1, 12))]

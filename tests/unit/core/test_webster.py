@@ -1,4 +1,4 @@
-"""Cases H1-H15 of the specification's list."""
+"""Webster's method: quotients, ties, and few seats among many parties."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_seats_go_one_by_one_to_the_highest_quotient(seats: int, expected: dict[
         pytest.param(10, {"A": 5}, {}, {"A": 10}, id="all-to-the-only-one"),
         pytest.param(12, {"A": 5, "B": 5, "C": 5}, {}, {"A": 4, "B": 4, "C": 4}, id="even"),
         pytest.param(10, {"A": 5, "B": 5, "C": 5}, {}, {"A": 4, "B": 3, "C": 3}, id="uneven"),
-        pytest.param(13, {"A": 1, "B": 2, "C": 3}, {}, {"A": 2, "B": 4, "C": 7}, id="13-at-1:2:3"),
+        pytest.param(13, {"A": 1, "B": 2, "C": 3}, {}, {"A": 2, "B": 4, "C": 7}, id="at-1:2:3"),
         pytest.param(7, {"A": 0, "B": 5}, {}, {"A": 0, "B": 7}, id="no-vote-no-seat"),
         pytest.param(3, {"A": 0, "B": 0}, {}, {"A": 2, "B": 1}, id="nobody-has-votes"),
     ],
@@ -87,7 +87,7 @@ def test_seats_are_proportional_to_votes(
 
 
 @pytest.mark.parametrize(("descending", "winner"), [(False, "A"), (True, "B")])
-def test_a_tie_falls_by_name_in_either_direction(descending: bool, winner: str) -> None:
+def test_a_tie_is_broken_by_name_in_either_direction(descending: bool, winner: str) -> None:
     given = webster.allocate(1, {"A": 1, "B": 1}, descending_names=descending)
     assert given[winner] == 1
 
@@ -125,7 +125,7 @@ def one_by_one(seats: int, votes: dict[str, int], *, descending_names: bool) -> 
     return given
 
 
-def test_the_quick_start_never_gives_a_seat_too_many() -> None:
+def test_certain_seats_are_never_too_many() -> None:
     random_ = random.Random(11)
     for _ in range(1500):
         count = random_.randint(1, 9)

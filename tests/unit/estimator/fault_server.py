@@ -1,4 +1,4 @@
-"""An estimator that answers well, or badly in a chosen way, over real gRPC on 127.0.0.1."""
+"""An estimator with chosen responses and faults, over real gRPC on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class FaultServer:
     """One estimator.
 
     Attributes:
-        answer: What it says: a number, bytes that are sent as they are, or a status to refuse with.
-        hangs: Whether it says nothing while this is set.
-        requests: What it was asked, with the text of the metadata ``object``.
+        answer: Its response: a number, raw bytes, or an error status.
+        hangs: Whether it does not respond.
+        requests: Method, request and the metadata ``object`` of each call.
     """
 
     def __init__(self, port: int) -> None:
@@ -34,12 +34,12 @@ class FaultServer:
         self._let_go = asyncio.Event()
 
     def let_go(self) -> None:
-        """Answer at last."""
+        """Respond to all pending calls."""
         self.hangs = False
         self._let_go.set()
 
     def asked(self) -> list[pb.MaxAvailableReplicasRequest]:
-        """Return the questions for replicas."""
+        """Return the requests for replicas."""
         return [
             pb.MaxAvailableReplicasRequest.FromString(body)
             for method, body, _ in self.requests
@@ -86,9 +86,9 @@ async def serving(
     """Serve while the block runs.
 
     Args:
-        port: Where; 0 for any.
+        port: Port to listen on; 0 for any.
         tls: The server's certificate; without it, no TLS.
-        clients_of: Who must have signed the clients' certificates; without it, they need none.
+        clients_of: The authority of client certificates; without it, clients need none.
     """
     roots = clients_of.read_bytes() if clients_of else None  # noqa: ASYNC240
     server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
@@ -114,7 +114,7 @@ async def serving(
 
 @asynccontextmanager
 async def speaking_garbage() -> AsyncIterator[int]:
-    """Listen on a port where whoever connects is told what is not HTTP/2."""
+    """Listen on a port and send bytes that are not HTTP/2."""
 
     async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example.com ESMTP\r\n" * 100)
@@ -130,7 +130,7 @@ async def speaking_garbage() -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def swallowing() -> AsyncIterator[int]:
-    """Listen on a port where connections are taken and nothing is ever said."""
+    """Listen on a port and never send anything."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

@@ -1,4 +1,4 @@
-"""What a decision gets from estimators that answer, fail or keep silent, under both policies."""
+"""Estimates of a decision when estimators respond, fail or hang, with both failure policies."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from karmada_scheduler.testing import binding, cluster
 SMALL = ReplicaRequirements({"cpu": quantity.parse("100m")})
 LARGE = ReplicaRequirements({"cpu": quantity.parse("2")})
 TIMEOUT = 0.05
-"""Seconds; real ones, for a hanging estimator is one that real time passes by."""
+"""Seconds of real time, because the deadline of a hanging estimator uses it."""
 
 
 class FakeTransport:
-    """Estimators by cluster: a number, a refusal, or silence until told otherwise."""
+    """Estimators by cluster: a number, an error, or None for no response until ``change``."""
 
     def __init__(self, **answers: int | str | None) -> None:
         self.answers: dict[str, int | str | None] = dict(answers)
         self.states: dict[str, ConnectionState] = {}
-        self.asked: list[str] = []
+        self.called: list[str] = []
         self.requests: list[pb.MaxAvailableReplicasRequest] = []
         self.about: list[str] = []
         self.reconnected: list[str] = []
@@ -48,7 +48,7 @@ class FakeTransport:
         self.reconnected.append(cluster)
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
-        self.asked.append(cluster)
+        self.called.append(cluster)
         self.about.append(about)
         if method == MAX_AVAILABLE_REPLICAS:
             self.requests.append(pb.MaxAvailableReplicasRequest.FromString(request))
@@ -74,8 +74,8 @@ class FakeTransport:
         self.changed.clear()
 
 
-class Counted:
-    """Counts what is reported."""
+class CountingObserver:
+    """Counts requests."""
 
     def __init__(self) -> None:
         self.results: list[str] = []
@@ -88,15 +88,15 @@ class Counted:
         self.shares += 1
 
 
-class World:
-    """An estimator, a time that is set by hand, and probes that are let go by hand."""
+class EstimatorHarness:
+    """An accurate estimator with a manual clock and manual probes."""
 
     def __init__(
         self, transport: FakeTransport, policy: FailurePolicy, answer_ttl: float, timeout: float
     ) -> None:
         self.transport = transport
         self.seconds: float | None = None
-        self.counted = Counted()
+        self.observer = CountingObserver()
         self.pauses: list[float] = []
         self._probing = asyncio.Event()
         self.estimator = AccurateEstimator(
@@ -104,7 +104,7 @@ class World:
             timeout=timeout,
             policy=policy,
             answer_ttl=answer_ttl,
-            observer=self.counted,
+            observer=self.observer,
             clock=self.clock,
             pause=self.pause,
         )
@@ -118,7 +118,7 @@ class World:
         self._probing.clear()
 
     async def probe(self, until: Callable[[], bool]) -> None:
-        """Let one probe go, and wait for what comes of it."""
+        """Start one probe, and wait for a condition."""
         self._probing.set()
         async with asyncio.timeout(5):
             while not until():
@@ -131,7 +131,7 @@ class World:
     def session(self) -> EstimationSession:
         return self.estimator.session(binding("web").replicas(3).build())
 
-    async def rooms(self, requirements: ReplicaRequirements | None = SMALL) -> list[int]:
+    async def replicas(self, requirements: ReplicaRequirements | None = SMALL) -> list[int]:
         return await self.session().max_available_replicas(self.clusters, requirements, {})
 
     @property
@@ -139,12 +139,12 @@ class World:
         return [cluster(name).build() for name in self.transport.answers]
 
 
-MakeWorld = Callable[..., World]
+MakeHarness = Callable[..., EstimatorHarness]
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[MakeWorld]:
-    worlds: list[World] = []
+async def make_harness() -> AsyncIterator[MakeHarness]:
+    harnesses: list[EstimatorHarness] = []
 
     def make(
         transport: FakeTransport,
@@ -152,12 +152,12 @@ async def world() -> AsyncIterator[MakeWorld]:
         *,
         answer_ttl: float = 0.0,
         timeout: float = TIMEOUT,
-    ) -> World:
-        worlds.append(World(transport, policy, answer_ttl, timeout))
-        return worlds[-1]
+    ) -> EstimatorHarness:
+        harnesses.append(EstimatorHarness(transport, policy, answer_ttl, timeout))
+        return harnesses[-1]
 
     yield make
-    for each in worlds:
+    for each in harnesses:
         await each.estimator.close()
 
 
@@ -165,80 +165,90 @@ BOTH = pytest.mark.parametrize("policy", [UPSTREAM, PARTIAL])
 
 
 @BOTH
-async def test_every_cluster_is_asked_and_answers_for_itself(world: MakeWorld, policy: FailurePolicy) -> None:
-    made = world(FakeTransport(m1=9, m2=0, m3=5), policy)
-    session = made.session()
-    assert await session.max_available_replicas(made.clusters, SMALL, {}) == [9, 0, 5]
-    assert sorted(made.transport.asked) == ["m1", "m2", "m3"]
-    assert [each.cluster for each in made.transport.requests] == made.transport.asked
+async def test_every_cluster_gets_a_request_and_has_its_own_estimate(
+    make_harness: MakeHarness, policy: FailurePolicy
+) -> None:
+    harness = make_harness(FakeTransport(m1=9, m2=0, m3=5), policy)
+    session = harness.session()
+    assert await session.max_available_replicas(harness.clusters, SMALL, {}) == [9, 0, 5]
+    assert sorted(harness.transport.called) == ["m1", "m2", "m3"]
+    assert [each.cluster for each in harness.transport.requests] == harness.transport.called
     assert session.fallbacks == {}
-    assert made.counted.results == ["success"] * 3
+    assert harness.observer.results == ["success"] * 3
 
 
-async def test_estimators_are_told_what_they_are_asked_for(world: MakeWorld) -> None:
-    made = world(FakeTransport(m1=1))
-    await made.rooms()
-    assert made.transport.about == ["kind=Deployment, name=default/web"]
+async def test_requests_name_the_workload(make_harness: MakeHarness) -> None:
+    harness = make_harness(FakeTransport(m1=1))
+    await harness.replicas()
+    assert harness.transport.about == ["kind=Deployment, name=default/web"]
 
 
 @BOTH
-async def test_minus_one_is_no_opinion_and_no_failure(world: MakeWorld, policy: FailurePolicy) -> None:
-    made = world(FakeTransport(m1=-1, m2=4), policy)
-    session = made.session()
-    assert await session.max_available_replicas(made.clusters, SMALL, {}) == [NO_OPINION, 4]
+async def test_minus_one_is_no_opinion_but_no_failure(
+    make_harness: MakeHarness, policy: FailurePolicy
+) -> None:
+    harness = make_harness(FakeTransport(m1=-1, m2=4), policy)
+    session = harness.session()
+    assert await session.max_available_replicas(harness.clusters, SMALL, {}) == [NO_OPINION, 4]
     assert session.fallbacks == {}
 
 
-class TestUpstreamsPolicy:
-    async def test_one_failure_voids_every_answer(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2="rpc error: code = Unavailable desc = gone", m3=5), UPSTREAM)
-        session = made.session()
+class TestUpstreamPolicy:
+    async def test_one_failure_makes_all_estimates_invalid(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(
+            FakeTransport(m1=9, m2="rpc error: code = Unavailable desc = gone", m3=5), UPSTREAM
+        )
+        session = harness.session()
         with pytest.raises(EstimationError, match="Unavailable"):
-            await session.max_available_replicas(made.clusters, SMALL, {})
+            await session.max_available_replicas(harness.clusters, SMALL, {})
         assert sorted(session.fallbacks) == ["m1", "m2", "m3"]
 
-    async def test_nobody_is_waited_for_once_one_has_failed(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=None, m2="refused"), UPSTREAM, timeout=600)
+    async def test_a_failure_ends_the_wait_for_the_others(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=None, m2="refused"), UPSTREAM, timeout=600)
         with pytest.raises(EstimationError, match="refused"):
-            await made.rooms()
+            await harness.replicas()
 
-    async def test_a_cluster_without_a_connection_voids_all_and_nobody_is_asked(
-        self, world: MakeWorld
+    async def test_a_cluster_without_a_connection_makes_all_invalid_without_requests(
+        self, make_harness: MakeHarness
     ) -> None:
-        made = world(FakeTransport(m1=9, m2=9), UPSTREAM)
-        made.transport.states["m2"] = ConnectionState.ABSENT
+        harness = make_harness(FakeTransport(m1=9, m2=9), UPSTREAM)
+        harness.transport.states["m2"] = ConnectionState.ABSENT
         with pytest.raises(EstimationError, match="cluster m2 does not exist in estimator cache"):
-            await made.rooms()
-        assert made.transport.asked == []
+            await harness.replicas()
+        assert harness.transport.called == []
 
-    async def test_a_silent_estimator_voids_all_at_the_deadline_every_time(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=None), UPSTREAM)
+    async def test_an_unresponsive_estimator_makes_all_invalid_at_every_deadline(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None), UPSTREAM)
         for _ in range(2):
             with pytest.raises(EstimationError, match=r"no answer within 0\.05s"):
-                await made.rooms()
-        assert made.transport.asked == ["m1", "m2"] * 2
-        assert made.requests.unresponsive == frozenset()
+                await harness.replicas()
+        assert harness.transport.called == ["m1", "m2"] * 2
+        assert harness.requests.unresponsive == frozenset()
 
-    async def test_later_passes_of_a_decision_do_not_wait_again(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=None), UPSTREAM)
-        session = made.session()
+    async def test_later_passes_of_a_decision_do_not_wait_again(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None), UPSTREAM)
+        session = harness.session()
         for _ in range(3):
             with pytest.raises(EstimationError):
-                await session.max_available_replicas(made.clusters, SMALL, {})
-        assert made.transport.asked == ["m1", "m2"]
+                await session.max_available_replicas(harness.clusters, SMALL, {})
+        assert harness.transport.called == ["m1", "m2"]
 
-    async def test_a_lost_connection_is_asked_all_the_same(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9), UPSTREAM)
-        made.transport.states["m1"] = ConnectionState.LOST
-        assert await made.rooms() == [9]
+    async def test_requests_are_sent_on_a_lost_connection(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9), UPSTREAM)
+        harness.transport.states["m1"] = ConnectionState.LOST
+        assert await harness.replicas() == [9]
 
 
 class TestPartialPolicy:
-    async def test_what_arrived_counts_and_the_rest_has_no_opinion(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2="refused", m3=5, m4=5))
-        made.transport.states["m4"] = ConnectionState.ABSENT
-        session = made.session()
-        assert await session.max_available_replicas(made.clusters, SMALL, {}) == [
+    async def test_estimates_that_arrived_count_and_others_have_no_opinion(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2="refused", m3=5, m4=5))
+        harness.transport.states["m4"] = ConnectionState.ABSENT
+        session = harness.session()
+        assert await session.max_available_replicas(harness.clusters, SMALL, {}) == [
             9,
             NO_OPINION,
             5,
@@ -249,187 +259,197 @@ class TestPartialPolicy:
             "m4": "cluster m4 does not exist in estimator cache",
         }
 
-    async def test_a_garbled_answer_counts_as_none(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=5))
+    async def test_an_unreadable_response_counts_as_a_failure(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=5))
 
         async def garbled(*_: object, **__: object) -> bytes:
             return b"\xff\xff"
 
-        made.transport.call = garbled  # type: ignore[method-assign]
-        assert await made.rooms() == [NO_OPINION, NO_OPINION]
-        assert made.counted.results == ["error", "error"]
+        harness.transport.call = garbled  # type: ignore[method-assign]
+        assert await harness.replicas() == [NO_OPINION, NO_OPINION]
+        assert harness.observer.results == ["error", "error"]
 
-    async def test_a_silent_estimator_costs_one_deadline_and_then_nothing(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=None))
-        assert await made.rooms() == [9, NO_OPINION]
-        assert made.requests.unresponsive == {"m2"}
-        made.requests.timeout = 600  # whoever waited for it now would wait for ever
-        session = made.session()
-        assert await session.max_available_replicas(made.clusters, LARGE, {}) == [9, NO_OPINION]
+    async def test_an_unresponsive_estimator_delays_one_decision_only(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None))
+        assert await harness.replicas() == [9, NO_OPINION]
+        assert harness.requests.unresponsive == {"m2"}
+        harness.requests.timeout = 600  # whoever waited for it now would wait for ever
+        session = harness.session()
+        assert await session.max_available_replicas(harness.clusters, LARGE, {}) == [9, NO_OPINION]
         assert "m2" in session.fallbacks
-        assert made.transport.asked == ["m1", "m2", "m1"]
+        assert harness.transport.called == ["m1", "m2", "m1"]
 
-    async def test_a_silent_estimator_counts_again_once_a_probe_was_answered(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=None))
-        await made.rooms()
-        made.transport.change("m2", 3)
-        await made.probe(lambda: not made.requests.unresponsive)
-        assert await made.rooms() == [9, 3]
+    async def test_an_unresponsive_estimator_counts_again_after_a_probe(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None))
+        await harness.replicas()
+        harness.transport.change("m2", 3)
+        await harness.probe(lambda: not harness.requests.unresponsive)
+        assert await harness.replicas() == [9, 3]
 
-    async def test_probes_become_rarer_and_the_connection_is_doubted(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=None), timeout=0.01)
-        await made.rooms()
+    async def test_probes_become_rarer_and_replace_the_connection(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=None), timeout=0.01)
+        await harness.replicas()
         for count in range(2, 9):
-            await made.probe(lambda count=count: len(made.pauses) >= count)  # type: ignore[misc]
-        assert made.pauses == [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0]
-        assert made.transport.reconnected == ["m1", "m1"]
+            await harness.probe(lambda count=count: len(harness.pauses) >= count)  # type: ignore[misc]
+        assert harness.pauses == [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0]
+        assert harness.transport.reconnected == ["m1", "m1"]
 
-    async def test_probing_ends_with_the_cluster(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=None))
-        await made.rooms()
-        made.transport.states["m1"] = ConnectionState.ABSENT
-        await made.probe(lambda: not made.requests.unresponsive)
-        assert made.transport.asked == ["m1"]
+    async def test_probing_ends_with_the_cluster(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=None))
+        await harness.replicas()
+        harness.transport.states["m1"] = ConnectionState.ABSENT
+        await harness.probe(lambda: not harness.requests.unresponsive)
+        assert harness.transport.called == ["m1"]
 
-    async def test_a_lost_connection_is_not_waited_for(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=None), timeout=600)
-        made.transport.states["m2"] = ConnectionState.LOST
-        assert await made.rooms() == [9, NO_OPINION]
+    async def test_a_lost_connection_is_not_waited_for(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None), timeout=600)
+        harness.transport.states["m2"] = ConnectionState.LOST
+        assert await harness.replicas() == [9, NO_OPINION]
 
-    async def test_all_passes_of_a_decision_have_one_deadline(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=None), timeout=0.2)
+    async def test_all_passes_of_a_decision_have_one_deadline(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None), timeout=0.2)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        session = made.session()
+        session = harness.session()
         for requirements in (SMALL, LARGE, None):
-            rooms = await session.max_available_replicas(made.clusters, requirements, {})
-            assert rooms[1] == NO_OPINION
+            replicas = await session.max_available_replicas(harness.clusters, requirements, {})
+            assert replicas[1] == NO_OPINION
         assert loop.time() - began < 0.4
 
-    async def test_others_are_answered_while_one_waits(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=None), timeout=600)
-        waiting = asyncio.create_task(made.rooms())
+    async def test_a_waiting_decision_does_not_block_others(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=None), timeout=600)
+        waiting = asyncio.create_task(harness.replicas())
         await asyncio.sleep(0)
-        quick = made.session()
-        assert await quick.max_available_replicas(made.clusters[:1], LARGE, {}) == [9]
+        quick = harness.session()
+        assert await quick.max_available_replicas(harness.clusters[:1], LARGE, {}) == [9]
         assert not waiting.done()
-        made.transport.change("m2", 2)
+        harness.transport.change("m2", 2)
         assert await waiting == [9, 2]
 
 
 class TestTheFirstConnection:
     @BOTH
-    async def test_a_decision_waits_for_it(self, world: MakeWorld, policy: FailurePolicy) -> None:
-        made = world(FakeTransport(m1=9), policy, timeout=600)
-        made.transport.states["m1"] = ConnectionState.NEW
-        waiting = asyncio.create_task(made.rooms())
+    async def test_a_decision_waits_for_the_first_attempt(
+        self, make_harness: MakeHarness, policy: FailurePolicy
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9), policy, timeout=600)
+        harness.transport.states["m1"] = ConnectionState.NEW
+        waiting = asyncio.create_task(harness.replicas())
         await asyncio.sleep(0)
-        assert made.transport.asked == []
-        made.transport.connect("m1", ConnectionState.CONNECTED)
+        assert harness.transport.called == []
+        harness.transport.connect("m1", ConnectionState.CONNECTED)
         assert await waiting == [9]
 
-    async def test_but_not_beyond_the_deadline(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9))
-        made.transport.states["m1"] = ConnectionState.NEW
-        assert await made.rooms() == [NO_OPINION]
-        assert made.transport.asked == []
+    async def test_a_decision_does_not_wait_beyond_its_deadline(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9))
+        harness.transport.states["m1"] = ConnectionState.NEW
+        assert await harness.replicas() == [NO_OPINION]
+        assert harness.transport.called == []
 
 
 class TestSharing:
     async def ask_twice(
-        self, made: World, second: ReplicaRequirements = SMALL, *, after: float = 0.0
+        self, harness: EstimatorHarness, second: ReplicaRequirements = SMALL, *, after: float = 0.0
     ) -> None:
-        made.seconds = 100.0
-        await made.rooms()
-        made.seconds += after
-        await made.rooms(second)
+        harness.seconds = 100.0
+        await harness.replicas()
+        harness.seconds += after
+        await harness.replicas(second)
 
-    async def test_the_same_question_is_asked_once_within_the_time(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
-        await self.ask_twice(made, after=1.0)
-        assert made.transport.asked == ["m1", "m2"]
-        assert made.counted.shares == 2
+    async def test_equal_requests_within_the_ttl_are_sent_once(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
+        await self.ask_twice(harness, after=1.0)
+        assert harness.transport.called == ["m1", "m2"]
+        assert harness.observer.shares == 2
 
-    async def test_and_again_after_it(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9), answer_ttl=1.0)
-        await self.ask_twice(made, after=1.001)
-        assert made.transport.asked == ["m1", "m1"]
+    async def test_equal_requests_after_the_ttl_are_sent_again(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9), answer_ttl=1.0)
+        await self.ask_twice(harness, after=1.001)
+        assert harness.transport.called == ["m1", "m1"]
 
-    async def test_another_question_is_another(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9), answer_ttl=1.0)
-        await self.ask_twice(made, LARGE)
-        assert made.transport.asked == ["m1", "m1"]
+    async def test_different_requests_are_not_shared(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9), answer_ttl=1.0)
+        await self.ask_twice(harness, LARGE)
+        assert harness.transport.called == ["m1", "m1"]
 
-    async def test_a_time_of_zero_shares_nothing(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9), answer_ttl=0.0)
-        await self.ask_twice(made)
-        assert made.transport.asked == ["m1", "m1"]
+    async def test_a_ttl_of_zero_shares_nothing(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9), answer_ttl=0.0)
+        await self.ask_twice(harness)
+        assert harness.transport.called == ["m1", "m1"]
 
-    async def test_a_question_under_way_is_joined(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
-        both = asyncio.gather(made.rooms(), made.rooms())
+    async def test_a_pending_request_is_shared(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
+        both = asyncio.gather(harness.replicas(), harness.replicas())
         await asyncio.sleep(0)
-        made.transport.change("m1", 6)
+        harness.transport.change("m1", 6)
         while not both.done():
             await asyncio.sleep(0)
-            made.transport.change("m1", 6)
+            harness.transport.change("m1", 6)
         assert list(await both) == [[6], [6]]
-        assert made.transport.asked == ["m1"]
+        assert harness.transport.called == ["m1"]
 
-    async def test_who_gives_up_leaves_the_question_to_the_others(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
-        first, second = (asyncio.create_task(made.rooms()) for _ in range(2))
-        while not made.transport.asked:
+    async def test_a_cancelled_decision_does_not_cancel_a_shared_request(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=None), answer_ttl=1.0, timeout=600)
+        first, second = (asyncio.create_task(harness.replicas()) for _ in range(2))
+        while not harness.transport.called:
             await asyncio.sleep(0)
         first.cancel()
         await asyncio.wait({first})
-        made.transport.change("m1", 6)
+        harness.transport.change("m1", 6)
         assert await second == [6]
 
-    async def test_a_decision_never_asks_twice_whatever_the_time(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9), answer_ttl=0.0)
-        session = made.session()
+    async def test_a_decision_never_sends_a_request_twice(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9), answer_ttl=0.0)
+        session = harness.session()
         for _ in range(3):
-            await session.max_available_replicas(made.clusters, SMALL, {})
-        assert made.transport.asked == ["m1"]
+            await session.max_available_replicas(harness.clusters, SMALL, {})
+        assert harness.transport.called == ["m1"]
 
-    async def test_what_is_assumed_is_part_of_the_question(self, world: MakeWorld) -> None:
-        made = world(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
-        session = made.session()
+    async def test_assumed_workloads_are_part_of_the_request(self, make_harness: MakeHarness) -> None:
+        harness = make_harness(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
+        session = harness.session()
         assumed: dict[str, Sequence[AssumedWorkload]] = {
             "m1": [AssumedWorkload("shop", (Component("web", 2, SMALL),))]
         }
-        await session.max_available_replicas(made.clusters, SMALL, {})
-        await session.max_available_replicas(made.clusters, SMALL, assumed)
-        assert made.transport.asked == ["m1", "m2", "m1"]
-        (workload,) = made.transport.requests[2].assumed_workloads
+        await session.max_available_replicas(harness.clusters, SMALL, {})
+        await session.max_available_replicas(harness.clusters, SMALL, assumed)
+        assert harness.transport.called == ["m1", "m2", "m1"]
+        (workload,) = harness.transport.requests[2].assumed_workloads
         assert (workload.namespace, workload.components[0].replicas) == ("shop", 2)
 
 
-async def test_components_are_asked_for_together(world: MakeWorld) -> None:
-    made = world(FakeTransport(m1=9))
-    session = made.session()
+async def test_sets_of_components_are_requested_together(make_harness: MakeHarness) -> None:
+    harness = make_harness(FakeTransport(m1=9))
+    session = harness.session()
     assert await session.max_available_component_sets(
-        made.clusters, [Component("a", 2, SMALL)], "shop", {}
+        harness.clusters, [Component("a", 2, SMALL)], "shop", {}
     ) == [9]
 
 
 @BOTH
-async def test_what_cannot_be_encoded_voids_the_answers(world: MakeWorld, policy: FailurePolicy) -> None:
-    made = world(FakeTransport(m1=9), policy)
-    with pytest.raises(EstimationError, match="cannot be encoded"):
-        await made.rooms(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
-
-
-@pytest.mark.parametrize(("policy", "rooms"), [(PARTIAL, [NO_OPINION, 4]), (UPSTREAM, None)])
-async def test_an_answer_below_minus_one_counts_as_none(
-    world: MakeWorld, policy: FailurePolicy, rooms: list[int] | None
+async def test_requirements_that_cannot_be_encoded_make_all_invalid(
+    make_harness: MakeHarness, policy: FailurePolicy
 ) -> None:
-    made = world(FakeTransport(m1=-(2**31), m2=4), policy)
-    session = made.session()
-    if rooms is None:
+    harness = make_harness(FakeTransport(m1=9), policy)
+    with pytest.raises(EstimationError, match="cannot be encoded"):
+        await harness.replicas(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
+
+
+@pytest.mark.parametrize(("policy", "replicas"), [(PARTIAL, [NO_OPINION, 4]), (UPSTREAM, None)])
+async def test_an_estimate_below_minus_one_counts_as_a_failure(
+    make_harness: MakeHarness, policy: FailurePolicy, replicas: list[int] | None
+) -> None:
+    harness = make_harness(FakeTransport(m1=-(2**31), m2=4), policy)
+    session = harness.session()
+    if replicas is None:
         with pytest.raises(EstimationError):
-            await session.max_available_replicas(made.clusters, SMALL, {})
+            await session.max_available_replicas(harness.clusters, SMALL, {})
     else:
-        assert await session.max_available_replicas(made.clusters, SMALL, {}) == rooms
+        assert await session.max_available_replicas(harness.clusters, SMALL, {}) == replicas
     assert "no number of replicas" in session.fallbacks["m1"]

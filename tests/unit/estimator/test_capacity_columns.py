@@ -1,4 +1,4 @@
-"""What columns say of clusters is what counting cluster by cluster says, whatever the numbers."""
+"""Capacities in columns equal counting cluster by cluster, for any numbers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ WHOLE_CPUS = {"cpu": "9223372036854775807", "pods": "5"}
     [],
     [{"cpu": "1m"}, {}, None],
 )
-def test_columns_are_what_counting_cluster_by_cluster_gives(
+def test_columns_equal_counting_cluster_by_cluster(
     first: Sequence[Shape],
     later: Sequence[tuple[int, Shape | str]],
     asked: Sequence[Mapping[str, str] | None],
@@ -139,7 +139,7 @@ def test_columns_are_what_counting_cluster_by_cluster_gives(
             assert few == expected[1::2]
 
 
-def test_what_is_known_of_a_cluster_moves_with_its_row() -> None:
+def test_capacities_move_with_the_rows_of_their_clusters() -> None:
     plenty = {"cpu": "64", "memory": "256Gi", "pods": "110"}
     shape = {"allocatable": plenty, "allocated": {}, "allocating": {}}
     first, with_models, last = (
@@ -155,7 +155,7 @@ def test_what_is_known_of_a_cluster_moves_with_its_row() -> None:
             assert counted.tolist() == one_by_one(clusters, asking(request))
 
 
-def test_columns_go_with_the_verdicts_that_they_follow() -> None:
+def test_columns_are_dropped_with_their_filter_results() -> None:
     estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
     verdicts.refresh(Snapshot.of([cluster("m1").room(pods=3).build()]), lambda _: {})
     assert estimator.replicas_by_row(verdicts, columns.all_rows(1), None).tolist() == [3]
@@ -166,14 +166,14 @@ def test_columns_go_with_the_verdicts_that_they_follow() -> None:
 
 
 @pytest.mark.parametrize("pods", [0, 7, 2**31 - 1, 2**31, 2**32 + 5])
-def test_pods_are_cut_to_32_bits(pods: int) -> None:
+def test_pods_wrap_to_32_bits(pods: int) -> None:
     estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
     verdicts.refresh(Snapshot.of([cluster("m1").room(pods=pods).build()]), lambda _: {})
     expected = one_by_one(verdicts.feasible, None)
     assert estimator.replicas_by_row(verdicts, columns.all_rows(1), None).tolist() == expected
 
 
-def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
+def test_minus_one_is_no_opinion_in_columns() -> None:
     spec, verdicts = binding("w").replicas(3).build().spec, FilterResults("key")
     built = cluster("m1").room(pods=2**32 - 1).build()
     verdicts.refresh(Snapshot.of([built]), lambda _: {})
@@ -187,7 +187,7 @@ def test_an_answer_that_looks_like_none_is_none_in_columns_too() -> None:
     assert least_by_row(spec, verdicts, columns.all_rows(1), [estimator]).tolist() == [MAX_INT32]
 
 
-def test_of_thousands_of_resources_in_one_request_few_stay_in_memory() -> None:
+def test_few_of_thousands_of_resources_are_cached() -> None:
     names = [f"example.com/r{number}" for number in range(2000)]
     plenty = cluster("m1").allocatable({**dict.fromkeys(names, 3), "pods": 5, "cpu": 8}).build()
     estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
@@ -201,7 +201,7 @@ def test_of_thousands_of_resources_in_one_request_few_stay_in_memory() -> None:
     assert estimator.replicas_by_row(verdicts, columns.all_rows(2), asking({"cpu": "4"})).tolist() == [2, 2]
 
 
-def test_clusters_that_are_gone_are_forgotten() -> None:
+def test_capacities_of_removed_clusters_are_dropped() -> None:
     estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
     for number in range(1000):
         clusters = [cluster(f"m{number}-{each}").room(pods=3).build() for each in range(5)]

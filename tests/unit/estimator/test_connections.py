@@ -1,4 +1,4 @@
-"""Connections that find, follow and leave estimators, over real gRPC on 127.0.0.1."""
+"""Connections to estimators, over real gRPC on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ M1 = cluster("m1").build()
 REQUEST = replicas_request(None)
 
 
-class Counted:
+class CountingObserver:
     """Counts attempts to connect."""
 
     def __init__(self) -> None:
@@ -49,20 +49,20 @@ class Counted:
         self.ends += 1
 
 
-class World:
-    """Services by cluster name, and connections that try again when they are told to."""
+class ConnectionsHarness:
+    """Connections with Services by cluster name, and manual retries."""
 
     def __init__(self, settings: EstimatorOptions, *, dial_seconds: float = 5.0) -> None:
         self.ports: dict[str, int] = {}
         self.failure: Exception | None = None
         self.reads: list[tuple[str, str]] = []
-        self.counted = Counted()
+        self.observer = CountingObserver()
         self.pauses: list[float] = []
         self._again = asyncio.Event()
         self.connections = Connections(
             settings,
             self._read_service,
-            observer=self.counted,
+            observer=self.observer,
             clock=time.monotonic,
             dial_seconds=dial_seconds,
             lost_seconds=0.1,
@@ -84,12 +84,12 @@ class World:
         await self._again.wait()
         self._again.clear()
 
-    def try_again(self) -> None:
+    def retry_now(self) -> None:
         """End the pause between two attempts."""
         self._again.set()
 
     async def until(self, state: Callable[[], object]) -> None:
-        """Let the loop turn until something is so."""
+        """Wait for a condition."""
         async with asyncio.timeout(20):
             while not state():
                 await asyncio.sleep(0.005)
@@ -110,47 +110,47 @@ class World:
         await self.until_state(ConnectionState.CONNECTED, member.name)
 
 
-MakeWorld = Callable[..., World]
+MakeHarness = Callable[..., ConnectionsHarness]
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[MakeWorld]:
-    worlds: list[World] = []
+async def make_harness() -> AsyncIterator[MakeHarness]:
+    harnesses: list[ConnectionsHarness] = []
 
-    def make(settings: EstimatorOptions | None = None, **options: Any) -> World:
-        worlds.append(World(settings or EstimatorOptions(), **options))
-        return worlds[-1]
+    def make(settings: EstimatorOptions | None = None, **options: Any) -> ConnectionsHarness:
+        harnesses.append(ConnectionsHarness(settings or EstimatorOptions(), **options))
+        return harnesses[-1]
 
     yield make
-    for each in worlds:
+    for each in harnesses:
         await each.connections.close()
 
 
-async def test_an_estimator_is_found_by_its_service_and_asked(world: MakeWorld) -> None:
-    made = world(EstimatorOptions(namespace="sys", prefix="est"))
+async def test_an_estimator_is_found_by_its_service_and_called(make_harness: MakeHarness) -> None:
+    harness = make_harness(EstimatorOptions(namespace="sys", prefix="est"))
     async with serving() as server:
-        await made.connect(server.port)
-        assert made.reads == [("sys", "est-m1")]
-        assert await made.call() == 7
+        await harness.connect(server.port)
+        assert harness.reads == [("sys", "est-m1")]
+        assert await harness.call() == 7
         assert [each.cluster for each in server.asked()] == ["m1"]
         ((method, _, about),) = server.requests
         assert method == "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"
         assert about == "kind=K, name=ns/n"
-        assert (made.counted.additions, made.counted.retries, made.counted.ends) == (1, 0, 1)
+        assert (harness.observer.additions, harness.observer.retries, harness.observer.ends) == (1, 0, 1)
 
 
-async def test_without_a_connection_the_text_is_upstreams(world: MakeWorld) -> None:
+async def test_a_call_without_a_connection_has_upstreams_error(make_harness: MakeHarness) -> None:
     with pytest.raises(EstimatorCallError, match=r"^cluster m1 does not exist in estimator cache$"):
-        await world().call()
+        await make_harness().call()
 
 
-async def test_a_refusal_is_told_as_upstream_tells_it(world: MakeWorld) -> None:
-    made = world()
+async def test_an_error_response_has_upstreams_text(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as server:
-        await made.connect(server.port)
+        await harness.connect(server.port)
         server.answer = grpc.StatusCode.FAILED_PRECONDITION
         with pytest.raises(EstimatorCallError) as refusal:
-            await made.call()
+            await harness.call()
     assert str(refusal.value) == (
         "gRPC request cluster(m1) estimator error when calling MaxAvailableReplicas: "
         "rpc error: code = FailedPrecondition desc = as told"
@@ -158,190 +158,194 @@ async def test_a_refusal_is_told_as_upstream_tells_it(world: MakeWorld) -> None:
     assert not refusal.value.timed_out
 
 
-async def test_a_hanging_estimator_is_given_up_at_the_deadline(world: MakeWorld) -> None:
-    made = world()
+async def test_a_call_of_a_hanging_estimator_ends_at_the_deadline(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as server:
-        await made.connect(server.port)
+        await harness.connect(server.port)
         server.hangs = True
         with pytest.raises(EstimatorCallError, match="code = DeadlineExceeded") as refusal:
-            await made.call(timeout=0.05)
+            await harness.call(timeout=0.05)
         assert refusal.value.timed_out
         server.let_go()
-        assert await made.call() == 7
+        assert await harness.call() == 7
 
 
-async def test_following_a_cluster_waits_for_nothing(world: MakeWorld) -> None:
-    made = world(dial_seconds=0.2)
+async def test_adding_a_cluster_does_not_wait_for_its_connection(make_harness: MakeHarness) -> None:
+    harness = make_harness(dial_seconds=0.2)
     async with swallowing() as port:
-        made.ports["m1"] = port
-        made.connections.on_cluster(None, M1)
-        assert made.connections.state("m1") is ConnectionState.NEW
-        await made.until_state(ConnectionState.ABSENT)
-        await made.connections.wait_first_attempt("m1")
+        harness.ports["m1"] = port
+        harness.connections.on_cluster(None, M1)
+        assert harness.connections.state("m1") is ConnectionState.NEW
+        await harness.until_state(ConnectionState.ABSENT)
+        await harness.connections.wait_first_attempt("m1")
 
 
-async def test_who_waits_for_the_first_attempt_is_told_of_a_refusal_at_once(world: MakeWorld) -> None:
-    made = world(dial_seconds=600)
-    made.ports["m1"] = free_port()
-    made.connections.on_cluster(None, M1)
+async def test_the_wait_for_the_first_attempt_ends_at_its_first_failure(make_harness: MakeHarness) -> None:
+    harness = make_harness(dial_seconds=600)
+    harness.ports["m1"] = free_port()
+    harness.connections.on_cluster(None, M1)
     async with asyncio.timeout(20):
-        await made.connections.wait_first_attempt("m1")
+        await harness.connections.wait_first_attempt("m1")
 
 
-async def test_an_estimator_that_comes_late_is_connected_at_the_next_attempt(world: MakeWorld) -> None:
-    made = world(dial_seconds=0.1)
-    port = made.ports["m1"] = free_port()
-    made.connections.on_cluster(None, M1)
-    await made.until_state(ConnectionState.ABSENT)
+async def test_an_estimator_that_comes_late_is_connected_at_the_next_attempt(
+    make_harness: MakeHarness,
+) -> None:
+    harness = make_harness(dial_seconds=0.1)
+    port = harness.ports["m1"] = free_port()
+    harness.connections.on_cluster(None, M1)
+    await harness.until_state(ConnectionState.ABSENT)
     async with serving(port=port):
-        await made.until(lambda: made.pauses)
-        made.try_again()
-        await made.until_state(ConnectionState.CONNECTED)
-        assert await made.call() == 7
-    assert made.counted.retries >= 1
+        await harness.until(lambda: harness.pauses)
+        harness.retry_now()
+        await harness.until_state(ConnectionState.CONNECTED)
+        assert await harness.call() == 7
+    assert harness.observer.retries >= 1
 
 
-async def test_attempts_become_rarer_up_to_every_half_minute(world: MakeWorld) -> None:
-    made = world()
-    made.failure = LookupError("503")
-    made.connections.on_cluster(None, M1)
+async def test_attempts_become_rarer_up_to_every_half_minute(make_harness: MakeHarness) -> None:
+    harness = make_harness()
+    harness.failure = LookupError("503")
+    harness.connections.on_cluster(None, M1)
     for count in range(1, 10):
-        await made.until(lambda count=count: len(made.pauses) == count)  # type: ignore[misc]
-        made.try_again()
-    assert made.pauses[:9] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+        await harness.until(lambda count=count: len(harness.pauses) == count)  # type: ignore[misc]
+        harness.retry_now()
+    assert harness.pauses[:9] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
 
 
-async def test_a_problem_is_logged_once(world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
-    made = world()
-    made.failure = LookupError("the API server is away")
-    made.connections.on_cluster(None, M1)
+async def test_a_problem_is_logged_once(make_harness: MakeHarness, caplog: pytest.LogCaptureFixture) -> None:
+    harness = make_harness()
+    harness.failure = LookupError("the API server is away")
+    harness.connections.on_cluster(None, M1)
     for count in range(1, 4):
-        await made.until(lambda count=count: len(made.pauses) == count)  # type: ignore[misc]
-        made.try_again()
+        await harness.until(lambda count=count: len(harness.pauses) == count)  # type: ignore[misc]
+        harness.retry_now()
     told = [record for record in caplog.records if "Failed to establish" in record.message]
     assert len(told) == 1
     assert told[0].__dict__["error"] == "the API server is away"
 
 
-async def test_a_cluster_that_leaves_takes_its_connection_along(world: MakeWorld) -> None:
-    made = world()
+async def test_the_connection_of_a_removed_cluster_is_closed(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as server:
-        await made.connect(server.port)
-        made.connections.on_cluster(M1, None)
-        assert made.connections.state("m1") is ConnectionState.ABSENT
+        await harness.connect(server.port)
+        harness.connections.on_cluster(M1, None)
+        assert harness.connections.state("m1") is ConnectionState.ABSENT
         with pytest.raises(EstimatorCallError, match="does not exist in estimator cache"):
-            await made.call()
+            await harness.call()
 
 
-async def test_a_call_under_way_fails_when_its_cluster_leaves(world: MakeWorld) -> None:
-    made = world()
+async def test_a_pending_call_fails_when_its_cluster_is_removed(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as server:
-        await made.connect(server.port)
+        await harness.connect(server.port)
         server.hangs = True
-        asking = asyncio.create_task(made.call())
-        await made.until(lambda: server.requests)
-        made.connections.on_cluster(M1, None)
+        asking = asyncio.create_task(harness.call())
+        await harness.until(lambda: server.requests)
+        harness.connections.on_cluster(M1, None)
         with pytest.raises(EstimatorCallError, match="m1"):
             await asking
 
 
-async def test_a_cluster_that_comes_back_is_connected_anew(world: MakeWorld) -> None:
-    made = world()
+async def test_a_cluster_that_is_added_again_gets_a_new_connection(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as old, serving() as new:
         new.answer = 8
-        await made.connect(old.port)
-        made.connections.on_cluster(M1, None)
-        await made.connect(new.port)
-        assert await made.call() == 8
+        await harness.connect(old.port)
+        harness.connections.on_cluster(M1, None)
+        await harness.connect(new.port)
+        assert await harness.call() == 8
 
 
 @pytest.mark.parametrize(
     ("left_out", "standing"), [(True, ConnectionState.ABSENT), (False, ConnectionState.CONNECTED)]
 )
-async def test_pull_clusters_are_left_out_if_asked_for(
-    world: MakeWorld, left_out: bool, standing: ConnectionState
+async def test_pull_clusters_have_no_connection_if_the_option_is_set(
+    make_harness: MakeHarness, left_out: bool, standing: ConnectionState
 ) -> None:
-    made = world(EstimatorOptions(not_in_pull_mode=left_out))
+    harness = make_harness(EstimatorOptions(not_in_pull_mode=left_out))
     async with serving() as server:
-        made.ports |= {"m1": server.port, "m2": server.port}
-        made.connections.on_cluster(None, replace(M1, sync_mode="Pull"))
-        await made.connect(server.port, cluster("m2").build())
-        await made.until_state(standing)
+        harness.ports |= {"m1": server.port, "m2": server.port}
+        harness.connections.on_cluster(None, replace(M1, sync_mode="Pull"))
+        await harness.connect(server.port, cluster("m2").build())
+        await harness.until_state(standing)
 
 
-async def test_a_cluster_that_changes_to_pull_mode_is_left(world: MakeWorld) -> None:
-    made = world(EstimatorOptions(not_in_pull_mode=True))
+async def test_the_connection_of_a_cluster_that_changes_to_pull_mode_is_closed(
+    make_harness: MakeHarness,
+) -> None:
+    harness = make_harness(EstimatorOptions(not_in_pull_mode=True))
     async with serving() as server:
-        await made.connect(server.port)
-        made.connections.on_cluster(M1, replace(M1, sync_mode="Pull", generation=2))
-        assert made.connections.state("m1") is ConnectionState.ABSENT
+        await harness.connect(server.port)
+        harness.connections.on_cluster(M1, replace(M1, sync_mode="Pull", generation=2))
+        assert harness.connections.state("m1") is ConnectionState.ABSENT
 
 
-async def test_a_changed_cluster_is_looked_for_where_its_service_says_now(world: MakeWorld) -> None:
-    made = world()
+async def test_the_service_is_read_again_when_the_cluster_changes(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as old, serving() as new:
         new.answer = 8
-        await made.connect(old.port)
-        made.ports["m1"] = new.port
-        made.connections.on_cluster(M1, replace(M1, generation=2))
-        await made.until(lambda: made.counted.ends == 2)
-        assert await made.call() == 8
+        await harness.connect(old.port)
+        harness.ports["m1"] = new.port
+        harness.connections.on_cluster(M1, replace(M1, generation=2))
+        await harness.until(lambda: harness.observer.ends == 2)
+        assert await harness.call() == 8
 
 
-async def test_a_status_report_of_a_cluster_changes_nothing(world: MakeWorld) -> None:
-    made = world()
+async def test_a_status_update_of_a_cluster_changes_nothing(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as server:
-        await made.connect(server.port)
-        made.connections.on_cluster(M1, replace(M1, resource_version="2"))
-        assert await made.call() == 7
-        assert len(made.reads) == 1
+        await harness.connect(server.port)
+        harness.connections.on_cluster(M1, replace(M1, resource_version="2"))
+        assert await harness.call() == 7
+        assert len(harness.reads) == 1
 
 
-async def test_an_estimator_that_flaps_is_lost_and_found(world: MakeWorld) -> None:
-    made = world()
+async def test_an_estimator_that_restarts_is_reconnected(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     port = free_port()
     for answer in (1, 2, 3):
         async with serving(port=port) as server:
             server.answer = answer
             if answer == 1:
-                await made.connect(port)
-            made.try_again()
-            await made.until_state(ConnectionState.CONNECTED)
-            assert await made.call() == answer
-        await made.until_state(ConnectionState.LOST)
+                await harness.connect(port)
+            harness.retry_now()
+            await harness.until_state(ConnectionState.CONNECTED)
+            assert await harness.call() == answer
+        await harness.until_state(ConnectionState.LOST)
         with pytest.raises(EstimatorCallError, match="code = Unavailable"):
-            await made.call()
+            await harness.call()
 
 
-async def test_an_estimator_that_moved_after_it_was_lost_is_found(world: MakeWorld) -> None:
-    made = world(dial_seconds=0.5)
+async def test_an_estimator_that_moved_after_it_was_lost_is_found(make_harness: MakeHarness) -> None:
+    harness = make_harness(dial_seconds=0.5)
     async with serving() as old:
-        await made.connect(old.port)
-    await made.until_state(ConnectionState.LOST)
+        await harness.connect(old.port)
+    await harness.until_state(ConnectionState.LOST)
     async with serving() as new:
         new.answer = 8
-        made.ports["m1"] = new.port
-        await made.until(lambda: len(made.reads) > 1)
-        made.try_again()
-        await made.until_state(ConnectionState.CONNECTED)
-        assert await made.call() == 8
+        harness.ports["m1"] = new.port
+        await harness.until(lambda: len(harness.reads) > 1)
+        harness.retry_now()
+        await harness.until_state(ConnectionState.CONNECTED)
+        assert await harness.call() == 8
 
 
-async def test_a_suspect_connection_is_made_anew(world: MakeWorld) -> None:
-    made = world()
+async def test_reconnect_replaces_the_connection(make_harness: MakeHarness) -> None:
+    harness = make_harness()
     async with serving() as server:
-        await made.connect(server.port)
-        made.connections.reconnect("m1")
-        await made.until(lambda: made.counted.ends == 2)
-        assert await made.call() == 7
+        await harness.connect(server.port)
+        harness.connections.reconnect("m1")
+        await harness.until(lambda: harness.observer.ends == 2)
+        assert await harness.call() == 7
 
 
-async def test_whoever_speaks_garbage_is_no_estimator(world: MakeWorld) -> None:
-    made = world(dial_seconds=0.2)
+async def test_a_server_without_http2_is_not_connected(make_harness: MakeHarness) -> None:
+    harness = make_harness(dial_seconds=0.2)
     async with speaking_garbage() as port:
-        made.ports["m1"] = port
-        made.connections.on_cluster(None, M1)
-        await made.until_state(ConnectionState.ABSENT)
+        harness.ports["m1"] = port
+        harness.connections.on_cluster(None, M1)
+        await harness.until_state(ConnectionState.ABSENT)
 
 
 class TestTLS:
@@ -364,82 +368,84 @@ class TestTLS:
         return replace(settings, cert_file=str(client.certificate), key_file=str(client.key))
 
     async def test_both_sides_show_their_certificates(
-        self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
+        self, make_harness: MakeHarness, authority: Authority, server: Credentials, client: Credentials
     ) -> None:
-        made = world(self.settings(authority, client))
+        harness = make_harness(self.settings(authority, client))
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
-            await made.connect(estimator.port)
-            assert await made.call() == 7
+            await harness.connect(estimator.port)
+            assert await harness.call() == 7
 
-    async def test_without_our_own_certificate_an_estimator_that_wants_one_refuses(
-        self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
+    async def test_without_a_client_certificate_mutual_tls_fails(
+        self, make_harness: MakeHarness, authority: Authority, server: Credentials, client: Credentials
     ) -> None:
         half = replace(self.settings(authority, client), key_file="")
-        made = world(half, dial_seconds=0.3)
+        harness = make_harness(half, dial_seconds=0.3)
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
-            made.ports["m1"] = estimator.port
-            made.connections.on_cluster(None, M1)
-            await made.until_state(ConnectionState.ABSENT)
+            harness.ports["m1"] = estimator.port
+            harness.connections.on_cluster(None, M1)
+            await harness.until_state(ConnectionState.ABSENT)
 
-    async def test_a_certificate_of_somebody_else_is_refused(
-        self, world: MakeWorld, authority: Authority, tmp_path: Path
+    async def test_a_certificate_of_another_authority_is_refused(
+        self, make_harness: MakeHarness, authority: Authority, tmp_path: Path
     ) -> None:
         stranger = Authority(tmp_path / "other").issue("estimator", server=True)
-        made = world(self.settings(authority), dial_seconds=0.3)
+        harness = make_harness(self.settings(authority), dial_seconds=0.3)
         async with serving(tls=stranger) as estimator:
-            made.ports["m1"] = estimator.port
-            made.connections.on_cluster(None, M1)
-            await made.until_state(ConnectionState.ABSENT)
+            harness.ports["m1"] = estimator.port
+            harness.connections.on_cluster(None, M1)
+            await harness.until_state(ConnectionState.ABSENT)
             assert estimator.requests == []
 
     async def test_certificates_that_appear_later_are_read_at_the_next_attempt(
-        self, world: MakeWorld, authority: Authority, server: Credentials, tmp_path: Path
+        self, make_harness: MakeHarness, authority: Authority, server: Credentials, tmp_path: Path
     ) -> None:
         late = tmp_path / "late.crt"
-        made = world(EstimatorOptions(ca_file=str(late)))
+        harness = make_harness(EstimatorOptions(ca_file=str(late)))
         async with serving(tls=server) as estimator:
-            made.ports["m1"] = estimator.port
-            made.connections.on_cluster(None, M1)
-            await made.until_state(ConnectionState.ABSENT)
+            harness.ports["m1"] = estimator.port
+            harness.connections.on_cluster(None, M1)
+            await harness.until_state(ConnectionState.ABSENT)
             late.write_bytes(authority.certificate.read_bytes())
-            made.try_again()
-            await made.until_state(ConnectionState.CONNECTED)
-            assert await made.call() == 7
+            harness.retry_now()
+            await harness.until_state(ConnectionState.CONNECTED)
+            assert await harness.call() == 7
 
-    async def test_unverified_any_certificate_will_do(self, world: MakeWorld, tmp_path: Path) -> None:
-        made = world(EstimatorOptions(skip_verify=True))
+    async def test_without_verification_any_certificate_is_accepted(
+        self, make_harness: MakeHarness, tmp_path: Path
+    ) -> None:
+        harness = make_harness(EstimatorOptions(skip_verify=True))
         async with serving(tls=expired_certificate_of_nobody(tmp_path)) as estimator:
-            await made.connect(estimator.port)
-            assert await made.call() == 7
-            assert await made.call() == 7
+            await harness.connect(estimator.port)
+            assert await harness.call() == 7
+            assert await harness.call() == 7
 
-    async def test_unverified_we_still_show_our_own(
-        self, world: MakeWorld, authority: Authority, server: Credentials, client: Credentials
+    async def test_without_verification_the_client_certificate_is_sent(
+        self, make_harness: MakeHarness, authority: Authority, server: Credentials, client: Credentials
     ) -> None:
-        made = world(replace(self.settings(authority, client), ca_file="", skip_verify=True))
+        harness = make_harness(replace(self.settings(authority, client), ca_file="", skip_verify=True))
         async with serving(tls=server, clients_of=authority.certificate) as estimator:
-            await made.connect(estimator.port)
-            assert await made.call() == 7
+            await harness.connect(estimator.port)
+            assert await harness.call() == 7
 
-    async def test_unverified_a_lost_estimator_is_noticed_too(
-        self, world: MakeWorld, server: Credentials
+    async def test_without_verification_a_lost_connection_is_detected(
+        self, make_harness: MakeHarness, server: Credentials
     ) -> None:
-        made = world(EstimatorOptions(skip_verify=True))
+        harness = make_harness(EstimatorOptions(skip_verify=True))
         async with serving(tls=server) as estimator:
-            await made.connect(estimator.port)
-        await made.until_state(ConnectionState.LOST)
+            await harness.connect(estimator.port)
+        await harness.until_state(ConnectionState.LOST)
 
-    async def test_without_a_word_about_tls_there_is_none(
-        self, world: MakeWorld, server: Credentials, client: Credentials
+    async def test_without_tls_options_connections_are_plain(
+        self, make_harness: MakeHarness, server: Credentials, client: Credentials
     ) -> None:
         plain = EstimatorOptions(cert_file=str(client.certificate), key_file=str(client.key))
-        made = world(plain, dial_seconds=0.3)
+        harness = make_harness(plain, dial_seconds=0.3)
         async with serving() as estimator:
-            await made.connect(estimator.port)
+            await harness.connect(estimator.port)
         async with serving(tls=server) as estimator:
-            made.ports["m2"] = estimator.port
-            made.connections.on_cluster(None, cluster("m2").build())
-            await made.until_state(ConnectionState.ABSENT, "m2")
+            harness.ports["m2"] = estimator.port
+            harness.connections.on_cluster(None, cluster("m2").build())
+            await harness.until_state(ConnectionState.ABSENT, "m2")
 
 
 def expired_certificate_of_nobody(folder: Path) -> Credentials:

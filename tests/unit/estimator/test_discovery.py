@@ -1,4 +1,4 @@
-"""Where an estimator is: case A3 of the specification's list, and its neighbours."""
+"""The address of an estimator."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_an_external_name_maps_the_port() -> None:
         ),
     ],
 )
-def test_a_service_that_does_not_say_where_is_refused(service: dict[str, Any], complaint: str) -> None:
+def test_a_service_without_an_address_is_an_error(service: dict[str, Any], complaint: str) -> None:
     with pytest.raises(DiscoveryError) as refusal:
         find(service)
     assert str(refusal.value) == complaint

@@ -1,4 +1,4 @@
-"""Cases E1-E14 of the specification's list, and the odd ends of the arithmetic."""
+"""Capacity by resource summaries and by resource models, with overflowing arithmetic."""
 
 from __future__ import annotations
 
@@ -64,29 +64,29 @@ def small() -> ClusterBuilder:
 @pytest.mark.parametrize(
     ("builder", "requirements", "expected"),
     [
-        pytest.param(small(), asks(cpu="500m", memory="1Gi"), 6, id="E4-the-scarcest"),
-        pytest.param(cluster("m1").without_summary(), asks(cpu=1), 0, id="E4-no-summary"),
-        pytest.param(cluster("m1").room(pods=10).allocated({"pods": 10}), asks(cpu="1m"), 0, id="E6-no-pods"),
-        pytest.param(cluster("m1").room(pods=10), None, 10, id="E6-no-requirements"),
+        pytest.param(small(), asks(cpu="500m", memory="1Gi"), 6, id="the-scarcest"),
+        pytest.param(cluster("m1").without_summary(), asks(cpu=1), 0, id="no-summary"),
+        pytest.param(cluster("m1").room(pods=10).allocated({"pods": 10}), asks(cpu="1m"), 0, id="no-pods"),
+        pytest.param(cluster("m1").room(pods=10), None, 10, id="no-requirements"),
         pytest.param(cluster("m1").room(pods=10), wants({}), 10, id="empty-request"),
         pytest.param(
             cluster("m1").room(pods=100).allocated({"pods": 40}).allocating({"pods": 10}),
             None,
             50,
-            id="E7-pods",
+            id="pods",
         ),
-        pytest.param(cluster("m1").allocatable({}), None, 0, id="E7-nothing-allocatable"),
+        pytest.param(cluster("m1").allocatable({}), None, 0, id="nothing-allocatable"),
         pytest.param(
             cluster("m1").room(pods=100).allocated({"pods": 90}).allocating({"pods": 20}),
             None,
             0,
-            id="E7-overdone",
+            id="overdone",
         ),
         pytest.param(
             cluster("m1").room(memory="2Gi").allocated({"memory": "1.5Gi"}),
             asks(memory="1Gi"),
             0,
-            id="E8-too-little",
+            id="too-little",
         ),
         pytest.param(small(), wants({"nvidia.com/gpu": 1}), 0, id="unknown-resource"),
         pytest.param(small(), wants({"nvidia.com/gpu": 0}), 80, id="nothing-of-an-unknown-resource"),
@@ -115,18 +115,18 @@ def test_capacity_by_summary(
     ("assumed", "expected"),
     [
         pytest.param([], 6, id="none"),
-        pytest.param([component(2, cpu="500m", memory="1Gi")], 4, id="E4-two"),
-        pytest.param([component(0, cpu="500m", memory="1Gi")], 6, id="E5-no-replicas"),
-        pytest.param([component(1, cpu="500m"), component(2, cpu="500m")], 3, id="E5-several"),
-        pytest.param([component(77)], 3, id="E5-pods-only"),
-        pytest.param([component(10_000, memory="1Ti")], 0, id="E5-much"),
+        pytest.param([component(2, cpu="500m", memory="1Gi")], 4, id="two"),
+        pytest.param([component(0, cpu="500m", memory="1Gi")], 6, id="no-replicas"),
+        pytest.param([component(1, cpu="500m"), component(2, cpu="500m")], 3, id="several"),
+        pytest.param([component(77)], 3, id="pods-only"),
+        pytest.param([component(10_000, memory="1Ti")], 0, id="much"),
     ],
 )
 def test_assumed_workloads_reduce_the_capacity_of_a_cluster(assumed: list[Component], expected: int) -> None:
     assert replicas(small(), asks(cpu="500m", memory="1Gi"), *assumed) == expected
 
 
-def test_assumed_workloads_add_to_what_is_about_to_be_allocated() -> None:
+def test_assumed_workloads_count_as_allocating() -> None:
     builder = cluster("m1").room(cpu=2, pods=20).allocating({"cpu": "400m", "pods": 5})
     assert replicas(builder, asks(cpu="700m"), component(2, cpu="100m")) == 2
     assert replicas(builder, None, component(2, cpu="100m")) == 13
@@ -149,21 +149,21 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
 @pytest.mark.parametrize(
     ("builder", "requirements", "expected"),
     [
-        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu="1.5"), 1, id="E1-on-the-largest"),
-        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu=3), 0, id="E1-on-none"),
+        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu="1.5"), 1, id="on-the-largest"),
+        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu=3), 0, id="on-none"),
         pytest.param(
             three_grades(cpu=(0, 1, 2), memory=(0, "1Gi", "2Gi")),
             asks(cpu=1, memory="1.5Gi"),
             1,
-            id="E2-both-resources",
+            id="both-resources",
         ),
         pytest.param(
             three_grades(cpu=(0, 1, 2), memory=(0, "1Gi", "2Gi")),
             asks(cpu=1, memory="2.5Gi"),
             0,
-            id="E2-too-much",
+            id="too-much",
         ),
-        pytest.param(cluster("m1").grade(1, nodes=3, cpu=1), asks(cpu="500m"), 6, id="E9-several-nodes"),
+        pytest.param(cluster("m1").grade(1, nodes=3, cpu=1), asks(cpu="500m"), 6, id="several-nodes"),
         pytest.param(
             cluster("m1").room(pods=4).grade(1, nodes=3, cpu=1), asks(cpu="500m"), 4, id="pods-still-bound"
         ),
@@ -176,7 +176,7 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
         pytest.param(
             cluster("m1").grade(1, nodes=1, cpu=1), asks(foo=1, cpu=1), 1, id="unknown-names-are-ignored"
         ),
-        pytest.param(cluster("m1").grade(1, nodes=2, cpu=1), wants({}), 220, id="110-pods-per-node"),
+        pytest.param(cluster("m1").grade(1, nodes=2, cpu=1), wants({}), 220, id="pods-per-node"),
         pytest.param(
             cluster("m1").grade(1, nodes=2, cpu=1, pods=5), wants({}), 220, id="whatever-the-models-say"
         ),
@@ -199,7 +199,7 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
             id="absurd-minimum",
         ),
         # What the models cannot say, the summary does.
-        pytest.param(cluster("m1").room(cpu=7).nodes(1, 2), asks(cpu=1), 7, id="E1-no-models"),
+        pytest.param(cluster("m1").room(cpu=7).nodes(1, 2), asks(cpu=1), 7, id="no-models"),
         pytest.param(
             cluster("m1").room(cpu=7).grade(1, nodes=-1, cpu=1), asks(cpu=1), 7, id="negative-count"
         ),
@@ -212,7 +212,7 @@ def test_capacity_by_models(
     assert replicas(builder, requirements) == expected
 
 
-def test_models_are_behind_their_gate() -> None:
+def test_models_count_only_if_the_gate_is_on() -> None:
     assert replicas(cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), asks(cpu=1), on=WITHOUT_MODELS) == 9
 
 
@@ -224,7 +224,7 @@ def test_models_are_behind_their_gate() -> None:
             asks(cpu="500m"),
             [component(4, cpu="500m")],
             2,
-            id="E9-first-fit",
+            id="first-fit",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=1, cpu=2).grade(2, nodes=1, cpu=3),
@@ -254,22 +254,20 @@ def test_assumed_workloads_take_virtual_nodes(
 @pytest.mark.parametrize(
     ("builder", "components", "expected"),
     [
-        pytest.param(cluster("m1").room(pods=10), [], 10, id="E10-no-components"),
-        pytest.param(
-            cluster("m1").room(cpu=10), [component(1, cpu=1), component(2, cpu="1.5")], 2, id="E10-cpu"
-        ),
+        pytest.param(cluster("m1").room(pods=10), [], 10, id="no-components"),
+        pytest.param(cluster("m1").room(cpu=10), [component(1, cpu=1), component(2, cpu="1.5")], 2, id="cpu"),
         pytest.param(
             cluster("m1").room(cpu=10, memory="8Gi", pods=100).allocated({"memory": "2Gi", "pods": 20}),
             [component(1, cpu=1, memory="2Gi"), component(2, cpu=2, memory="2Gi")],
             1,
-            id="E10-memory",
+            id="memory",
         ),
-        pytest.param(cluster("m1").room(pods=3), [component(3)], 1, id="E10-pods"),
+        pytest.param(cluster("m1").room(pods=3), [component(3)], 1, id="pods"),
         pytest.param(
             cluster("m1").allocatable({"cpu": 40, "memory": "64Gi", "nvidia.com/gpu": 8, "pods": 100}),
             [Component("c", 2, wants({"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}))],
             4,
-            id="E10-gpu",
+            id="gpu",
         ),
         pytest.param(cluster("m1").without_summary(), [component(1)], 0, id="no-summary"),
         pytest.param(cluster("m1").room(pods=0), [component(1)], 0, id="no-pods"),
@@ -287,9 +285,9 @@ def test_assumed_workloads_take_virtual_nodes(
             cluster("m1").room(memory=2**30), [component(1, memory="0.0005Ki")], 1000, id="decimal-both"
         ),
         pytest.param(
-            cluster("m1").room(memory=2**40), [component(1, memory="0.0005Ki")], 0, id="32-bits-of-a-quotient"
+            cluster("m1").room(memory=2**40), [component(1, memory="0.0005Ki")], 0, id="bits-of-a-quotient"
         ),
-        pytest.param(cluster("m1").room(pods=2**40), [component(1)], 0, id="32-bits-of-pods"),
+        pytest.param(cluster("m1").room(pods=2**40), [component(1)], 0, id="bits-of-pods"),
         pytest.param(
             cluster("m1").room(memory="1000Gi"), [component(2, memory="8Ei")], 500, id="overflow-is-no-demand"
         ),
@@ -313,7 +311,7 @@ FOUR_CPU_IN_THREE_PODS = (component(1, cpu=1), component(2, cpu="1.5"))
         pytest.param(cluster("m1").room(cpu=10), (component(3),), 2, id="pods-without-request"),
     ],
 )
-def test_sets_beside_assumed_workloads(  # E11
+def test_assumed_workloads_reduce_the_number_of_sets(
     builder: ClusterBuilder, assumed: tuple[Component, ...], expected: int
 ) -> None:
     assert sets(builder, *FOUR_CPU_IN_THREE_PODS, assumed=assumed) == expected
@@ -335,48 +333,48 @@ def node(cpu: object, memory: object = "999Gi", gpu: int = 0) -> dict[str, objec
 @pytest.mark.parametrize(
     ("builder", "components", "assumed", "expected"),
     [
-        pytest.param(graded((2, node(2))), [component(1, cpu=1)], (), 4, id="E12"),
+        pytest.param(graded((2, node(2))), [component(1, cpu=1)], (), 4, id="two-nodes"),
         pytest.param(
-            graded((2, node(2))), [component(1, cpu=1)], (component(2, cpu=1),), 2, id="E12-beside-assumed"
+            graded((2, node(2))), [component(1, cpu=1)], (component(2, cpu=1),), 2, id="beside-assumed"
         ),
         pytest.param(
             graded((5, node("500m")), (0, node(1)), (10, node(2))),
             [component(1, cpu="1.5")],
             (),
             10,
-            id="E3-one",
+            id="one",
         ),
         pytest.param(
             graded((4, node(1, "2Gi", 0)), (3, node(2, "4Gi", 1)), (2, node(4, "8Gi", 2))),
             [Component("c", 2, wants({"cpu": 2, "memory": "4Gi", "nvidia.com/gpu": 1}))],
             (),
             3,
-            id="E3-gpu",
+            id="gpu",
         ),
-        pytest.param(graded((10, node(1)), (10, node(2))), [component(1, cpu=3)], (), 0, id="E3-none"),
+        pytest.param(graded((10, node(1)), (10, node(2))), [component(1, cpu=3)], (), 0, id="none"),
         pytest.param(
             graded((2, node(1, "2Gi")), (6, node(3, "10Gi")), (3, node(4, "12Gi"))),
             [component(1, cpu=1, memory="2Gi"), component(3, cpu=3, memory="10Gi")],
             (),
             3,
-            id="E3-two-components",
+            id="two-components",
         ),
-        pytest.param(graded((2, node(2))), [component(3, cpu=1)], (), 1, id="E14-over-two-nodes"),
-        pytest.param(graded((1, node(0))), [component(1, cpu=1)], (), 0, id="E14-nothing"),
-        pytest.param(graded((4, node(1))), [component(1, cpu=2)], (), 0, id="E14-no-node-is-large-enough"),
+        pytest.param(graded((2, node(2))), [component(3, cpu=1)], (), 1, id="over-two-nodes"),
+        pytest.param(graded((1, node(0))), [component(1, cpu=1)], (), 0, id="nothing"),
+        pytest.param(graded((4, node(1))), [component(1, cpu=2)], (), 0, id="no-node-is-large-enough"),
         pytest.param(
             graded((1, node(8, "16Gi"))),
             [component(2, cpu=1, memory="2Gi"), component(1, cpu=2, memory="4Gi")],
             (),
             2,
-            id="E14-two-sets-on-one-node",
+            id="two-sets-on-one-node",
         ),
         pytest.param(
             graded((1, node(1, "2Gi")), (1, node(4, "8Gi")), (1, node(8, "16Gi"))),
             [component(2, cpu="500m", memory="1Gi"), component(1, cpu=2, memory="4Gi")],
             (),
             4,
-            id="E14-different-nodes",
+            id="different-nodes",
         ),
         pytest.param(cluster("m1").room(cpu=7).nodes(1, 3), [component(1, cpu=1)], (), 7, id="no-models"),
     ],
@@ -387,13 +385,13 @@ def test_sets_by_models(
     assert sets(builder, *components, assumed=assumed) == expected
 
 
-def test_models_bound_sets_only_behind_their_gate() -> None:
+def test_models_limit_sets_only_if_the_gate_is_on() -> None:
     builder = graded((1, node(1)))
     assert sets(builder, component(1, cpu=1)) == 1
     assert sets(builder, component(1, cpu=1), on=WITHOUT_MODELS) == 10**6
 
 
-def test_assumed_workloads_belong_to_their_cluster() -> None:  # E13
+def test_assumed_workloads_belong_to_their_cluster() -> None:
     clusters = [cluster(name).room(cpu=8).build() for name in ("a", "b")]
     assumed = {"a": [AssumedWorkload("ns", (component(1, cpu=4),))]}
     estimator = GeneralEstimator(DEDUCTING)

@@ -1,4 +1,4 @@
-"""First fit on runs of equal nodes is first fit on single nodes."""
+"""First fit on groups of equal nodes equals first fit on single nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def one_by_one(runs: list[NodeGroup], components: list[Component], most: int) ->
     return sets
 
 
-def test_runs_of_nodes_fill_up_like_single_nodes() -> None:
+def test_node_groups_fill_up_like_single_nodes() -> None:
     random_ = random.Random(5)
     for _ in range(600):
         runs = [
@@ -74,7 +74,7 @@ def test_runs_of_nodes_fill_up_like_single_nodes() -> None:
         assert count_sets(runs, components, most=6) == expected
 
 
-def test_one_component_alone_needs_no_simulation() -> None:
+def test_replicas_that_fit_are_added_up_over_node_groups() -> None:
     runs = [NodeGroup({"memory": 5}, 3, 2), NodeGroup({"memory": 20}, 3, 1), NodeGroup({"memory": 1}, 3, 9)]
     assert fit_alone(runs, {"memory": 2}) == 2 * 2 + 3
     assert fit_alone(runs, {}) == 3 * 12
@@ -104,7 +104,7 @@ def test_sets_on_many_nodes_are_counted_like_on_single_nodes() -> None:
         )
 
 
-def test_an_assumed_set_takes_of_the_nodes_in_their_order() -> None:
+def test_an_assumed_set_takes_capacity_of_the_nodes_in_order() -> None:
     runs = [NodeGroup({"memory": 10}, 110, 100_000)]
     assert all(place_set(runs, [_component("c", 7, memory=3)]) for _ in range(50))
     assert len(runs) < 200
@@ -123,7 +123,7 @@ def test_an_assumed_set_takes_of_the_nodes_in_their_order() -> None:
         pytest.param(10, ((25, 3),), id="a-set-of-many-nodes"),
     ],
 )
-def test_a_million_nodes_are_counted_in_no_time(memory: int, wanted: tuple[tuple[int, int], ...]) -> None:
+def test_a_million_nodes_are_counted_fast(memory: int, wanted: tuple[tuple[int, int], ...]) -> None:
     runs = [NodeGroup({"memory": memory}, 110, 1_000_000)]
     components = [_component(f"c{i}", replicas, memory=each) for i, (replicas, each) in enumerate(wanted)]
     begin = time.process_time()
@@ -149,11 +149,11 @@ def test_a_million_nodes_are_counted_in_no_time(memory: int, wanted: tuple[tuple
         ("example.com/bad name", False),
     ],
 )
-def test_nodes_are_tested_for_known_names_only(name: str, counted: bool) -> None:
+def test_unknown_resource_names_are_ignored_on_nodes(name: str, counted: bool) -> None:
     assert is_counted(name) is counted
 
 
-def test_nodes_that_differ_too_much_end_the_decision_and_are_named() -> None:
+def test_too_many_different_nodes_end_the_decision_with_an_error() -> None:
     random_ = random.Random(2)
     runs = [NodeGroup({"memory": random_.randint(1000, 99_999)}, 110, 1) for _ in range(3000)]
     components = [_component(f"c{index}", 3, memory=random_.randint(1, 5000)) for index in range(3)]

@@ -56,7 +56,7 @@ def test_quantities_are_written_as_kubernetes_writes_them(text: str, canonical: 
     assert written(quantity.parse(text)) == canonical
 
 
-def test_a_question_for_replicas_has_upstreams_fields() -> None:
+def test_a_request_for_replicas_has_upstreams_fields() -> None:
     request = pb.MaxAvailableReplicasRequest.FromString(replicas_request(REQUESTS).encode("m1", ()))
     assert request.cluster == "m1"
     wanted = request.replica_requirements
@@ -66,7 +66,7 @@ def test_a_question_for_replicas_has_upstreams_fields() -> None:
     assert dict(wanted.node_claim.node_selector) == {"disk": "ssd"}
 
 
-def test_what_a_node_must_be_like_stands_there_twice() -> None:
+def test_node_claims_are_encoded_in_both_forms() -> None:
     request = pb.MaxAvailableReplicasRequest.FromString(replicas_request(REQUESTS).encode("m1", ()))
     claim = request.replica_requirements.node_claim
     assert pb.NodeSelector.FromString(claim.node_affinity_bytes) == claim.node_affinity
@@ -80,7 +80,7 @@ def test_what_a_node_must_be_like_stands_there_twice() -> None:
     assert seconds == [(True, ""), (False, "v")]
 
 
-def test_without_requirements_there_is_no_such_field() -> None:
+def test_without_requirements_the_field_is_missing() -> None:
     request = pb.MaxAvailableReplicasRequest.FromString(replicas_request(None).encode("m1", ()))
     assert not request.HasField("replica_requirements")
     request = pb.MaxAvailableReplicasRequest.FromString(
@@ -90,7 +90,7 @@ def test_without_requirements_there_is_no_such_field() -> None:
     assert not request.replica_requirements.HasField("node_claim")
 
 
-def test_a_question_for_sets_has_all_components_and_the_namespace() -> None:
+def test_a_request_for_sets_has_all_components_and_the_namespace() -> None:
     question = sets_request([Component("jm", 1, REQUESTS), Component("tm", 3)], "shop")
     request = pb.MaxAvailableComponentSetsRequest.FromString(question.encode("m1", ()))
     assert (request.cluster, request.namespace) == ("m1", "shop")
@@ -101,7 +101,7 @@ def test_a_question_for_sets_has_all_components_and_the_namespace() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_assumed_workloads_are_handed_on_in_order(count: int) -> None:
+def test_assumed_workloads_are_encoded_in_order(count: int) -> None:
     """Case A2."""
     assumed = [AssumedWorkload(f"ns{n}", (Component(f"c{n}", n, REQUESTS),)) for n in range(count)]
     requests: list[Any] = [
@@ -114,7 +114,7 @@ def test_assumed_workloads_are_handed_on_in_order(count: int) -> None:
         ]
 
 
-def test_the_bytes_of_a_request_are_upstreams() -> None:
+def test_requests_are_encoded_as_upstream_does() -> None:
     """Every byte by hand: a field number is what both sides have to agree on."""
     question = replicas_request(ReplicaRequirements({"cpu": quantity.parse("1")}, namespace="n"))
     entry = b"\x0a\x03cpu\x12\x03\x0a\x011"  # key "cpu", value Quantity{string: "1"}, typed or as bytes alike
@@ -123,26 +123,26 @@ def test_the_bytes_of_a_request_are_upstreams() -> None:
     assert question.encode("m1", ()) == expected
 
 
-def test_equal_questions_are_equal_bytes() -> None:
+def test_equal_requests_have_equal_encodings() -> None:
     one = ReplicaRequirements({"cpu": quantity.parse("1"), "memory": quantity.parse("1Gi")})
     other = ReplicaRequirements({"memory": quantity.parse("1Gi"), "cpu": quantity.parse("1")})
     assert replicas_request(one) == replicas_request(other)
 
 
 @pytest.mark.parametrize("answer", [0, 12, -1, 2**31 - 1])
-def test_answers_are_read(answer: int) -> None:
+def test_responses_are_decoded(answer: int) -> None:
     replicas = pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
     sets = pb.MaxAvailableComponentSetsResponse(max_sets=answer).SerializeToString()
     assert replicas_request(None).decode(replicas) == answer
     assert sets_request((), "").decode(sets) == answer
 
 
-def test_garbage_is_no_answer() -> None:
+def test_an_unreadable_response_is_an_error() -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         replicas_request(None).decode(b"\xff\xff\xff")
 
 
-def test_a_node_claim_of_the_wrong_shape_is_named() -> None:
+def test_the_error_for_an_invalid_node_claim_names_it() -> None:
     with pytest.raises(ValueError, match="nodeClaim"):
         replicas_request(ReplicaRequirements(node_claim={"tolerations": [{"key": 5}]}))
     with pytest.raises(ValueError, match="nodeClaim"):
@@ -150,7 +150,7 @@ def test_a_node_claim_of_the_wrong_shape_is_named() -> None:
 
 
 @pytest.mark.parametrize("answer", [-2, -(2**31)])
-def test_less_than_no_opinion_is_no_answer(answer: int) -> None:
+def test_a_number_below_minus_one_is_an_error(answer: int) -> None:
     replicas = pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
     sets = pb.MaxAvailableComponentSetsResponse(max_sets=answer).SerializeToString()
     for question, payload in ((replicas_request(None), replicas), (sets_request((), ""), sets)):
@@ -158,7 +158,7 @@ def test_less_than_no_opinion_is_no_answer(answer: int) -> None:
             question.decode(payload)
 
 
-def test_a_number_of_thousands_of_digits_is_written_at_once() -> None:
+def test_a_number_of_thousands_of_digits_is_written_fast() -> None:
     begin = time.process_time()
     assert written(quantity.parse("1234567890123456789e5000")) == "123456789012345678900e4998"
     assert time.process_time() - begin < 0.05

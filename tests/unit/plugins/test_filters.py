@@ -1,4 +1,4 @@
-"""Cases 34-85 of the specification's list: what the in-tree filters refuse, and why."""
+"""Results and reasons of the in-tree filters."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ NOT_SERVED = "cluster(s) did not have the API resource"
         pytest.param("/", "Deployment", cluster("m1").serves({"": ["Deployment"]}), "", id="slash-alone"),
     ],
 )
-def test_a_cluster_has_to_serve_the_kind(
+def test_a_cluster_must_serve_the_kind(
     api_version: str, kind: str, target: ClusterBuilder, reason: str
 ) -> None:
     assert refusal(APIEnablement(), binding("web").resource(api_version, kind), target) == reason
 
 
-def test_a_cluster_keeps_what_it_does_not_serve_any_more() -> None:
+def test_a_current_cluster_need_not_serve_the_kind_any_more() -> None:
     placed = binding("web").resource("custom.io/v1", "CustomResource").on("m1")
     assert refusal(APIEnablement(), placed, cluster("m1").serves(APPS)) == ""
 
@@ -117,7 +117,9 @@ def test_a_cluster_keeps_what_it_does_not_serve_any_more() -> None:
         ),
     ],
 )
-def test_taints_keep_new_bindings_off(builder: BindingBuilder, target: ClusterBuilder, reason: str) -> None:
+def test_taints_refuse_new_bindings_only(
+    builder: BindingBuilder, target: ClusterBuilder, reason: str
+) -> None:
     assert refusal(TaintToleration(), builder, target) == reason
 
 
@@ -154,12 +156,12 @@ def overflowing() -> BindingBuilder:
         pytest.param(binding("web").names("c1").on("c2"), {"c1"}, id="placed-clusters-are-not-exempt"),
     ],
 )
-def test_clusters_have_to_be_meant(builder: BindingBuilder, admitted: set[str]) -> None:
+def test_clusters_must_match_the_affinity(builder: BindingBuilder, admitted: set[str]) -> None:
     reasons = {name: refusal(ClusterAffinity(), builder, cluster(name)) for name in ("c1", "c2", "c3", "c4")}
     assert reasons == {name: "" if name in admitted else NO_MATCH for name in reasons}
 
 
-def test_a_cluster_excluded_first_may_come_back_by_overflow() -> None:
+def test_a_cluster_excluded_by_the_affinity_may_match_an_overflow_affinity() -> None:
     placement = {
         "clusterAffinities": [
             {
@@ -173,7 +175,7 @@ def test_a_cluster_excluded_first_may_come_back_by_overflow() -> None:
     assert refusal(ClusterAffinity(), builder, cluster("c1")) == ""
 
 
-def test_affinity_scores_nothing() -> None:
+def test_cluster_affinity_scores_zero() -> None:
     assert ClusterAffinity().score(score_context(binding("web").names("m1"), cluster("m1"))) == 0
 
 
@@ -195,7 +197,7 @@ def test_affinity_scores_nothing() -> None:
         ),
     ],
 )
-def test_a_cluster_under_eviction_cannot_be_chosen(builder: BindingBuilder, reason: str) -> None:
+def test_a_cluster_under_eviction_is_refused(builder: BindingBuilder, reason: str) -> None:
     assert refusal(ClusterEviction(), builder, cluster("m1")) == reason
 
 
@@ -211,7 +213,7 @@ def test_a_cluster_under_eviction_cannot_be_chosen(builder: BindingBuilder, reas
         pytest.param(binding("web").on(m1=0), 100, id="placed-here-without-replicas"),
     ],
 )
-def test_present_clusters_score_highest(builder: BindingBuilder, score: int) -> None:
+def test_current_clusters_score_highest(builder: BindingBuilder, score: int) -> None:
     assert ClusterLocality().score(score_context(builder, cluster("m1"))) == score
 
 
@@ -252,7 +254,7 @@ def with_deprecated_zone() -> ClusterBuilder:
         pytest.param(binding("web").on("m1").spread("region"), cluster("m1"), NO_REGION, id="placed"),
     ],
 )
-def test_clusters_need_the_property_by_which_is_spread(
+def test_clusters_must_have_the_property_to_spread_by(
     builder: BindingBuilder, target: ClusterBuilder, reason: str
 ) -> None:
     assert refusal(SpreadConstraint(), builder, target) == reason

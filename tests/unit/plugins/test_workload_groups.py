@@ -1,4 +1,4 @@
-"""Cases 86-97 of the specification's list: workloads that attract or repel each other."""
+"""Affinity and anti-affinity between workloads."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_anti_affinity_refuses_the_clusters_of_the_peers(peers: Group, names: se
     assert admitted(WorkloadAntiAffinity(), foe("a"), peers) == names
 
 
-def test_refusals_are_told_in_upstreams_words() -> None:
+def test_refusals_have_upstreams_texts() -> None:
     assert reason(WorkloadAffinity(), friend("a"), Group(friend("b").on("m2"))) == (
         "ResourceBinding with the same affinity group does not target this cluster"
     )
@@ -89,20 +89,20 @@ def test_refusals_are_told_in_upstreams_words() -> None:
 
 @pytest.mark.parametrize(("plugin", "member"), [(WorkloadAffinity(), friend), (WorkloadAntiAffinity(), foe)])
 class TestBoth:
-    def test_a_placed_binding_stays_whatever_its_peers_say(
+    def test_a_placed_binding_keeps_its_clusters_in_spite_of_its_peers(
         self, plugin: FilterPlugin, member: Callable[[str], BindingBuilder]
     ) -> None:
         peers = Group(friend("b").on("m2"), foe("c").on("m1"))
         assert reason(plugin, member("a").on("m1"), peers) == ""
 
-    def test_without_an_index_a_group_cannot_be_judged(
+    def test_without_peers_a_group_is_an_error(
         self, plugin: FilterPlugin, member: Callable[[str], BindingBuilder]
     ) -> None:
         assert reason(plugin, member("a"), None) == "ResourceBindingIndexer is nil"
         assert reason(plugin, binding("a"), None) == ""
 
 
-def test_two_foes_go_to_different_clusters_and_two_friends_to_the_same() -> None:
+def test_anti_affinity_separates_bindings_and_affinity_joins_them() -> None:
     clusters = [cluster(name) for name in NAMES]
     one = foe("a").spread("cluster", 1, 1).dynamic_weight()
     decision = decide(one, *clusters, gates=ON, peers=Group(foe("b").on("m1")))
@@ -112,7 +112,7 @@ def test_two_foes_go_to_different_clusters_and_two_friends_to_the_same() -> None
     assert list(placed(decision)) == ["m3"]
 
 
-def test_conflicting_wishes_fit_nowhere() -> None:
+def test_conflicting_rules_fit_nowhere() -> None:
     both = binding("a").replicas(1).groups(affinity="app=a", anti_affinity="app=a").names("m1")
     peers = Group(friend("b").on("m1"), foe("c").on("m1"))
     decision = decide(both, cluster("m1"), gates=ON, peers=peers)

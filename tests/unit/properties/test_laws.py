@@ -1,4 +1,4 @@
-"""Laws that hold for any input, whatever the numbers."""
+"""Laws that hold for any input."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_one_seat_more_never_takes_one_away(parties: Mapping[str, int], count: i
 
 
 @given(votes, seats)
-def test_no_transfer_of_a_seat_would_be_fairer(parties: Mapping[str, int], count: int) -> None:
+def test_moving_a_seat_is_never_fairer(parties: Mapping[str, int], count: int) -> None:
     given_ = webster.allocate(count, parties)
     for one, other in combinations(given_, 2):
         for winner, loser in ((one, other), (other, one)):
@@ -51,7 +51,7 @@ def test_no_transfer_of_a_seat_would_be_fairer(parties: Mapping[str, int], count
 
 
 @given(votes, seats, st.randoms(use_true_random=False))
-def test_the_order_of_parties_does_not_count(
+def test_the_order_of_parties_does_not_matter(
     parties: Mapping[str, int], count: int, chance: random.Random
 ) -> None:
     shuffled = list(parties.items())
@@ -60,7 +60,7 @@ def test_the_order_of_parties_does_not_count(
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers(1, 50), min_size=1), st.data())
-def test_nobody_gets_more_than_voted_for(parties: Mapping[str, int], data: st.DataObject) -> None:
+def test_no_party_gets_more_seats_than_votes(parties: Mapping[str, int], data: st.DataObject) -> None:
     """What makes division by room safe: no cluster gets more replicas than it has room for."""
     count = data.draw(st.integers(0, sum(parties.values())))
     given_ = webster.allocate(count, parties)
@@ -144,7 +144,7 @@ def test_divided_replicas_add_up_and_duplicated_ones_are_everywhere(
 
 
 @given(workloads().filter(by_room), fleets())
-def test_no_cluster_gains_more_than_it_has_room_for(
+def test_no_cluster_gains_more_replicas_than_it_can_take(
     builder: BindingBuilder, fleet: list[ClusterBuilder]
 ) -> None:
     decision = decide(builder, *fleet)
@@ -155,7 +155,7 @@ def test_no_cluster_gains_more_than_it_has_room_for(
 
 
 @given(workloads(), fleets(), st.randoms(use_true_random=False))
-def test_the_order_of_clusters_does_not_count(
+def test_the_order_of_clusters_does_not_matter(
     builder: BindingBuilder, fleet: list[ClusterBuilder], chance: random.Random
 ) -> None:
     shuffled = list(fleet)
@@ -164,7 +164,7 @@ def test_the_order_of_clusters_does_not_count(
 
 
 @given(workloads(), fleets())
-def test_a_settled_decision_is_taken_again_unchanged(
+def test_repeating_a_stable_decision_changes_nothing(
     builder: BindingBuilder, fleet: list[ClusterBuilder]
 ) -> None:
     decision = decide(builder, *fleet)
@@ -180,7 +180,7 @@ def test_a_settled_decision_is_taken_again_unchanged(
 
 
 @given(workloads(), fleets())
-def test_targets_are_named_once_and_passed_the_filters(
+def test_targets_are_unique_and_passed_the_filters(
     builder: BindingBuilder, fleet: list[ClusterBuilder]
 ) -> None:
     decision = decide(builder, *fleet)
@@ -191,7 +191,7 @@ def test_targets_are_named_once_and_passed_the_filters(
 
 
 @given(workloads().filter(by_room), fleets(), st.integers(1, 10))
-def test_scaling_up_takes_nothing_away(
+def test_scaling_up_removes_no_replicas(
     builder: BindingBuilder, fleet: list[ClusterBuilder], more: int
 ) -> None:
     decision = decide(builder, *fleet)

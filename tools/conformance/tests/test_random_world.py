@@ -20,23 +20,23 @@ def test_equal_seeds_give_equal_worlds_and_others_do_not() -> None:
     assert random_world.world(8, clusters=10, bindings=1500) != WORLD
 
 
-def test_a_world_has_as_many_clusters_and_bindings_as_asked_for_with_names_of_their_own() -> None:
+def test_a_world_has_the_given_number_of_clusters_and_bindings_with_unique_names() -> None:
     assert len({cluster["metadata"]["name"] for cluster in WORLD.clusters}) == 10
     assert len({binding["metadata"]["name"] for binding in WORLD.bindings}) == 1500
 
 
 @pytest.mark.parametrize("clusters", [3, 5, 40])
-def test_a_world_has_clusters_that_leave_and_clusters_that_stay(clusters: int) -> None:
+def test_a_world_has_clusters_with_and_without_deletion(clusters: int) -> None:
     fleet = random_world.world(1, clusters=clusters, bindings=0).clusters
     leaving = [cluster for cluster in fleet if "deletionTimestamp" in cluster["metadata"]]
     assert 0 < len(leaving) < clusters
 
 
-def test_no_placement_has_an_empty_list_which_ours_takes_for_an_absent_one_on_purpose() -> None:
+def test_no_placement_has_an_empty_list() -> None:
     assert all("[]" not in starts.as_json(binding["spec"]["placement"]) for binding in WORLD.bindings)
 
 
-def test_most_bindings_divide_their_replicas_so_that_the_rules_on_whether_to_schedule_decide() -> None:
+def test_most_bindings_divide_their_replicas() -> None:
     dividing = [binding for binding in WORLD.bindings if starts.is_divided(binding["spec"]["placement"])]
     assert len(dividing) > 0.7 * len(WORLD.bindings)
 
@@ -74,7 +74,7 @@ def test_a_large_world_has_every_start(what: object, least: int) -> None:
     assert sum(bool(what(binding)) for binding in WORLD.bindings) >= least
 
 
-def test_some_bindings_are_on_a_cluster_that_leaves() -> None:
+def test_some_bindings_are_on_a_cluster_being_deleted() -> None:
     leaving = {c["metadata"]["name"] for c in WORLD.clusters if "deletionTimestamp" in c["metadata"]}
     on_it = [
         binding

@@ -37,7 +37,7 @@ def scheduled(*, observed: int = 2, annotation: str = "{}") -> dict[str, Any]:
     return after
 
 
-def test_the_outcome_is_what_counts_of_the_state_at_rest() -> None:
+def test_the_outcome_has_the_relevant_fields_of_the_final_state() -> None:
     assert recording.outcome(Run(START, scheduled())) == {
         "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 0}],
         "appliedPlacement": {},
@@ -48,7 +48,7 @@ def test_the_outcome_is_what_counts_of_the_state_at_rest() -> None:
     }
 
 
-def test_the_outcome_of_a_binding_that_was_left_alone_is_that_nothing_is_there() -> None:
+def test_the_outcome_of_an_unscheduled_binding_is_empty() -> None:
     assert recording.outcome(Run(START, START)) == {
         "clusters": [],
         "appliedPlacement": None,
@@ -64,7 +64,7 @@ def test_an_annotation_that_cannot_be_read_is_recorded_as_it_is() -> None:
     assert recording.outcome(Run(START, after))["appliedPlacement"] == "not json"
 
 
-def test_runs_with_equal_ends_give_one_outcome_and_others_one_each() -> None:
+def test_equal_results_of_several_runs_are_one_outcome() -> None:
     first, second = Run(START, scheduled(), frozenset({PLACED})), Run(START, scheduled(observed=1))
     (case,) = recording.document([], [{"ResourceBinding/b": run} for run in (first, second, first)], [])[
         "cases"
@@ -73,20 +73,20 @@ def test_runs_with_equal_ends_give_one_outcome_and_others_one_each() -> None:
     assert case["events"] == [list(PLACED)]
 
 
-def test_a_recording_does_not_say_who_wrote_which_field() -> None:
+def test_a_recording_has_no_managed_fields() -> None:
     document = recording.document([START], [{"ResourceBinding/b": Run(START, scheduled())}], ["--plugins=*"])
     assert "managedFields" not in json.dumps(document)
     assert document["schedulerFlags"] == ["--plugins=*"]
 
 
-def test_equal_recordings_are_equal_files_whatever_the_order_of_their_fields(tmp_path: Path) -> None:
+def test_equal_recordings_are_equal_files(tmp_path: Path) -> None:
     recording.write(tmp_path / "one" / "world.json.gz", {"a": 1, "b": {"c": 2, "d": 3}})
     recording.write(tmp_path / "two" / "world.json.gz", {"b": {"d": 3, "c": 2}, "a": 1})
     one, two = ((tmp_path / name / "world.json.gz").read_bytes() for name in ("one", "two"))
     assert one == two
 
 
-def test_a_recording_that_is_read_and_written_again_holds_the_same_text(tmp_path: Path) -> None:
+def test_reading_and_writing_a_recording_keeps_its_text(tmp_path: Path) -> None:
     text = gzip.decompress(WORLDS[0].read_bytes())
     recording.write(tmp_path / "again.json.gz", json.loads(text))
     assert json.loads(gzip.decompress((tmp_path / "again.json.gz").read_bytes())) == json.loads(text)
@@ -106,20 +106,20 @@ def test_gates_among_the_flags_are_those_of_the_whole_control_plane() -> None:
     assert record.gates_in(flags) == {"A": True, "B": False, "C": True}
 
 
-def test_a_flag_that_no_replay_understands_is_not_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_that_the_replay_does_not_support_is_not_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         record.parser().parse_args(["--out=x", "--scheduler-flag=--leader-elect=false"])
     assert "not one that can be replayed" in capsys.readouterr().err
 
 
-def test_a_binding_that_is_none_of_the_scheduler_s_keeps_even_its_observed_generation() -> None:
+def test_a_binding_of_another_scheduler_keeps_its_observed_generation() -> None:
     left = binding("web").observed_generation(0).build()
     assert settled_state(left, None)["observedGeneration"] == "current"
     assert settled_state(left, None, responsible=False)["observedGeneration"] == "none"
 
 
 @pytest.mark.parametrize("change", [{"schedulerName": "another"}, {"suspension": {"scheduling": True}}])
-def test_a_replay_leaves_a_binding_alone_that_is_none_of_the_scheduler_s(change: dict[str, Any]) -> None:
+def test_a_replay_ignores_a_binding_of_another_scheduler(change: dict[str, Any]) -> None:
     world = World.load(WORLDS[0])
     case = copy.deepcopy(world.cases[0])
     case["binding"]["spec"] |= change

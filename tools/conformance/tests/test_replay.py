@@ -11,7 +11,7 @@ from tools.conformance.replay import WORLDS, World
 @pytest.mark.parametrize(
     "path", [pytest.param(path, id=path.name.removesuffix(".json.gz")) for path in WORLDS]
 )
-def test_every_recorded_decision_is_ours(path: Path) -> None:
+def test_every_recorded_decision_equals_ours(path: Path) -> None:
     world = World.load(path)
     assert [str(difference) for difference in world.differences()] == []
 
@@ -20,7 +20,7 @@ def test_all_recorded_cases_are_replayed() -> None:
     assert sum(len(World.load(path).cases) for path in WORLDS) == 4_056
 
 
-def test_a_decision_that_differs_from_every_outcome_is_shown_field_by_field() -> None:
+def test_a_difference_from_every_outcome_is_shown_field_by_field() -> None:
     world = World.load(WORLDS[0])
     case = world.cases[0]
     outcome = {**case["outcomes"][0], "clusters": [{"name": "elsewhere", "replicas": 1}]}

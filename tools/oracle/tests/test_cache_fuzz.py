@@ -1,4 +1,4 @@
-"""What is remembered does not show: a short run of ``make fuzz-cache``."""
+"""Caches do not change decisions: a short run of ``make fuzz-cache``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ def last(seed: int, steps: int, *, clusters: int = 0) -> cache_fuzz.Tally:
     return tally
 
 
-def test_decisions_are_the_same_with_and_without_a_memory() -> None:
+def test_decisions_are_equal_with_and_without_caches() -> None:
     tally = last(seed=4, steps=24)
     assert tally.decisions > 200
     assert tally.different == []
 
 
 @pytest.mark.parametrize(("clusters", "steps"), [(60, 12), (600, 6)])
-def test_decisions_over_large_fleets_are_the_same_in_columns_and_cluster_by_cluster(
-    clusters: int, steps: int
-) -> None:
+def test_decisions_over_many_clusters_are_equal_with_and_without_caches(clusters: int, steps: int) -> None:
     tally = last(seed=5, steps=steps, clusters=clusters)
     assert tally.decisions > 50
     assert tally.different == []
 
 
-def test_a_stale_memory_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_cache_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     refresh = FilterResults.refresh
 
     def once(self: FilterResults, *arguments: object) -> None:

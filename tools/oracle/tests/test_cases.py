@@ -1,4 +1,4 @@
-"""Cases that once differed, or that pin a place where upstream is random or goes astray."""
+"""Cases that once differed, or in which upstream is random or has a defect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def oracle() -> Iterator[Oracle]:
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in CASES])
-def test_both_judges_agree(path: Path, oracle: Oracle) -> None:
+def test_saved_cases_have_equal_results(path: Path, oracle: Oracle) -> None:
     world = yaml.safe_load(path.read_text())
     tally = compare_world(world, oracle)
     assert [line for _, _, lines in tally.found for line in lines] == []

@@ -160,5 +160,5 @@ def test_workers_share_a_seed_without_overlap() -> None:
     assert together == whole
 
 
-def test_cases_of_a_run_are_at_least_as_many_as_asked_for() -> None:
+def test_a_run_has_at_least_the_given_number_of_cases() -> None:
     assert sum(len(world["bindings"]) for world in worlds(3, cases=250)) >= 250

@@ -1,4 +1,4 @@
-"""The oracle itself against the recordings: it is upstream's code, but the API server around it is ours."""
+"""The oracle, compared with the recordings: it has upstream's code and an API server of ours."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _conditions(conditions: list[list[str]]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.name.split(".")[0]) for path in WORLDS])
-def test_it_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> None:
+def test_the_oracle_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> None:
     document = json.loads(gzip.decompress(path.read_bytes()))
     cases = [case for case in document["cases"] if _reaches_the_loop(case["binding"]["spec"])]
     cases = cases[:: max(1, len(cases) // CASES_PER_WORLD)]
@@ -89,7 +89,7 @@ def test_it_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> None:
         assert _answer(upstream) in [_state(outcome) for outcome in case["outcomes"]], case["name"]
 
 
-def test_a_world_that_cannot_be_read_is_refused_and_the_next_one_answered(oracle: Oracle) -> None:
+def test_after_an_unreadable_world_the_next_one_is_decided(oracle: Oracle) -> None:
     world = {"gates": {}, "plugins": ["*"], "clusters": [{"metadata": 5}], "bindings": []}
     with pytest.raises(ValueError, match="cannot read the world"):
         oracle.decide(world)

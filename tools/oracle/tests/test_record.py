@@ -13,7 +13,7 @@ upstream's defects: 3 x some crash
 """
 
 
-def test_runs_add_up() -> None:
+def test_the_record_adds_up_all_runs() -> None:
     text = summarize([LOG, LOG], how="Today.")
     assert text.startswith("**80 cases, none different.** Today.\n")
     assert "2 seeds, 4 worlds, 110 runs of upstream's algorithm, 12 s." in text
@@ -23,11 +23,11 @@ def test_runs_add_up() -> None:
     assert "**Placements.** strategy missing 14" in text
 
 
-def test_a_run_that_did_not_end_counts_for_nothing() -> None:
+def test_an_unfinished_run_is_ignored() -> None:
     assert summarize([LOG, "30 cases, 0 different, 5/s\n"], how="") == summarize([LOG], how="")
 
 
-def test_differences_are_told() -> None:
+def test_the_record_shows_the_number_of_differences() -> None:
     assert summarize([LOG.replace("0 different, 6 s", "1 different, 6 s")], how="").startswith(
         "**40 cases, 1 different.**"
     )

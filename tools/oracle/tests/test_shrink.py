@@ -11,7 +11,7 @@ def _one_case() -> dict[str, Any]:
     return {**world, "bindings": world["bindings"][:1]}
 
 
-def test_what_does_not_matter_goes() -> None:
+def test_irrelevant_fields_are_removed() -> None:
     small = shrink(_one_case(), lambda world: len(world["clusters"]) >= 2)
     assert len(small["clusters"]) == 2
     assert small["clusters"][0].keys() == {"apiVersion", "kind", "metadata", "spec", "status"}
@@ -26,14 +26,14 @@ def test_numbers_become_as_small_as_the_difference_allows() -> None:
     assert small["bindings"][0]["spec"]["replicas"] == 13
 
 
-def test_a_world_that_is_no_world_any_more_is_not_taken() -> None:
+def test_an_invalid_world_is_not_accepted() -> None:
     def needs_the_resource(world: dict[str, Any]) -> bool:
         return bool(world["bindings"][0]["spec"]["resource"]["kind"])
 
     assert shrink(_one_case(), needs_the_resource)["bindings"][0]["spec"]["resource"]["kind"]
 
 
-def test_it_ends_when_the_budget_is_spent() -> None:
+def test_shrinking_ends_with_its_budget() -> None:
     tried = 0
 
     def never(_: dict[str, Any]) -> bool:

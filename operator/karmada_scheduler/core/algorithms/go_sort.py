@@ -1,7 +1,7 @@
-"""Go's sort.Sort, step by step, because it is not stable and what it does to ties is visible.
+"""Go's sort.Sort, step by step: it is not stable, and the order of ties is visible in results.
 
-Aggregated division cuts a list that Go has sorted by replicas alone. With more than twelve clusters, which
-of several equal ones come before the cut depends on the way in which Go moves elements.
+Aggregated division cuts a list that Go sorts by replicas alone. With more than twelve clusters, the order of equal ones
+depends on how Go moves elements.
 
 Source: Go 1.25 sort/zsortfunc.go (pattern-defeating quicksort).
 """
@@ -22,7 +22,7 @@ def sort_descending(items: Iterable[T], key: Callable[[T], int]) -> list[T]:
     """Return the items as Go's sort.Sort orders them by descending key."""
     ordered = list(items)
     keys = [key(item) for item in ordered]
-    # Go leaves an ordered list alone, sorts a short one stably, and without ties there is one order only.
+    # Go does not change an ordered list and sorts a short one stably; without ties there is only one order.
     in_order = all(one >= other for one, other in pairwise(keys))
     if in_order or len(ordered) <= _INSERTION_SORT_LENGTH or len(set(keys)) == len(keys):
         return sorted(ordered, key=key, reverse=True)
@@ -32,7 +32,7 @@ def sort_descending(items: Iterable[T], key: Callable[[T], int]) -> list[T]:
 
 
 class _Sorter(Generic[T]):
-    """Sorts pairs ascending by their first part; everything here is in terms of positions, as in Go."""
+    """Sorts pairs by their first element in ascending order; all arguments are indexes, as in Go."""
 
     def __init__(self, items: list[tuple[int, T]]) -> None:
         self.items = items

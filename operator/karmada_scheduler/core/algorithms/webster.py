@@ -12,7 +12,7 @@ _EXACT_AS_FLOAT: Final = 2**53
 
 
 def prefers_descending_names(uid: str) -> bool:
-    """Tell whether ties fall to the later name: half of all objects do, so that none is always favoured.
+    """Return whether ties go to the later name: they do for half of all objects, so that no name is always preferred.
 
     It is the parity of the 32-bit FNV-1a hash of the uid, whose lowest bit depends on the lowest bits of
     the bytes alone, as the prime is odd.
@@ -30,22 +30,22 @@ def allocate(
     held: Mapping[str, int] = _NO_SEATS,
     descending_names: bool = False,
 ) -> dict[str, int]:
-    """Hand out seats one at a time, each to the highest votes / (2 * seats + 1).
+    """Allocate seats one at a time, each to the party with the highest votes / (2 * seats + 1).
 
-    Equal quotients: fewer seats first, then the name, in the order asked for.
+    Ties go to the party with fewer seats, then by name.
 
     Args:
-        seats: How many to hand out; >= 0.
+        seats: Number of seats to allocate; >= 0.
         votes: Cluster name to weight.
-        held: Seats that a cluster starts with. They lower its quotient and stay in the result; one that
-            holds seats but has no votes takes part with 0 votes.
+        held: Seats that a cluster has at the start. They lower its quotient and stay in the result; a cluster
+            with seats but without votes has 0 votes.
         descending_names: See ``prefers_descending_names``.
 
     Returns:
         Cluster name to seats, held ones included, in name order. A cluster may have 0.
 
-    Source: karmada v1.18.2 pkg/util/helper/webstermethod.go. Quotients are float64 there and are floats
-    here, or near-ties would fall the other way.
+    Source: karmada v1.18.2 pkg/util/helper/webstermethod.go. Quotients are float64 there
+    and here, because exact ones would break near-ties differently.
     """
     names = sorted({*votes, *held})
     if not names:
@@ -68,9 +68,9 @@ def allocate(
 
 
 class SortedVotes:
-    """Votes that are in order already, for handing out few seats among many parties.
+    """Sorted votes, for allocating few seats among many parties.
 
-    Who gets one of n seats is among the n parties with the most votes, so the others need not be looked at.
+    Only the n parties with the most votes can get one of n seats, so the others are not considered.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class SortedVotes:
         without: Mapping[str, int] = _NO_SEATS,
         besides: Mapping[str, int] = _NO_SEATS,
     ) -> None:
-        """Take votes as they are kept.
+        """Take sorted votes.
 
         Args:
             ordered: Minus the votes and the name of each party, sorted.
-            total: All votes, those of ``without`` included.
-            without: Parties among them that do not count, with the votes that they have there.
-            besides: Parties that are not among them, with their votes.
+            total: Sum of all votes, including those of ``without``.
+            without: Parties in ``ordered`` that do not count, with their votes there.
+            besides: Parties that are not in ``ordered``, with their votes.
         """
         self._ordered = ordered
         self._without = without
@@ -95,10 +95,10 @@ class SortedVotes:
         self.total = total - sum(without.values()) + sum(besides.values())
 
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
-        """Hand out seats as ``allocate`` does; who gets none is left out."""
+        """Allocate seats as ``allocate`` does, without the parties that get none."""
         most = max(-self._ordered[0][0] if self._ordered else 0, *self._besides.values(), 0)
-        looks_at_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
-        votes = self._votes() if looks_at_all else self._best(seats, descending_names)
+        needs_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
+        votes = self._votes() if needs_all else self._best(seats, descending_names)
         given = allocate(seats, votes, descending_names=descending_names)
         return {name: count for name, count in given.items() if count}
 
@@ -110,17 +110,17 @@ class SortedVotes:
         return votes
 
     def _has_parties(self, count: int) -> bool:
-        """Tell whether so many have votes."""
+        """Return whether ``count`` parties have votes."""
         count += sum(1 for votes in self._without.values() if votes > 0)
         count -= sum(1 for votes in self._besides.values() if votes > 0)
         return count <= 0 or (count <= len(self._ordered) and self._ordered[count - 1][0] < 0)
 
     def _best(self, seats: int, descending_names: bool) -> dict[str, int]:  # noqa: FBT001
-        """Return at least the parties that are first in votes and, among equals, in rank."""
+        """Return at least the parties that can get a seat: those with the most votes, then by rank."""
         ordered, count = self._ordered, seats + len(self._without)
         best = ordered[:count]
         if descending_names and count < len(ordered) and best[-1][0] == ordered[count][0]:
-            # Of those that have as many votes as the last of them, the last names come first.
+            # Of the parties with as many votes as the last one, those with the last names come first.
             least = best[-1][0]
             begin = bisect_left(ordered, (least, ""), hi=count)
             end = bisect_left(ordered, (least + 1, ""), lo=count)
@@ -131,11 +131,11 @@ class SortedVotes:
 
 
 def _certain_seats(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
-    """Return seats that every party gets whatever the ties, so that few are left to hand out singly.
+    """Return seats that every party gets however ties are broken, so that few are left to allocate one by one.
 
-    With V votes in all and N parties, a divisor of 2V / (2 * seats - N) never hands out more than ``seats``;
-    one seat less per party keeps clear of rounding, in which floats and fractions may differ. Whoever has
-    no votes, or by an overflow less than none, gets nothing while others have some.
+    With V votes in all and N parties, a divisor of 2V / (2 * seats - N) never allocates more than ``seats``. One seat
+    less per party avoids differences between floats and fractions by rounding. A party without votes, or with negative
+    votes after an overflow, gets nothing while others have votes.
     """
     total = sum(vote for vote in votes.values() if vote > 0)
     parties = sum(1 for vote in votes.values() if vote > 0)

@@ -158,7 +158,7 @@ class MetadataStore:
         self._states[name] = state
         self._confirmed.discard(name)
         if known is state or (
-            isinstance(known, Workload) and isinstance(state, Workload) and known.says_the_same(state)
+            isinstance(known, Workload) and isinstance(state, Workload) and known.has_same_metadata(state)
         ):
             return
         self._on_change(name, known, state)
