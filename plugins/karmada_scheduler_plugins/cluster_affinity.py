@@ -1,4 +1,4 @@
-"""ClusterAffinity: keep a binding on the clusters that its placement means."""
+"""ClusterAffinity: keep a binding on the clusters that its placement selects."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ _NO_MATCH: Final = Result.unschedulable("cluster(s) did not match the placement 
 
 
 class ClusterAffinity:
-    """Filter by the affinities in force: the single one, or those of the term under trial.
+    """Filter by the single affinity, or by those of the current affinity term.
 
-    A cluster that already has the binding does not pass unless it matches. The score is always 0; it is
-    here because upstream's plugin has one, and metrics show it.
+    A current cluster passes only if it matches. The score is always 0; upstream's plugin has one, which metrics show.
     """
 
     name = "ClusterAffinity"
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
-        """Depends on the affinities in force."""
+        """Depends on the affinities."""
         return cycle.placement, cycle.affinity_name, cycle.binding.spec.is_workload
 
     def filter(self, context: FilterContext, /) -> Result:
-        """Refuse a cluster that no affinity matches; where there is none, all pass."""
+        """Refuse a cluster that no affinity matches; without affinities, all pass."""
         affinities = context.cycle.affinities
         if not affinities or any(affinity.matches(context.cluster) for affinity in affinities):
             return SUCCESS
@@ -35,5 +34,5 @@ class ClusterAffinity:
         return ()
 
     def score(self, context: ScoreContext, /) -> int:  # noqa: ARG002
-        """Rate all clusters alike."""
+        """Return 0 for every cluster."""
         return 0

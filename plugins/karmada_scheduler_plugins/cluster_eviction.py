@@ -1,4 +1,4 @@
-"""ClusterEviction: keep a binding off clusters that it is being moved off."""
+"""ClusterEviction: keep a binding off clusters that it is being evicted from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ClusterEviction:
     name = "ClusterEviction"
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:  # noqa: ARG002
-        """Depends on nothing: only clusters that it is being moved off are refused."""
+        """Depends on nothing: only clusters with an eviction task are refused."""
         return ()
 
     def filter(self, context: FilterContext, /) -> Result:

@@ -1,4 +1,4 @@
-"""ClusterLocality: prefer the clusters that a binding is already on."""
+"""ClusterLocality: prefer the current clusters of a binding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from karmada_scheduler.framework import MAX_CLUSTER_SCORE, MIN_CLUSTER_SCORE, Cy
 
 
 class ClusterLocality:
-    """Score present targets highest, whatever their replicas, and all others lowest."""
+    """Score current clusters highest, whatever their replicas, and all others lowest."""
 
     name = "ClusterLocality"
 
@@ -17,7 +17,7 @@ class ClusterLocality:
         return ()
 
     def score(self, context: ScoreContext, /) -> int:
-        """Rate one cluster: 100 if the binding is on it, 0 if not."""
+        """Return 100 for a current cluster, else 0."""
         return (
             MAX_CLUSTER_SCORE if context.cluster.name in context.cycle.current_clusters else MIN_CLUSTER_SCORE
         )

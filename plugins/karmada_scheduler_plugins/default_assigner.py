@@ -1,4 +1,4 @@
-"""DefaultAssigner: divide replicas as the placement's replica scheduling strategy says."""
+"""DefaultAssigner: divide replicas by the placement's replica scheduling strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DefaultSelector: choose clusters as the placement's spread constraints say."""
+"""DefaultSelector: select clusters by the placement's spread constraints."""
 
 from __future__ import annotations
 

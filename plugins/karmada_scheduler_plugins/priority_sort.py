@@ -1,4 +1,4 @@
-"""PrioritySort: order the queue by priority, among equals by time."""
+"""PrioritySort: order the queue by priority, then by time."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ class PrioritySort:
     name = "PrioritySort"
 
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
-        """Tell whether ``a`` has a higher priority, or the same and came first."""
+        """Return whether ``a`` has a higher priority, or the same priority and came first."""
         return a.default_rank < b.default_rank

@@ -1,4 +1,4 @@
-"""The in-tree plugins, in running order: those of upstream sorted by name, then the scheduler's own stages."""
+"""The in-tree plugins, in running order: those of upstream sorted by name, then those for steps that are not plugins upstream."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ IN_TREE: Final[dict[str, Factory]] = {
     "WorkloadAffinity": WorkloadAffinity,
     "WorkloadAntiAffinity": WorkloadAntiAffinity,
 }
-ESSENTIAL: Final[dict[str, Factory]] = {
+MANDATORY: Final[dict[str, Factory]] = {
     "PrioritySort": PrioritySort,
     "DefaultSelector": DefaultSelector,
     "DefaultAssigner": DefaultAssigner,
     "DefaultBinder": DefaultBinder,
 }
-"""What upstream has as plain code; ``--plugins`` does not know them, a profile does."""
+"""Steps that are not plugins upstream: a profile can replace them, ``--plugins`` cannot switch them off."""
 
 ORIGIN: Final = "in-tree"
 _GATED: Final = {"WorkloadAffinity": "WorkloadAffinity", "WorkloadAntiAffinity": "WorkloadAffinity"}
 
 
 class Gates(Protocol):
-    """Tells which feature gates are on."""
+    """Feature gates."""
 
     def enabled(self, name: str) -> bool:
-        """Tell whether a gate is on."""
+        """Return whether a gate is on."""
         ...
 
 
@@ -55,6 +55,6 @@ def in_tree(gates: Gates) -> Registry:
     for name, factory in IN_TREE.items():
         if name not in _GATED or gates.enabled(_GATED[name]):
             registry.register(name, factory, origin=ORIGIN)
-    for name, factory in ESSENTIAL.items():
+    for name, factory in MANDATORY.items():
         registry.register(name, factory, origin=ORIGIN, essential=True)
     return registry

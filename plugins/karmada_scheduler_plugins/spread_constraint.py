@@ -1,4 +1,4 @@
-"""SpreadConstraint: keep a binding off clusters that lack the property by which it is spread."""
+"""SpreadConstraint: keep a binding off clusters without the property to spread by."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SpreadConstraint:
         return cycle.placement
 
     def filter(self, context: FilterContext, /) -> Result:
-        """Refuse a cluster for the first constraint whose property it does not have."""
+        """Refuse a cluster by the first constraint whose property it lacks."""
         cluster = context.cluster
         for constraint in context.cycle.placement.spread_constraints:
             match constraint.spread_by_field:

@@ -10,8 +10,7 @@ from karmada_scheduler.framework import SUCCESS, Cycle, FilterContext, Result
 class TaintToleration:
     """Filter by NoSchedule and NoExecute taints.
 
-    A cluster that already has the binding passes: moving it off is the taint manager's decision, not the
-    scheduler's.
+    A current cluster passes: evictions are decided by the taint manager.
     """
 
     name = "TaintToleration"

@@ -15,9 +15,9 @@ _NOT_THERE: Final = Result.unschedulable(
 
 
 class WorkloadAffinity:
-    """Filter by where the peers are: only a cluster that all scheduled peers are on passes.
+    """Filter by the clusters of the peers: only a cluster that all scheduled peers are on passes.
 
-    A cluster that already has the binding passes. With no scheduled peer every cluster does.
+    A current cluster passes. Without scheduled peers every cluster passes.
     """
 
     name = "WorkloadAffinity"

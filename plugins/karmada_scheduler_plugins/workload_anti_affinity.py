@@ -13,9 +13,9 @@ _TAKEN: Final = Result.unschedulable("cluster already has workload with the same
 
 
 class WorkloadAntiAffinity:
-    """Filter by where the peers are: a cluster that a peer is on does not pass.
+    """Filter by the clusters of the peers: a cluster that a peer is on does not pass.
 
-    A cluster that already has the binding passes.
+    A current cluster passes.
     """
 
     name = "WorkloadAntiAffinity"

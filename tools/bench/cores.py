@@ -34,7 +34,7 @@ Targets = list[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Batch:
-    """Bindings to decide about, and for each the clusters that have reported before it."""
+    """Bindings, and for each the clusters that report before its decision."""
 
     bindings: Sequence[Manifest]
     changes: Sequence[Sequence[Manifest]] = ()
@@ -42,7 +42,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Bill:
-    """What a batch has cost: seconds of CPU and of wall time, and what was decided, by name (None: an error)."""
+    """CPU and wall seconds of a batch, and the targets per decision (None: an error)."""
 
     cpu: float
     wall: float
@@ -50,7 +50,7 @@ class Bill:
 
     @property
     def decisions(self) -> int:
-        """How many decisions were taken."""
+        """Number of decisions."""
         return len(self.results)
 
     @property
@@ -102,7 +102,7 @@ class Go:
 
 
 class Ours:
-    """The core as ``Scheduler`` runs it: its cache, plugins with metrics and the alarm, the general estimator."""
+    """The core as ``Scheduler`` runs it: its cache, plugins with metrics and timeouts, the general estimator."""
 
     def __init__(self, clusters: Sequence[Manifest]) -> None:
         """Fill the cache with a fleet."""
@@ -116,11 +116,11 @@ class Ours:
         self.forget()
 
     def close(self) -> None:
-        """Give the alarm back."""
+        """Release the timeout's signal handler."""
         self._alarm.close()
 
     def forget(self) -> None:
-        """Go on with plugins and an estimator that have seen nothing."""
+        """Continue with empty caches."""
         self._framework = Framework(
             self._plugins, caller=PluginCaller(observer=self._observer, timeout=self._alarm)
         )
@@ -142,7 +142,7 @@ class Ours:
         return Bill(cpu, wall, [_targets(*each) for each in decisions])
 
     def place(self, manifest: Manifest) -> Targets:
-        """Decide about one binding, for whoever needs one that is placed."""
+        """Return the targets of one binding."""
         return _targets(*_outcome(self._decide(Binding.from_manifest(manifest)))) or []
 
     def _decide(self, binding: Binding) -> Decision:
@@ -150,7 +150,7 @@ class Ours:
 
 
 def _outcome(decision: Decision) -> tuple[Any, Any]:
-    """Return what the first pass came to, as the Go core takes one at a time (``core.schedule`` goes on)."""
+    """Return the result of the first pass, as the Go core runs one pass (``core.schedule`` repeats)."""
     first = decision.attempts[0]
     return first.targets, first.error
 
@@ -161,7 +161,7 @@ def _targets(targets: Sequence[tuple[str, int]] | None, error: Exception | None)
 
 @contextmanager
 def _settled_memory() -> Iterator[None]:
-    """Run the collector as ``app`` does once its caches are filled."""
+    """Tune the garbage collector as the scheduler does once its caches are filled."""
     before = gc.get_threshold()
     gc_tuning.settle()
     try:

@@ -30,7 +30,7 @@ MIXED: Final = tuple(PLACEMENTS)
 
 @dataclass(frozen=True)
 class Scenario:
-    """What bindings are like and what happens meanwhile.
+    """The kind of bindings, and what changes between decisions.
 
     Attributes:
         placements: Of the bindings, in turn.
@@ -47,14 +47,14 @@ class Scenario:
 
     @property
     def label(self) -> str:
-        """What the table says."""
+        """The label in the table."""
         what = "mixed" if self.placements == MIXED else self.placements[0]
         fleet = "first ever" if self.cold else "moves" if self.moves else "still"
         return f"{what}, {self.bindings}, {fleet}"
 
 
 def scenarios(*, models: bool) -> Iterator[Scenario]:
-    """All that is measured; with models, those in which the fleet moves and the first decision."""
+    """Yield all scenarios; with models, those with status updates and the first decision."""
     for placement in PLACEMENTS:
         for moves in (True,) if models else (False, True):
             yield Scenario((placement,), moves=moves)
@@ -119,11 +119,11 @@ class Bench:
         self._ours = Ours(list(fleet.clusters.values()))
 
     def close(self) -> None:
-        """Give back what a process has one of."""
+        """Release the process-wide timeout."""
         self._ours.close()
 
     def measure(self, scenario: Scenario) -> Row:
-        """Let both take turns, after as many rounds that are not counted as it takes to meet every request."""
+        """Measure both in turns, after warm-up rounds with every request."""
         self._ours.forget()
         bindings = Bindings(scenario.placements, unlike=scenario.bindings == "unlike")
         for _ in scenario.placements:
@@ -144,7 +144,7 @@ class Bench:
         return self._go.run(batch, seconds=seconds), self._ours.run(batch)
 
     def _cold_round(self, bindings: Bindings, *, seconds: float) -> tuple[Bill, Bill]:
-        """Take a single decision with everything forgotten that is derived from clusters, too."""
+        """Measure a single decision with empty caches, also of values derived from clusters."""
         batch = Batch([bindings.draw()])
         go = self._go.run(Batch([*batch.bindings] * 50), seconds=seconds)
         self._ours.close()
@@ -153,7 +153,7 @@ class Bench:
 
 
 def run(options: argparse.Namespace, report: Callable[[Row], None]) -> None:
-    """Measure everything that is asked for."""
+    """Measure all selected scenarios."""
     for size in options.sizes:
         for models in (False, True):
             if models and options.no_models:

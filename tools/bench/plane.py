@@ -48,7 +48,7 @@ QUICK = {
 
 
 def cases(arguments: argparse.Namespace, clusters: int) -> list[list[Case]]:
-    """Return what is measured with so many clusters; what is compared is in one list."""
+    """Return the cases for a number of clusters; cases that are compared are in one list."""
     schedulers = [SHORT[name] for name in arguments.schedulers]
     groups: list[list[Case]] = []
     for placement in arguments.placements:
@@ -82,7 +82,7 @@ def measure(runner: Runner, groups: Sequence[Sequence[Case]], rounds: int) -> It
 
 
 def add_clusters(plane: ControlPlane, present: int, count: int) -> None:
-    """Create clusters up to ``count`` with a status that nobody changes again."""
+    """Create clusters up to ``count``, with a constant status."""
     members = scenarios.fleet(present, count - present)
     if any(process.name == CONTROLLERS[0] for process in plane.processes):
         simulated.register(plane.client, members, plane.check, timeout=600)
@@ -98,7 +98,7 @@ def add_clusters(plane: ControlPlane, present: int, count: int) -> None:
 
 @contextmanager
 def running(*, controllers: bool) -> Iterator[tuple[ControlPlane, Runner]]:
-    """Start a control plane, end its controllers unless they are wanted."""
+    """Start a control plane, without controllers unless they are requested."""
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder) / "plane") as plane:
         if not controllers:
             for process in [each for each in plane.processes if each.name in CONTROLLERS]:
@@ -112,7 +112,7 @@ def running(*, controllers: bool) -> Iterator[tuple[ControlPlane, Runner]]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on."""
+    """Return the machine and versions that the figures depend on."""
     info = Path("/proc/cpuinfo").read_text()
     model = re.search(r"^model name\s*: (.*)$", info, re.MULTILINE)
     pins = (TOOLS / "go.mod").read_text()
@@ -138,7 +138,7 @@ def machine() -> dict[str, Any]:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits."""
+    """Print progress."""
     print(text, file=sys.stderr, flush=True)
 
 

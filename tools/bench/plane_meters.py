@@ -1,4 +1,4 @@
-"""What is read off while schedulers run: CPU and memory from /proc, requests from the API server, etcd's revision."""
+"""Measurements of running schedulers: CPU and memory from /proc, requests from the API server, etcd's revision."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def peak_mib(pid: int) -> float:
 
 
 def resident_mib(pid: int) -> float:
-    """Return what is resident now of a process and its children, in MiB."""
+    """Return the resident memory of a process and its children, in MiB."""
     return sum(_status_kib(member, "VmRSS") for member in _family(pid)) / 1024
 
 
@@ -72,7 +72,7 @@ def servers_cpu(plane: ControlPlane) -> dict[str, float]:
 
 
 def counted_requests(metrics: str) -> Counter[str]:
-    """Return from the API server's metrics how often what was asked, as ``PATCH resourcebindings/status 200``."""
+    """Return the number of requests by kind (``PATCH resourcebindings/status 200``) from the API server's metrics."""
     found: Counter[str] = Counter()
     for line in metrics.splitlines():
         if (sample := _SAMPLE.match(line)) is None:
@@ -86,7 +86,7 @@ def counted_requests(metrics: str) -> Counter[str]:
 
 
 def writes(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return how many writes there were by what was written; creating bindings is not the scheduler's."""
+    """Return the number of writes by kind of object; the creation of bindings does not count."""
     found = {"resourcebindings": 0, "resourcebindings/status": 0, "events": 0, "leases": 0}
     for key, count in counts.items():
         verb, resource, _ = key.split()
@@ -105,7 +105,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 class Quiet:
-    """Waits until a control plane has nothing more to do."""
+    """Waits until a control plane is idle."""
 
     def __init__(
         self, plane: ControlPlane, etcd: str, *, clock: Callable[[], float] = time.monotonic

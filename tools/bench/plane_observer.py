@@ -2,8 +2,8 @@
 
     python -m tools.bench.plane_observer KUBECONFIG NAMESPACE COUNT
 
-It says ``watching``, ``first`` and ``all`` on lines of their own: when it watches, when the first binding named
-``work-...`` has clusters, when COUNT of them have. At the end of its standard input it prints one line of JSON: when
+It prints ``watching``, ``first`` and ``all`` on lines of their own: when the watch has started, when the first binding
+named ``work-...`` has clusters, when COUNT of them have. At the end of its standard input it prints one line of JSON: when
 each was first seen, when it was first seen with clusters, when its status had caught up (``time.monotonic``), and how
 many clusters a binding got on average.
 """
@@ -28,7 +28,7 @@ from tools.bench.plane_http import BINDINGS, ROOT, session
 
 
 class Stopwatch:
-    """What one watch has shown."""
+    """Times at which a watch has shown bindings."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -38,7 +38,7 @@ class Stopwatch:
         self._settled: dict[str, float] = {}
 
     def note(self, binding: Mapping[str, Any], now: float) -> str | None:
-        """Take what the watch shows of a binding at a time; return ``first`` or ``all`` when it is that."""
+        """Note a watch event of a binding; return ``first`` or ``all`` when that is reached."""
         metadata = binding["metadata"]
         name: str = metadata["name"]
         if not name.startswith("work-"):

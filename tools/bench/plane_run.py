@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(slots=True)
 class Result:
-    """What came of it. CPU times are milliseconds per binding placed while they were counted.
+    """The result. CPU times are milliseconds per binding placed while they were counted.
 
     Attributes:
         load: Load average of the last minute, before.
@@ -109,7 +109,7 @@ class Runner:
         self._first: _Cpu | None = None
 
     def measure(self, case: Case) -> Result:
-        """Measure one, and leave no binding behind."""
+        """Measure one case, and delete its bindings."""
         self._runs += 1
         self._name = f"bench-{self._runs}"
         self._first = None

@@ -26,7 +26,7 @@ FONT = 'font-family="DejaVu Sans, Verdana, sans-serif" font-size="12"'
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart: what it says, and a bar per scheduler."""
+    """One chart: a title, and a bar per scheduler."""
 
     title: str
     bars: list[tuple[str, float]]

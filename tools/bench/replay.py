@@ -7,7 +7,7 @@ collection, gzip for large answers, watches that begin at a version, bookmarks o
 resourceVersion, Leases, Events) and the shape and size of the objects (``replay_objects``). Not real: there is no etcd, no
 admission, no webhook and no controller, so an answer takes less time than in life; selectors are not understood.
 
-Beside that it serves ``/replay/``: what was asked of it, and a stream of status updates of Clusters.
+It also serves ``/replay/``: its requests, and a stream of status updates of Clusters.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class Collection:
 
     @property
     def head(self) -> bytes:
-        """The fields that an object has in front of its own when it comes alone."""
+        """The fields that a single object has before its own."""
         resource = self.resource
         return f'{{"apiVersion":"{resource.group}/{resource.version}","kind":"{resource.kind}",'.encode()
 
     def alone(self, place: int) -> bytes:
-        """Return an object as a request for it alone gets it."""
+        """Return an object as the response to a GET."""
         return self.head + self.documents[place][1:]
 
     def store(self, place: int, found: Object, version: int) -> bytes:
-        """Replace an object and tell the watches; return it as it comes alone."""
+        """Replace an object and notify the watches; return it as the response to a GET."""
         self.documents[place] = orjson.dumps(found)
         document = self.alone(place)
         event = b'{"type":"MODIFIED","object":' + document + b"}\n"
@@ -80,7 +80,7 @@ class Collection:
 
 @dataclass(slots=True)
 class Seen:
-    """What was asked of the server; times are of ``time.monotonic``.
+    """Requests to the server; times are of ``time.monotonic``.
 
     Attributes:
         requests: By method and what it was about.
@@ -364,7 +364,7 @@ _UNWATCHED: Final = {
     "/api/v1": _served("Namespace", "namespaces"),
     "/apis/apiextensions.k8s.io/v1": _served("CustomResourceDefinition", "customresourcedefinitions"),
 }
-"""Kinds that kopf wants to know of before it starts, and does not list."""
+"""Kinds that kopf discovers before it starts, and does not list."""
 
 
 def _objects(kind: str, sizes: Sizes) -> Iterable[Object]:

@@ -43,12 +43,12 @@ class Summary:
         return self.of(lambda result: _at(result, path))
 
     def of(self, value: Callable[[dict[str, Any]], float | None]) -> float | None:
-        """Return the median of what is worked out from each round, None where a round has none."""
+        """Return the median of a value computed per round, None if a round has none."""
         found = self.values(value)
         return statistics.median(found) if found else None
 
     def values(self, value: Callable[[dict[str, Any]], float | None]) -> list[float]:
-        """Return what is worked out from each round, nothing where a round has none."""
+        """Return a value computed per round, nothing if a round has none."""
         found = [value(result) for result in self.results]
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else []
@@ -84,7 +84,7 @@ def summaries(document: dict[str, Any]) -> list[Summary]:
 
 
 def line(entry: dict[str, Any]) -> str:
-    """Return what one run came to, for whoever waits."""
+    """Return the result of one run as a line."""
     case, result = entry["case"], entry["result"]
     what = "backlog" if case["rate"] is None else f"{case['rate']:g}/s"
     parts = [
@@ -154,7 +154,7 @@ def _rate_of(group: Sequence[Summary], scheduler: str, what: str = "rate") -> fl
 
 
 def _range(each: Summary) -> str:
-    """Return between which rates the rounds were, if there are several."""
+    """Return the range of the rounds' rates, if there are several rounds."""
     rates = each.values(lambda result: result["rate"])
     return f" ({number(min(rates))} to {number(max(rates))})" if len(rates) > 1 else ""
 
@@ -215,7 +215,7 @@ def streams(found: Sequence[Summary]) -> Table:
 
 
 def ratios(found: Sequence[Summary]) -> Table:
-    """Return ours beside the others, where they were measured together."""
+    """Return ours compared with the others, if they were measured together."""
     rows = []
     for group in _groups(found):
         by_name = {each.case["scheduler"]: each for each in group}
@@ -243,7 +243,7 @@ def ratios(found: Sequence[Summary]) -> Table:
 
 
 def facts(document: dict[str, Any]) -> str:
-    """Return where and when it was measured."""
+    """Return machine and date of the measurement."""
     machine, runs = document["machine"], document["runs"]
     loads = [entry["result"]["load"] for entry in runs]
     idle = [entry["result"]["idle_cores"] for entry in runs]
@@ -278,7 +278,7 @@ def markdown(document: dict[str, Any]) -> str:
 
 
 def replaced(page: str, content: str, place: str) -> str:
-    """Return a page with what stands in a marked place replaced; ValueError if it has no such place."""
+    """Return a page with its marked section replaced; ValueError without such a section."""
     first, last = f"<!-- {place}: made by tools.bench.report -->", f"<!-- end of {place} -->"
     head, begin, rest = page.partition(first)
     _, end, tail = rest.partition(last)

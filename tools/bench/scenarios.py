@@ -1,4 +1,4 @@
-"""What is scheduled: clusters, placements, bindings. The same for every scheduler and for the bare client."""
+"""The scenarios: clusters, placements, bindings. The same for every scheduler and for the bare client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEDULERS = (BARE, DEFAULT, LIFTED, OURS)
 REGIONS = 10
 REPLICAS = 5
 REQUESTS = 20
-"""How many different requests the bindings make: binding ``n`` asks for that of ``n % REQUESTS``."""
+"""Number of different resource requests; binding ``n`` has request ``n % REQUESTS``."""
 
 _DYNAMIC = {
     "replicaSchedulingType": "Divided",
@@ -67,7 +67,7 @@ def fleet(first: int, count: int) -> list[SimulatedMember]:
 
 
 def binding(namespace: str, name: str, number: int, placement: str, scheduler: str) -> Object:
-    """Return a ResourceBinding without a template, so that nobody but a scheduler acts on it."""
+    """Return a ResourceBinding without a template, so that only a scheduler acts on it."""
     return manifests.untemplated(
         namespace,
         name,

@@ -23,7 +23,7 @@ SHAPES: Final = 20
 
 REGIONS: Final = 10
 WRITES_PER_SECOND: Final = 0.1
-"""How often a cluster's status is written."""
+"""Seconds between two status updates of a cluster."""
 
 DECISIONS_PER_SECOND: Final = 100
 
@@ -115,7 +115,7 @@ class Fleet:
         return manifest
 
     def changes(self, count: int) -> list[Manifest]:
-        """Let some clusters report anew: workloads have come and gone. Return them."""
+        """Change the status of some clusters, as if workloads had come and gone; return the clusters."""
         return [self._reported(name) for name in self._dice.sample(sorted(self.clusters), count)]
 
     def _reported(self, name: str) -> Manifest:
@@ -138,7 +138,7 @@ class Fleet:
         return manifest
 
     def reports(self, decisions: int) -> list[list[Manifest]]:
-        """Let clusters report as they do while so many decisions are taken; return them per decision."""
+        """Return, per decision, the clusters that report a new status before it."""
         per_decision = self.size * WRITES_PER_SECOND / DECISIONS_PER_SECOND
         due = [int(number * per_decision) for number in range(decisions + 1)]
         return [self.changes(after - before) for before, after in itertools.pairwise(due)]
@@ -168,10 +168,10 @@ def requests(dice: random.Random) -> Iterator[Manifest]:
 
 
 class Bindings:
-    """Draws bindings that nothing has placed yet."""
+    """Draws unscheduled bindings."""
 
     def __init__(self, placements: Sequence[str], *, unlike: bool = False, seed: int = 1) -> None:
-        """Take names of PLACEMENTS, in turn; ``unlike`` bindings have a request that no other has."""
+        """Take names of PLACEMENTS, used in turn; each ``unlike`` binding has a different request."""
         self._placements = placements
         self._dice = random.Random(f"bindings/{placements}/{seed}")
         self._drawn = requests(self._dice)
@@ -202,7 +202,7 @@ class Bindings:
         }
 
     def scaled(self, place: Callable[[Manifest], Sequence[tuple[str, int]]]) -> Manifest:
-        """Return the next binding as it is after it was placed and then given other replicas."""
+        """Return the next binding, scheduled and then scaled."""
         binding = self.draw()
         targets = place(binding)
         spec = binding["spec"]

@@ -2,7 +2,7 @@
 
 A random world is created on a real control plane, and the unmodified karmada-scheduler is let loose on it
 three times, each time from the same start. karmada-controller-manager is stopped beforehand, so that
-nobody but the scheduler changes a binding or a cluster.
+only the scheduler changes bindings and clusters.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class World:
             if responsible and classify(read, terminating=terminating, gates=self.gates).type is not AVOID:
                 decision = run_sync(algorithm.decide(binding, snapshot, plugins))
             ordered = not _is_aggregated(binding)
-            ours = _comparable(settled_state(binding, decision, responsible=responsible), ordered=ordered)
+            ours = _comparable(final_state(binding, decision, responsible=responsible), ordered=ordered)
             recorded = tuple(_comparable(outcome, ordered=ordered) for outcome in case["outcomes"])
             if ours not in recorded:
                 yield Difference(case["name"], ours, recorded)
@@ -116,9 +116,9 @@ class World:
 
 
 def as_upstream_reads(binding: Binding) -> Binding:
-    """Return the binding as upstream takes it when it asks whether there is anything to do.
+    """Return the binding as upstream classifies it.
 
-    An annotation that cannot be read counts as unchanged there and as changed here, on purpose.
+    An unreadable annotation counts as unchanged there and as changed here, on purpose.
     """
     try:
         binding.applied_placement  # noqa: B018 (whether it can be read is the question)
@@ -128,7 +128,7 @@ def as_upstream_reads(binding: Binding) -> Binding:
     return binding
 
 
-def settled_state(binding: Binding, decision: Decision | None, *, responsible: bool = True) -> State:
+def final_state(binding: Binding, decision: Decision | None, *, responsible: bool = True) -> State:
     """Return what the binding comes to once a decision is written.
 
     Args:

@@ -1,8 +1,7 @@
-"""What may have happened to a binding before the scheduler first sees it.
+"""Events that may have happened to a binding before the scheduler reads it for the first time.
 
-What a binding already is decides whether it is scheduled at all, so it starts here as one that was scheduled
-some time ago and is at rest, and then something happens to it: an edit of the placement, a new replica
-count, a reschedule that was asked for, a cluster that leaves.
+The state of a binding determines whether it is scheduled at all. So it starts as one that was scheduled some time ago and
+is stable, and then an event happens: an edit of the placement, new replicas, a requested reschedule, a deleted cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _CALM: Final = WorldProfile(odd=0.0, extreme=0.0, strict=0.2, room=40, models=0.
 
 @dataclass(slots=True)
 class Start:
-    """A binding that was scheduled some time ago and is at rest; the methods in `EVENTS` disturb it."""
+    """A binding that was scheduled some time ago and is stable; the methods in `EVENTS` change it."""
 
     rng: Random
     clusters: Sequence[str]
@@ -60,7 +59,7 @@ class Start:
 
     @property
     def divides(self) -> bool:
-        """Whether its replicas are shared out; otherwise every target has all of them."""
+        """Whether its replicas are divided; otherwise every target has all of them."""
         return is_divided(self.placement)
 
     def annotate(self, text: str | None) -> None:
@@ -71,7 +70,7 @@ class Start:
             annotations[APPLIED_PLACEMENT] = text
 
     def settle(self, names: Sequence[str]) -> None:
-        """Put it on these clusters, with the replicas that it asks for."""
+        """Set its clusters, with its replicas."""
         replicas = self.spec.get("replicas", 0)
         targets: list[Manifest] = [{"name": name} for name in names]
         for index, target in enumerate(targets):
@@ -85,35 +84,35 @@ class Start:
     # What may happen to it:
 
     def nothing(self) -> None:
-        """Leave it at rest."""
+        """Change nothing."""
 
     def is_new(self) -> None:
-        """Nobody has scheduled it yet."""
+        """It was never scheduled."""
         self.annotate(None)
         del self.spec["clusters"]
         self.status.clear()
 
     def lost_its_annotation(self) -> None:
-        """Somebody removed the annotation, or emptied it."""
+        """The annotation was removed or emptied."""
         self.annotate(self.rng.pick((None, "")))
 
     def is_written_otherwise(self) -> None:
-        """The annotation says the same in other words."""
+        """The annotation has the same placement in another notation."""
         text = json.dumps(self.placement, indent=self.rng.pick((None, 1)), sort_keys=True)
         if self.rng.chance(0.4):
             text = json.dumps({**self.placement, "unknownField": [1]})
         self.annotate(text)
 
     def is_unreadable(self) -> None:
-        """The annotation holds no placement."""
+        """The annotation does not contain a placement."""
         self.annotate(self.rng.pick(UNREADABLE))
 
     def was_nothing(self) -> None:
-        """The annotation holds an empty placement."""
+        """The annotation contains an empty placement."""
         self.annotate(self.rng.pick(("null", "{}")))
 
     def lost_a_field(self) -> None:
-        """A field of the placement is new, or one was dropped from it."""
+        """A field was added to the placement, or removed from it."""
         before = copy.deepcopy(self.placement)
         if not before or self.rng.chance(0.3):
             before["clusterTolerations"] = [{"key": "old", "operator": "Exists"}]
@@ -122,7 +121,7 @@ class Start:
         self.annotate(as_json(before))
 
     def changed_a_field(self) -> None:
-        """A field of the placement was another one."""
+        """A field of the placement was changed."""
         other = any_placement(self.rng, self.clusters, self.spec)
         field = self.rng.pick(sorted({*self.placement, *other}) or ["clusterTolerations"])
         before = {key: value for key, value in self.placement.items() if key != field}
@@ -131,7 +130,7 @@ class Start:
         self.annotate(as_json(before))
 
     def edited_a_term(self) -> None:
-        """One of the affinity terms was another one, or they were others, or in another order."""
+        """Affinity terms were changed or reordered."""
         before = copy.deepcopy(self.placement)
         terms = before.get("clusterAffinities")
         if not terms:
@@ -152,30 +151,30 @@ class Start:
         self.annotate(as_json(before))
 
     def observes_another_term(self) -> None:
-        """The term in force is none of its terms, or not known."""
+        """The affinity term in use is none of its terms, or empty."""
         self.status["schedulerObservingAffinityName"] = self.rng.pick(("elsewhere", "term0", "term1"))
         if self.rng.chance(0.3):
             self.status.pop("schedulerObservingAffinityName")
         self.edited_a_term()
 
     def was_scaled(self) -> None:
-        """It asks for more or fewer replicas than it has."""
+        """It was scaled."""
         self.spec["replicas"] = max(0, self.spec.get("replicas", 0) + self.rng.pick((-3, -1, 1, 1, 4)))
 
     def was_triggered(self) -> None:
-        """A reschedule was asked for: before, in the same second as or after the last schedule."""
+        """A reschedule was requested: before, in the same second as, or after the last scheduling."""
         self.spec["rescheduleTriggeredAt"] = self.rng.pick((BEFORE, LAST, AFTER, AFTER, AFTER))
         if self.rng.chance(0.1):
             self.status.pop("lastScheduledTime", None)
 
     def loses_a_cluster(self) -> None:
-        """A cluster that it is on is being deleted."""
+        """One of its clusters is being deleted."""
         if self.leaving:
             names = [target["name"] for target in self.spec.get("clusters", [])] or [self.clusters[0]]
             self.settle(list(dict.fromkeys((self.rng.pick(self.leaving), *names))))
 
     def is_evicted(self) -> None:
-        """A cluster that it was on is being emptied."""
+        """It is being evicted from a cluster."""
         self.spec["gracefulEvictionTasks"] = [
             {"fromCluster": self.rng.pick(self.clusters), "reason": "TaintUntolerated", "producer": "Test"}
         ]
@@ -188,17 +187,17 @@ class Start:
         self.status["conditions"] = [scheduled_condition("False", reason, "it did not fit")]
 
     def is_suspended(self) -> None:
-        """Its scheduling is suspended, whatever else there is to do."""
+        """Its scheduling is suspended."""
         self.was_scaled()
         self.spec["suspension"] = {"scheduling": True}
 
     def is_suspended_otherwise(self) -> None:
-        """Something else of it is suspended, which is no business of the scheduler's."""
+        """Something other than its scheduling is suspended."""
         self.was_scaled()
         self.spec["suspension"] = {"dispatching": True}
 
     def belongs_to_another(self) -> None:
-        """Another scheduler is to place it."""
+        """It belongs to another scheduler."""
         self.was_scaled()
         self.spec["schedulerName"] = "another-scheduler"
 
@@ -210,7 +209,7 @@ class Start:
         )
 
     def is_claimed_by_a_controller(self) -> None:
-        """Not a policy but a controller claims it."""
+        """A controller manages it instead of a policy."""
         self.was_scaled()
         self.manifest["metadata"]["labels"] = {"binding.karmada.io/managed-by": "application-failover"}
 
@@ -241,7 +240,7 @@ EVENTS: Final = [event for event, weight in _WEIGHTS.items() for _ in range(weig
 
 
 def any_placement(rng: Random, clusters: Sequence[str], spec: Manifest) -> Manifest:
-    """Make a placement; more often than not its replicas are divided."""
+    """Draw a placement; most divide their replicas."""
     while True:
         placement = draw_placement(rng, _CALM, clusters, spec)
         # The webhook drops empty lists, and an annotation that has them differs for upstream and not for us, on
@@ -254,7 +253,7 @@ def any_placement(rng: Random, clusters: Sequence[str], spec: Manifest) -> Manif
 
 
 def is_divided(placement: Manifest) -> bool:
-    """Tell whether replicas are shared out over the targets."""
+    """Return whether replicas are divided over the targets."""
     strategy: Manifest = placement.get("replicaScheduling", {})
     return bool(strategy.get("replicaSchedulingType") == "Divided")
 

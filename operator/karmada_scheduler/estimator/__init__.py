@@ -1,1 +1,6 @@
-"""Who says how much a cluster can take; ``general`` reads it from the clusters' own reports."""
+"""Estimators of available replicas.
+
+- ``general``: from resource summaries and models; with ``capacity``, ``nodes`` and ``resources``.
+- ``accurate``: from karmada-scheduler-estimator in the member clusters; with ``session``, ``shared_requests``,
+  ``connections``, ``grpc_channel``, ``tls_proxy``, ``discovery`` and ``wire``. ``estimation`` builds them.
+"""

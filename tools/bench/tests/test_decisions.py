@@ -112,7 +112,7 @@ def both() -> Iterator[tuple[Go, Ours, Fleet]]:
         ours.close()
 
 
-@pytest.mark.e2e  # asks the real Go core
+@pytest.mark.e2e  # runs the real Go core
 def test_both_cores_see_the_clusters_report_and_decide_alike(both: tuple[Go, Ours, Fleet]) -> None:
     go, ours, fleet = both
     bindings = Bindings(PLACES)

@@ -13,7 +13,7 @@ from karmada_scheduler.testing import binding
 from tools.conformance import __main__ as command
 from tools.conformance import record, recording
 from tools.conformance.recording import APPLIED_PLACEMENT, Run
-from tools.conformance.replay import WORLDS, World, settled_state
+from tools.conformance.replay import WORLDS, World, final_state
 
 START: dict[str, Any] = {
     "kind": "ResourceBinding",
@@ -114,8 +114,8 @@ def test_a_flag_that_the_replay_does_not_support_is_not_recorded(capsys: pytest.
 
 def test_a_binding_of_another_scheduler_keeps_its_observed_generation() -> None:
     left = binding("web").observed_generation(0).build()
-    assert settled_state(left, None)["observedGeneration"] == "current"
-    assert settled_state(left, None, responsible=False)["observedGeneration"] == "none"
+    assert final_state(left, None)["observedGeneration"] == "current"
+    assert final_state(left, None, responsible=False)["observedGeneration"] == "none"
 
 
 @pytest.mark.parametrize("change", [{"schedulerName": "another"}, {"suspension": {"scheduling": True}}])

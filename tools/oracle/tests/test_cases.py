@@ -11,7 +11,7 @@ import yaml
 from tools.oracle.compare_world import compare_world
 from tools.oracle.program import Oracle, ensure
 
-pytestmark = pytest.mark.e2e  # asks the real Go core
+pytestmark = pytest.mark.e2e  # runs the real Go core
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 

@@ -9,7 +9,7 @@ from tools.oracle.compare_world import Tally, compare_world
 from tools.oracle.generator.worlds import worlds
 from tools.oracle.program import Oracle, ensure
 
-pytestmark = pytest.mark.e2e  # asks the real Go core
+pytestmark = pytest.mark.e2e  # runs the real Go core
 
 CASES = 3000
 OUTCOMES = (

@@ -15,7 +15,7 @@ from tools.conformance.replay import WORLDS
 from tools.oracle.generator.worlds import DECISION_GATES
 from tools.oracle.program import Oracle, UpstreamResult, ensure
 
-pytestmark = pytest.mark.e2e  # asks the real Go core
+pytestmark = pytest.mark.e2e  # runs the real Go core
 
 CASES_PER_WORLD = 8
 
