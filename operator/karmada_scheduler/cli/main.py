@@ -17,7 +17,8 @@ from karmada_scheduler import __version__, app, logs
 from karmada_scheduler.cli import plugins as plugins_command
 from karmada_scheduler.cli import simulate
 from karmada_scheduler.client.connection import ConnectionConfigError
-from karmada_scheduler.config import options
+from karmada_scheduler.config import flags
+from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process import process_exit
@@ -45,8 +46,8 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
     if given and given[0] in _COMMANDS:
         return _command(given, plugins)
     try:
-        chosen = options.parse(given)
-    except options.OptionsError as mistakes:
+        chosen = flags.parse(given)
+    except flags.OptionsError as mistakes:
         for line in str(mistakes).splitlines():
             print(f"Error: {line}", file=sys.stderr)
         print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
@@ -73,13 +74,13 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     return status
 
 
-def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
+def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     """Run the scheduler; the process then ends without waiting for what is left in its event loop or threads."""
-    logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
+    logs.configure(verbosity_level=options.verbosity, json_format=options.logging_format == "json")
     status = 0
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
-        runner.run(app.run(chosen, plugins))
+        runner.run(app.run(options, plugins))
     except* ConfigError as problems:
         for problem in _leaves(problems):
             _tell(problem)

@@ -12,7 +12,8 @@ from typing import IO, Any, Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
-from karmada_scheduler.config.options import Options, plugin_tokens
+from karmada_scheduler.config.flags import plugin_tokens
+from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework.extension_points import Point, points_of
@@ -91,8 +92,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     except ConfigError as problem:
         mistakes.extend(problem.mistakes)
     _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if mistakes else setup.built), sys.stdout)
-    for notice in (*configuration.notices, *setup.built.notices):
-        _tell(f"Warning: {notice}")
+    for warning in (*configuration.warnings, *setup.built.warnings):
+        _tell(f"Warning: {warning}")
     for message in setup.messages:
         if message.warning:
             _tell(f"Warning: {message.text}")

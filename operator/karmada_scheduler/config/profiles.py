@@ -106,7 +106,7 @@ class SchedulerConfiguration:
         profiles: Each with its own name; none of them: all plugins for ``--scheduler-name``.
         extenders: Of all profiles, in the order in which they are asked.
         plugin_timeout_seconds: How long one call of one plugin may take; None if the file does not say.
-        notices: What of the file has no effect here; for the log.
+        warnings: What of the file has no effect here; for the log.
         source: The file's name, for texts.
         is_kubernetes: Whether it is a KubeSchedulerConfiguration, which may disable plugins that only kube-scheduler has.
     """
@@ -114,7 +114,7 @@ class SchedulerConfiguration:
     profiles: tuple[ProfileConfig, ...] = ()
     extenders: tuple[ExtenderConfig, ...] = ()
     plugin_timeout_seconds: float | None = None
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     source: str = ""
     is_kubernetes: bool = False
 
@@ -199,7 +199,7 @@ def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Sched
         ),
         extenders=file.extenders,
         plugin_timeout_seconds=file.plugin_timeout_seconds,
-        notices=tuple(_notices(data, file)),
+        warnings=tuple(_warnings(data, file)),
         is_kubernetes=file.kind == KUBERNETES_KIND,
     )
 
@@ -239,7 +239,7 @@ def _understood(data: Mapping[Any, Any]) -> dict[Any, Any]:
     return kept
 
 
-def _notices(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
+def _warnings(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
     for key, reason in _WITHOUT_EFFECT.items():
         if key in data:
             yield f"{key} has no effect: {reason}"

@@ -92,8 +92,8 @@ class PluginManager:
         built = self._setup.start()
         for message in self._setup.messages:
             log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
-        for notice in (*configuration.notices, *built.notices):
-            log.warning("%s", notice)
+        for warning in (*configuration.warnings, *built.warnings):
+            log.warning("%s", warning)
         self.profiles: Final = Profiles(self._frameworks(built))
         self._first_queue_sort: Final = self.queue_sort
         self._tasks: Final = PluginTasks(self.caller.timeout, on_failure=self._count_run_failure)

@@ -114,7 +114,7 @@ def test_a_file_says_what_it_says_in_kubernetes(path: Path, head: str) -> None:
             ),
             ExtenderConfig(url_prefix="http://other", node_cache_capable=True, http_timeout=5),
         ),
-        notices=(
+        warnings=(
             (
                 "extenders[0].managedResources[0].ignoredByScheduler has no effect: "
                 "example.com/gpu counts when room is estimated"
@@ -174,7 +174,7 @@ def test_what_has_no_meaning_here_is_noticed(path: Path) -> None:
         "parallelism: 16\nleaderElection: {leaderElect: true}\nclientConnection: {qps: 50}\n"
         "percentageOfNodesToScore: 0\npodMaxBackoffSeconds: 10\nextenders: [{urlPrefix: http://x, preemptVerb: p}]\n"
     )
-    assert loaded(path, KUBERNETES + text).notices == (
+    assert loaded(path, KUBERNETES + text).warnings == (
         (
             "parallelism has no effect: a decision is made in one thread, and --max-in-flight limits what is "
             "being written"
@@ -191,7 +191,7 @@ def test_an_extenders_resource_that_the_scheduler_should_ignore_is_noticed(path:
         "extenders:\n- urlPrefix: http://x\n  managedResources:\n"
         "  - {name: a.b/c}\n  - {name: a.b/gpu, ignoredByScheduler: true}\n"
     )
-    assert loaded(path, KUBERNETES + text).notices == (
+    assert loaded(path, KUBERNETES + text).warnings == (
         "extenders[0].managedResources[1].ignoredByScheduler has no effect: a.b/gpu counts when room is estimated",
     )
 

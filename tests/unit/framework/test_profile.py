@@ -330,7 +330,7 @@ def test_what_has_no_effect_is_noticed() -> None:
         "pluginConfig": [{"name": "Cost", "args": {}}],
     }
     plugins = replace(available("Cost"), disabled_elsewhere=None)
-    first, second = built([profile], plugins).notices
+    first, second = built([profile], plugins).warnings
     assert first.startswith(
         'plugins.filter.disabled[0] of profile "default-scheduler" has no effect: no plugin named "Foo"; known: '
     )
@@ -345,7 +345,7 @@ def test_a_name_that_is_disabled_and_not_there_is_refused_unless_it_may_be_elsew
         'did you mean "TaintToleration"? known: '
     )
     gated = replace(available(), disabled_elsewhere={"TaintTolerance"})
-    assert len(built(profiles, gated).notices) == 1
+    assert len(built(profiles, gated).warnings) == 1
 
 
 def test_what_stays_the_same_stays_the_same_object() -> None:

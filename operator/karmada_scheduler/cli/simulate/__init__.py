@@ -31,7 +31,8 @@ from karmada_scheduler.cli.simulate.output import WRITERS, with_progress
 from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHandle
 from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.config import features
-from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
+from karmada_scheduler.config.flags import plugin_tokens
+from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.framework import Snapshot
@@ -256,8 +257,8 @@ def _frameworks(
         _tell("extenders are not asked, as if there were none")
     built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
-    for notice in (*configuration.notices, *built.notices):
-        _tell(notice)
+    for warning in (*configuration.warnings, *built.warnings):
+        _tell(warning)
     for message in setup.messages:
         if message.warning:
             _tell(message.text)

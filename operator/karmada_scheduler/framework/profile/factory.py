@@ -175,7 +175,7 @@ def _wrong_with_needs(plugin: object) -> Iterator[str]:
 def misspelt_methods(plugin: object) -> Iterator[str]:
     """Say which methods of a plugin, or of a class of plugins, differ from those of an extension point by one letter.
 
-    Such a method would never be called, and nobody would notice.
+    Such a method would never be called, and nobody would warning.
     """
     owner = plugin if isinstance(plugin, type) else type(plugin)
     for name in dir(owner):

@@ -55,7 +55,7 @@ def build(
     return BuiltProfiles(
         by_name={each.name: each.plugins for each in builders},
         made={(each.name, name): made for each in builders for name, made in each.made.items()},
-        notices=tuple(notice for each in builders for notice in each.notices),
+        warnings=tuple(warning for each in builders for warning in each.warnings),
     )
 
 
@@ -82,7 +82,7 @@ class _Builder:
         self.config = config
         self.available = available
         self.mistakes = ConfigProblems()
-        self.notices: list[str] = []
+        self.warnings: list[str] = []
         self.made: dict[str, PluginInstance] = {}
         self.plugins = ProfilePlugins()
 
@@ -128,7 +128,7 @@ class _Builder:
         """Refuse a name that is misspelt, or say that it has no effect where it may be another scheduler's."""
         text, allowed = _unknown(name, self.available.registry), self.available.disabled_elsewhere
         if allowed is None or name in allowed:
-            self.notices.append(f'{path} of profile "{self.name}" has no effect: {text}')
+            self.warnings.append(f'{path} of profile "{self.name}" has no effect: {text}')
         else:
             self.mistakes.append(ConfigProblem(f"{path}.name", text))
 
@@ -145,7 +145,7 @@ class _Builder:
             if name in names:
                 with self.mistakes.below(f"pluginConfig[{places.get(name, name)}]"):
                     self.made[name] = self.available.make(self.name, name, self.args.get(name))
-        self.notices.extend(
+        self.warnings.extend(
             f'pluginConfig[{index}] of profile "{self.name}" has no effect: {name} is not enabled'
             for name, index in places.items()
             if name in self.available.registry and name not in names
