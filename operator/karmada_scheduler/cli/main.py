@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
         return _command(given, plugins)
     try:
         chosen = flags.parse(given)
-    except flags.OptionsError as mistakes:
-        for line in str(mistakes).splitlines():
+    except flags.OptionsError as problems:
+        for line in str(problems).splitlines():
             print(f"Error: {line}", file=sys.stderr)
         print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
         return 1
@@ -82,12 +82,12 @@ def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     try:
         runner.run(app.run(options, plugins))
     except* ConfigError as problems:
-        for problem in _leaves(problems):
-            _tell(problem)
+        for error in _leaves(problems):
+            _tell(error)
         status = 1
     except* (ConnectionConfigError, ListenError) as problems:
-        for problem in _leaves(problems):
-            log.error("%s", problem)  # noqa: TRY400 (the text says it all)
+        for error in _leaves(problems):
+            log.error("%s", error)  # noqa: TRY400 (the text says it all)
         status = 1
     except* Exception:
         log.exception("The scheduler failed")
@@ -97,11 +97,11 @@ def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     return status
 
 
-def _tell(problem: BaseException) -> None:
-    """Log every mistake of a configuration, with what somebody else's code raised."""
-    assert isinstance(problem, ConfigError)
-    for mistake in problem.mistakes:
-        log.error("couldn't create scheduler: %s", mistake, exc_info=mistake.cause)
+def _tell(error: BaseException) -> None:
+    """Log every problem of a configuration, with what somebody else's code raised."""
+    assert isinstance(error, ConfigError)
+    for problem in error.problems:
+        log.error("couldn't create scheduler: %s", problem, exc_info=problem.cause)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -32,7 +32,7 @@ from karmada_scheduler.config.problems import nearest
 
 
 class OptionsError(ValueError):
-    """Flags that cannot be used; the text has one line per problem and names the flag."""
+    """Flags that cannot be used; the text has one line per error and names the flag."""
 
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -266,8 +266,8 @@ def _unreadable(given: argparse.Namespace, plugin_dirs: Sequence[str]) -> Iterat
 def _why_unreadable(path: Path, *, is_folder: bool) -> str:
     try:
         mode = path.stat().st_mode
-    except OSError as problem:
-        return problem.strerror or str(problem)
+    except OSError as error:
+        return error.strerror or str(error)
     if stat.S_ISDIR(mode) != is_folder:
         return "Not a directory" if is_folder else "Is a directory"
     needed = os.R_OK | os.X_OK if is_folder else os.R_OK

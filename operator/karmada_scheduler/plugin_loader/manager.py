@@ -164,15 +164,15 @@ class PluginManager:
         manifests = self.manifests
         if manifests is None:  # and not: empty
             return ()
-        extenders, mistakes = [], []
+        extenders, problems = [], []
         for index, config in enumerate(configuration.extenders):
             try:
                 extenders.append(HttpExtender(config, manifests, clock=clock, observe=self._observe))
-            except ExtenderTLSError as problem:
+            except ExtenderTLSError as error:
                 path = f"{configuration.source}: extenders[{index}].tlsConfig"
-                mistakes.append(ConfigProblem(path, str(problem), problem))
-        if mistakes:
-            raise ConfigError(mistakes)
+                problems.append(ConfigProblem(path, str(error), error))
+        if problems:
+            raise ConfigError(problems)
         return tuple(extenders)
 
     def _count_run_failure(self, plugin: str) -> None:

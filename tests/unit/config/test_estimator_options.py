@@ -72,7 +72,7 @@ def test_upstreams_policy_shares_no_answers_unless_told_to() -> None:
         (["--scheduler-estimator-port=-1"], "Options.SchedulerEstimatorPort"),
     ],
 )
-def test_a_mistake_names_the_flag(arguments: list[str], message: str) -> None:
+def test_a_problem_names_the_flag(arguments: list[str], message: str) -> None:
     with pytest.raises(OptionsError) as caught:
         parse(arguments)
     assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""Flags: upstream's names and spellings, and mistakes that say what is wrong."""
+"""Flags: upstream's names and spellings, and problems that say what is wrong."""
 
 from pathlib import Path
 
@@ -122,13 +122,13 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
         (["--logging-format=xml"], "invalid choice: 'xml'"),
     ],
 )
-def test_a_mistake_names_the_flag_and_what_is_wrong(arguments: list[str], message: str) -> None:
+def test_a_problem_names_the_flag_and_what_is_wrong(arguments: list[str], message: str) -> None:
     with pytest.raises(OptionsError) as caught:
         parse(arguments)
     assert message in str(caught.value)
 
 
-def test_several_mistakes_are_told_at_once() -> None:
+def test_several_problems_are_reported_at_once() -> None:
     with pytest.raises(OptionsError) as caught:
         parse(["--scheduler-name=", "--resync-period=0s", "--feature-gates=Nope=true"])
     assert len(str(caught.value).splitlines()) == 3

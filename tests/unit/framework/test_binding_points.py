@@ -815,7 +815,7 @@ def test_a_plugin_orders_the_queue_and_what_it_finds_equal_stays_in_order() -> N
 
 
 @pytest.mark.parametrize("broken", [raising(), raising(SystemExit(1)), answering(None)])
-def test_a_queue_sort_that_breaks_loses_nothing_and_is_told_of_once(
+def test_a_queue_sort_that_breaks_loses_nothing_and_is_reported_of_once(
     broken: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue, drain = _queue(plugin("S", less=broken))

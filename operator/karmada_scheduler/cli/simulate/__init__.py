@@ -141,8 +141,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """
     try:
         gates = features.parse(arguments.feature_gates)
-    except ValueError as mistake:
-        _tell(f"--feature-gates: {mistake}")
+    except ValueError as error:
+        _tell(f"--feature-gates: {error}")
         return BAD_INPUT
     if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
         _tell("Error: standard input (-) can be read once only")
@@ -240,7 +240,7 @@ def _decided(
                 stored_workload=stored_workloads.of,
             )
     except ConfigError as unusable:
-        for each in unusable.mistakes:
+        for each in unusable.problems:
             _tell(f"Error: {each}")
         return None
 
