@@ -41,18 +41,18 @@ def new_scheduler_command(*plugins: Registration) -> Command:
     Args:
         plugins: From ``with_plugin``.
     """
-    mistakes = [ConfigProblem(each.name, text) for each in plugins for text in wrong_with_registration(each)]
+    problems = [ConfigProblem(each.name, text) for each in plugins for text in wrong_with_registration(each)]
     names = [each.name for each in plugins]
-    mistakes.extend(
+    problems.extend(
         ConfigProblem("", f"register out of tree plugins error: a plugin named {name} already exists")
         for index, name in enumerate(names)
         if name in names[:index]
     )
 
     def command(arguments: Sequence[str] | None = None) -> int:
-        for mistake in mistakes:
-            print(f"Error: {mistake}", file=sys.stderr)  # noqa: T201 (a command for people)
-        if mistakes:
+        for problem in problems:
+            print(f"Error: {problem}", file=sys.stderr)  # noqa: T201 (a command for people)
+        if problems:
             return 1
         TERMINATION.install()
         from karmada_scheduler.cli import main  # takes a second

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from karmada_scheduler.config import options
+from karmada_scheduler.config import flags
 from karmada_scheduler.metrics.metrics import Metrics
 
 from .chart import ROOT
@@ -28,7 +28,7 @@ def updated(text: str) -> str:
 
 def _flags() -> list[str]:
     lines, unused = ["| flag | default | what it does |", "|---|---|---|"], []
-    for action in options.make_parser()._actions:
+    for action in flags.make_parser()._actions:
         name = f"`{action.option_strings[-1]}`"
         if not action.help or action.dest == "help":
             continue
@@ -36,13 +36,13 @@ def _flags() -> list[str]:
             unused.append(name)
             continue
         default = action.default
-        if isinstance(default, float):
-            shown = f"{default:g}s"
-        elif isinstance(default, bool):
-            shown = str(default).lower()
-        else:
-            shown = "" if default in (None, "", []) else str(default)
-        lines.append(f"| {name} | {shown and f'`{shown}`'} | {action.help.replace('|', '/')} |")
+        text, has_default, shown = action.help.removesuffix(")").partition(" (default ")
+        if not has_default:
+            text = action.help
+            shown = (
+                str(default).lower() if isinstance(default, bool) else str("" if default is None else default)
+            )
+        lines.append(f"| {name} | {shown and f'`{shown}`'} | {text.replace('|', '/')} |")
     return [
         *lines,
         "",

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from karmada_scheduler import __version__
-from karmada_scheduler.config import options
+from karmada_scheduler.config import flags
+from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.metrics.metrics import Metrics
 from tests.deploy.chart import (
     CHART,
@@ -67,8 +68,8 @@ def test_the_defaults_are_two_replicas_of_which_one_leads() -> None:
     assert [document["kind"] for document in found] == ["PodDisruptionBudget", "Deployment"]
     assert one(found, "Deployment")["spec"]["replicas"] == 2
     assert one(found, "PodDisruptionBudget")["spec"]["minAvailable"] == 1
-    chosen = options.parse(_without_files(container(found)["args"]))
-    assert chosen.leader_election == options.LeaderElection(name="my-scheduler")
+    chosen = flags.parse(_without_files(container(found)["args"]))
+    assert chosen.leader_election == LeaderElection(name="my-scheduler")
     assert chosen.scheduler_name == "my-scheduler"
     assert chosen.plugins == ("*",)
 
@@ -106,7 +107,7 @@ def test_the_probes_ask_the_health_port() -> None:
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["default", "everything"])
 def test_the_scheduler_accepts_the_arguments_of_the_chart(values: Values) -> None:
     arguments = _without_files(container(objects(values))["args"])
-    chosen = options.parse(arguments)
+    chosen = flags.parse(arguments)
     assert chosen.health_address == "10.0.0.1:10351"
     assert chosen.metrics_address == "10.0.0.1:8080"
 

@@ -157,8 +157,8 @@ class Application:
     async def run(self) -> None:
         options = self._options
         log.info("karmada-pyscheduler version: %s", __version__)
-        for notice in options.notices:
-            log.warning("%s", notice)
+        for warning in options.warnings:
+            log.warning("%s", warning)
         self._host.stop_on_signals()
         connection = await self._connect()
         self._connection = connection

@@ -14,7 +14,6 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
 
 from karmada_scheduler.api.binding import (
     HEALTHY,
@@ -25,8 +24,6 @@ from karmada_scheduler.api.binding import (
     TargetCluster,
     footprint,
 )
-
-TTL_SECONDS: Final = 300.0
 
 
 @dataclass(slots=True)
@@ -51,7 +48,7 @@ class _Entry:
 class AssumedPlacements:
     """Capacity that counts as taken in addition to what clusters report."""
 
-    def __init__(self, *, clock: Callable[[], float], ttl: float = TTL_SECONDS) -> None:
+    def __init__(self, *, clock: Callable[[], float], ttl: float) -> None:
         """Start empty; ``ttl`` is in seconds of ``clock``, and counts from the last placement of a binding."""
         self._clock = clock
         self._ttl = ttl

@@ -17,7 +17,8 @@ from karmada_scheduler import __version__, app, logs
 from karmada_scheduler.cli import plugins as plugins_command
 from karmada_scheduler.cli import simulate
 from karmada_scheduler.client.connection import ConnectionConfigError
-from karmada_scheduler.config import options
+from karmada_scheduler.config import flags
+from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process import process_exit
@@ -45,9 +46,9 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
     if given and given[0] in _COMMANDS:
         return _command(given, plugins)
     try:
-        chosen = options.parse(given)
-    except options.OptionsError as mistakes:
-        for line in str(mistakes).splitlines():
+        chosen = flags.parse(given)
+    except flags.OptionsError as problems:
+        for line in str(problems).splitlines():
             print(f"Error: {line}", file=sys.stderr)
         print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
         return 1
@@ -73,20 +74,20 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     return status
 
 
-def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
+def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     """Run the scheduler; the process then ends without waiting for what is left in its event loop or threads."""
-    logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
+    logs.configure(verbosity_level=options.verbosity, json_format=options.logging_format == "json")
     status = 0
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     try:
-        runner.run(app.run(chosen, plugins))
+        runner.run(app.run(options, plugins))
     except* ConfigError as problems:
-        for problem in _leaves(problems):
-            _tell(problem)
+        for error in _leaves(problems):
+            _tell(error)
         status = 1
     except* (ConnectionConfigError, ListenError) as problems:
-        for problem in _leaves(problems):
-            log.error("%s", problem)  # noqa: TRY400 (the text says it all)
+        for error in _leaves(problems):
+            log.error("%s", error)  # noqa: TRY400 (the text says it all)
         status = 1
     except* Exception:
         log.exception("The scheduler failed")
@@ -96,11 +97,11 @@ def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
     return status
 
 
-def _tell(problem: BaseException) -> None:
-    """Log every mistake of a configuration, with what somebody else's code raised."""
-    assert isinstance(problem, ConfigError)
-    for mistake in problem.mistakes:
-        log.error("couldn't create scheduler: %s", mistake, exc_info=mistake.cause)
+def _tell(error: BaseException) -> None:
+    """Log every problem of a configuration, with what somebody else's code raised."""
+    assert isinstance(error, ConfigError)
+    for problem in error.problems:
+        log.error("couldn't create scheduler: %s", problem, exc_info=problem.cause)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

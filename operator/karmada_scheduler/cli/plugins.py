@@ -12,7 +12,8 @@ from typing import IO, Any, Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
-from karmada_scheduler.config.options import Options, plugin_tokens
+from karmada_scheduler.config.flags import plugin_tokens
+from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework.extension_points import Point, points_of
@@ -23,7 +24,7 @@ from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 LISTED: Final = 0
-MISTAKES: Final = 1
+PROBLEMS: Final = 1
 
 
 def add_parser(subparsers: Any) -> None:
@@ -57,18 +58,18 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         arguments: As parsed.
         own: The plugins of one's own main.
     """
-    mistakes: list[object] = []
+    problems: list[object] = []
     configuration, has_configuration = SchedulerConfiguration(), True
     try:
         gates = features.parse(arguments.feature_gates)
-    except ValueError as problem:
-        mistakes.append(f"--feature-gates: {problem}")
+    except ValueError as error:
+        problems.append(f"--feature-gates: {error}")
         gates = features.FeatureGates()
     try:
         if arguments.config is not None:
             configuration = load(arguments.config, scheduler_name=arguments.scheduler_name)
-    except ConfigError as problem:
-        mistakes.extend(problem.mistakes)
+    except ConfigError as error:
+        problems.extend(error.problems)
         has_configuration = False
     chosen = Options(
         plugins=plugin_tokens(arguments.plugins),
@@ -88,17 +89,17 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
             setup.start()
         else:  # which plugins it enables, and with which args, is not known
             setup.load()
-    except ConfigError as problem:
-        mistakes.extend(problem.mistakes)
-    _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if mistakes else setup.built), sys.stdout)
-    for notice in (*configuration.notices, *setup.built.notices):
-        _tell(f"Warning: {notice}")
+    except ConfigError as error:
+        problems.extend(error.problems)
+    _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if problems else setup.built), sys.stdout)
+    for warning in (*configuration.warnings, *setup.built.warnings):
+        _tell(f"Warning: {warning}")
     for message in setup.messages:
         if message.warning:
             _tell(f"Warning: {message.text}")
-    for mistake in mistakes:
-        _tell(f"Error: {mistake}")
-    return MISTAKES if mistakes else LISTED
+    for problem in problems:
+        _tell(f"Error: {problem}")
+    return PROBLEMS if problems else LISTED
 
 
 def _tell(text: str) -> None:

@@ -98,16 +98,16 @@ class ExtenderConfig:
         return _USER_INFO.sub("", self.url_prefix)
 
 
-def mistakes_in(extenders: Sequence[ExtenderConfig]) -> Iterator[ConfigProblem]:
+def problems_in(extenders: Sequence[ExtenderConfig]) -> Iterator[ConfigProblem]:
     """Check what the types do not say, files that must be readable included.
 
     Yields:
-        Mistakes with paths from the list of extenders on: ``[0].weight``.
+        Problems with paths from the list of extenders on: ``[0].weight``.
     """
     binders, resources = 0, set[str]()
     for position, extender in enumerate(extenders):
-        for mistake in _mistakes_of(extender):
-            yield mistake.below(f"[{position}]")
+        for problem in _problems_of(extender):
+            yield problem.below(f"[{position}]")
         binders += bool(extender.bind_verb)
         if extender.bind_verb and binders > 1:
             yield ConfigProblem(
@@ -115,14 +115,14 @@ def mistakes_in(extenders: Sequence[ExtenderConfig]) -> Iterator[ConfigProblem]:
             )
         for index, resource in enumerate(extender.managed_resources):
             path = f"[{position}].managedResources[{index}].name"
-            if problem := _problem_with_resource(resource.name):
-                yield ConfigProblem(path, problem)
+            if error := _problem_with_resource(resource.name):
+                yield ConfigProblem(path, error)
             elif resource.name in resources:
                 yield ConfigProblem(path, f'duplicate extender managed resource name "{resource.name}"')
             resources.add(resource.name)
 
 
-def _mistakes_of(extender: ExtenderConfig) -> Iterator[ConfigProblem]:
+def _problems_of(extender: ExtenderConfig) -> Iterator[ConfigProblem]:
     try:
         url = urlsplit(extender.url_prefix)
         usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
@@ -137,11 +137,11 @@ def _mistakes_of(extender: ExtenderConfig) -> Iterator[ConfigProblem]:
     if extender.http_timeout < 0:
         yield ConfigProblem("httpTimeout", "must not be negative")
     if extender.tls_config is not None:
-        for mistake in _tls_mistakes(extender.tls_config):
-            yield mistake.below("tlsConfig")
+        for problem in _tls_problems(extender.tls_config):
+            yield problem.below("tlsConfig")
 
 
-def _tls_mistakes(tls: ExtenderTLS) -> Iterator[ConfigProblem]:
+def _tls_problems(tls: ExtenderTLS) -> Iterator[ConfigProblem]:
     if tls.insecure and (tls.ca_file or tls.ca_data):
         yield ConfigProblem("insecure", "cannot be combined with a CA: either verify the server or do not")
     has_certificate, has_key = bool(tls.cert_file or tls.cert_data), bool(tls.key_file or tls.key_data)
@@ -164,8 +164,8 @@ def _tls_mistakes(tls: ExtenderTLS) -> Iterator[ConfigProblem]:
             try:
                 with Path(name).open("rb"):
                     pass
-            except OSError as problem:
-                yield ConfigProblem(key, f"cannot read {name}: {problem.strerror}")
+            except OSError as error:
+                yield ConfigProblem(key, f"cannot read {name}: {error.strerror}")
 
 
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: every mistake at once, each with its place."""
+"""What is wrong with a configuration: every problem at once, each with its place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConfigProblem:
     cause: BaseException | None = field(default=None, compare=False)
 
     def below(self, path: str) -> ConfigProblem:
-        """Return the same mistake as seen from further up."""
+        """Return the same problem as seen from further up."""
         return ConfigProblem(join(path, self.path), self.text, self.cause)
 
     def __str__(self) -> str:
@@ -30,18 +30,18 @@ class ConfigProblem:
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the text has one line per mistake."""
+    """A configuration that cannot be used; the text has one line per problem."""
 
-    def __init__(self, mistakes: Sequence[ConfigProblem]) -> None:
-        super().__init__("\n".join(str(mistake) for mistake in mistakes))
-        self.mistakes = tuple(mistakes)
+    def __init__(self, problems: Sequence[ConfigProblem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
 
     def within(self, file: object) -> ConfigError:
-        """Return the same error with the file's name before each mistake."""
+        """Return the same error with the file's name before each problem."""
         return ConfigError(
             [
                 ConfigProblem(f"{file}: {each.path}" if each.path else str(file), each.text, each.cause)
-                for each in self.mistakes
+                for each in self.problems
             ]
         )
 

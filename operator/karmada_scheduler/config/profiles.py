@@ -106,7 +106,7 @@ class SchedulerConfiguration:
         profiles: Each with its own name; none of them: all plugins for ``--scheduler-name``.
         extenders: Of all profiles, in the order in which they are asked.
         plugin_timeout_seconds: How long one call of one plugin may take; None if the file does not say.
-        notices: What of the file has no effect here; for the log.
+        warnings: What of the file has no effect here; for the log.
         source: The file's name, for texts.
         is_kubernetes: Whether it is a KubeSchedulerConfiguration, which may disable plugins that only kube-scheduler has.
     """
@@ -114,7 +114,7 @@ class SchedulerConfiguration:
     profiles: tuple[ProfileConfig, ...] = ()
     extenders: tuple[ExtenderConfig, ...] = ()
     plugin_timeout_seconds: float | None = None
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     source: str = ""
     is_kubernetes: bool = False
 
@@ -149,12 +149,12 @@ def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Schedul
         scheduler_name: The name of a single profile that has none.
 
     Raises:
-        ConfigError: It cannot be used; all mistakes at once, each with the file's name and its path.
+        ConfigError: It cannot be used; all problems at once, each with the file's name and its path.
     """
     try:
         return replace(read(yaml_file.read(path), scheduler_name=scheduler_name), source=str(path))
-    except ConfigError as problem:
-        raise problem.within(path) from problem
+    except ConfigError as error:
+        raise error.within(path) from error
 
 
 def plugin_budget(configuration: SchedulerConfiguration, election: LeaderElection) -> float:
@@ -185,21 +185,21 @@ def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Sched
         raise ConfigError(
             [ConfigProblem("", f"expected a mapping with apiVersion and kind, got {shown(data)}")]
         )
-    mistakes = [*_wrong_kind(data), *_wrong_percentages(data)]
+    problems = [*_wrong_kind(data), *_wrong_percentages(data)]
     try:
         file = structure(_understood(data), _File)
-    except ConfigError as problem:
-        raise ConfigError([*mistakes, *problem.mistakes]) from problem
-    mistakes.extend(_mistakes_in(file))
-    if mistakes:
-        raise ConfigError(mistakes)
+    except ConfigError as error:
+        raise ConfigError([*problems, *error.problems]) from error
+    problems.extend(_problems_in(file))
+    if problems:
+        raise ConfigError(problems)
     return SchedulerConfiguration(
         profiles=tuple(
             replace(each, scheduler_name=each.scheduler_name or scheduler_name) for each in file.profiles
         ),
         extenders=file.extenders,
         plugin_timeout_seconds=file.plugin_timeout_seconds,
-        notices=tuple(_notices(data, file)),
+        warnings=tuple(_warnings(data, file)),
         is_kubernetes=file.kind == KUBERNETES_KIND,
     )
 
@@ -239,7 +239,7 @@ def _understood(data: Mapping[Any, Any]) -> dict[Any, Any]:
     return kept
 
 
-def _notices(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
+def _warnings(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
     for key, reason in _WITHOUT_EFFECT.items():
         if key in data:
             yield f"{key} has no effect: {reason}"
@@ -252,11 +252,11 @@ def _notices(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
                 yield f"{path} has no effect: {resource.name} counts when room is estimated"
 
 
-def _mistakes_in(file: _File) -> Iterator[ConfigProblem]:
+def _problems_in(file: _File) -> Iterator[ConfigProblem]:
     if file.plugin_timeout_seconds is not None and not 0 < file.plugin_timeout_seconds < math.inf:
         yield ConfigProblem("pluginTimeoutSeconds", "must be greater than 0")
-    for mistake in extender_rules.mistakes_in(file.extenders):
-        yield mistake.below("extenders")
+    for problem in extender_rules.problems_in(file.extenders):
+        yield problem.below("extenders")
     names = set[str]()
     for position, profile in enumerate(file.profiles):
         path = f"profiles[{position}]"
@@ -265,11 +265,11 @@ def _mistakes_in(file: _File) -> Iterator[ConfigProblem]:
         elif profile.scheduler_name in names:
             yield ConfigProblem(f"{path}.schedulerName", f'duplicate value "{profile.scheduler_name}"')
         names.add(profile.scheduler_name)
-        for mistake in _mistakes_in_profile(profile):
-            yield mistake.below(path)
+        for problem in _problems_in_profile(profile):
+            yield problem.below(path)
 
 
-def _mistakes_in_profile(profile: ProfileConfig) -> Iterator[ConfigProblem]:
+def _problems_in_profile(profile: ProfileConfig) -> Iterator[ConfigProblem]:
     for point, plugins in profile.plugins.by_point.items():
         for listed, entries in (("enabled", plugins.enabled), ("disabled", plugins.disabled)):
             met = set[str]()

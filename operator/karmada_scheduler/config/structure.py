@@ -1,7 +1,7 @@
-"""From plain data, as a parser of YAML or JSON gives it, to typed values: strictly, and with every mistake.
+"""From plain data, as a parser of YAML or JSON gives it, to typed values: strictly, and with every problem.
 
-A value has the type that its field says or it is a mistake: ``"3"`` is no number and ``yes`` no text. Keys
-are the names of the fields in camelCase; unknown keys are mistakes that name the known ones. A duration is
+A value has the type that its field says or it is a problem: ``"3"`` is no number and ``yes`` no text. Keys
+are the names of the fields in camelCase; unknown keys are problems that name the known ones. A duration is
 ``1m30s``, as everywhere in Kubernetes, in a field of type ``timedelta``; ``bytes`` are base64.
 """
 
@@ -50,8 +50,8 @@ def structure(data: object, type_: type[T], *, python_names: bool = False) -> T:
     """
     try:
         return _converter(python_names).structure(data, type_)
-    except Exception as problem:
-        raise ConfigError(list(_mistakes_in(problem))) from problem
+    except Exception as error:
+        raise ConfigError(list(_problems_in(error))) from error
 
 
 def seconds(text: object) -> float:
@@ -95,33 +95,33 @@ def shown(value: object) -> str:
 
 
 class ConfigProblems(list[ConfigProblem]):
-    """Mistakes found so far."""
+    """Problems found so far."""
 
     @contextlib.contextmanager
     def below(self, path: str) -> Iterator[None]:
         """Catch what is raised about a part, and go on."""
         try:
             yield
-        except Exception as problem:  # noqa: BLE001 (all are told together)
-            self.extend(mistake.below(path) for mistake in _mistakes_in(problem))
+        except Exception as error:  # noqa: BLE001 (all are told together)
+            self.extend(problem.below(path) for problem in _problems_in(error))
 
-    def stop_if_any(self) -> None:
+    def raise_if_any(self) -> None:
         """Raise them all as one ConfigError."""
         if self:
             raise ConfigError(self)
 
 
-def _mistakes_in(problem: BaseException) -> Iterator[ConfigProblem]:
-    match problem:
+def _problems_in(error: BaseException) -> Iterator[ConfigProblem]:
+    match error:
         case ConfigError():
-            yield from problem.mistakes
+            yield from error.problems
         case BaseExceptionGroup():
-            for each in problem.exceptions:
-                yield from _mistakes_in(each)
+            for each in error.exceptions:
+                yield from _problems_in(each)
         case cattrs.StructureHandlerNotFoundError():
-            yield ConfigProblem("", f"the type {problem.type_} cannot be read from a file")
+            yield ConfigProblem("", f"the type {error.type_} cannot be read from a file")
         case _:
-            yield ConfigProblem("", str(problem) or type(problem).__name__)
+            yield ConfigProblem("", str(error) or type(error).__name__)
 
 
 @cache
@@ -142,7 +142,7 @@ def _converter(python_names: bool) -> cattrs.Converter:  # noqa: FBT001 (the key
 
 def _expect(type_: Any, text: str, data: object) -> Any:
     if not isinstance(data, type_):
-        raise ValueError(f"expected {text}, got {shown(data)}")  # noqa: TRY004 (it is the file's mistake)
+        raise ValueError(f"expected {text}, got {shown(data)}")  # noqa: TRY004 (it is the file's problem)
     return data
 
 
@@ -201,29 +201,29 @@ def _dataclass_reader(
             return data
         values: dict[str, object] = {}
         met: dict[str, str] = {}
-        mistakes = ConfigProblems()
+        problems = ConfigProblems()
         for key, value in _expect(Mapping, "a mapping", data).items():
             name = field_of.get(key)
             if name is None:
                 names = known(keys[0] for keys in keys_of.values())
-                mistakes.append(ConfigProblem(str(key), f"unknown field; {names}"))
+                problems.append(ConfigProblem(str(key), f"unknown field; {names}"))
             elif name in met:
-                mistakes.append(ConfigProblem(key, f"is the same field as {met[name]}"))
+                problems.append(ConfigProblem(key, f"is the same field as {met[name]}"))
             elif value is not None or _takes_none(
                 hints[name]
             ):  # as in Kubernetes, an empty key is as good as none
                 met[name] = key
-                with mistakes.below(key):
+                with problems.below(key):
                     own = fields[name].metadata.get(READ)
                     values[name] = own(value) if own else converter.structure(value, hints[name])
-        mistakes.extend(
+        problems.extend(
             ConfigProblem(keys_of[name][0], "is required")
             for name, each in fields.items()
             if name not in met
             and each.default is dataclasses.MISSING
             and each.default_factory is dataclasses.MISSING
         )
-        mistakes.stop_if_any()
+        problems.raise_if_any()
         return type_(**values)
 
     return read
@@ -252,11 +252,11 @@ def _list_reader(type_: Any, converter: cattrs.Converter) -> Callable[[object, o
     make, item = _LISTS[typing.get_origin(type_)], typing.get_args(type_)[0]
 
     def read(data: object, _: object) -> object:
-        items, mistakes = [], ConfigProblems()
+        items, problems = [], ConfigProblems()
         for index, value in enumerate(_expect(list, "a list", data)):
-            with mistakes.below(f"[{index}]"):
+            with problems.below(f"[{index}]"):
                 items.append(converter.structure(value, item))
-        mistakes.stop_if_any()
+        problems.raise_if_any()
         return make(items)
 
     return read
@@ -270,11 +270,11 @@ def _mapping_reader(type_: Any, converter: cattrs.Converter) -> Callable[[object
     item = typing.get_args(type_)[1]
 
     def read(data: object, _: object) -> object:
-        items, mistakes = {}, ConfigProblems()
+        items, problems = {}, ConfigProblems()
         for key, value in _expect(Mapping, "a mapping", data).items():
-            with mistakes.below(f"[{key}]"):
+            with problems.below(f"[{key}]"):
                 items[converter.structure(key, str)] = converter.structure(value, item)
-        mistakes.stop_if_any()
+        problems.raise_if_any()
         return items
 
     return read

@@ -1,4 +1,4 @@
-"""A YAML file as plain data; a key that stands twice in one mapping is a mistake, not the last one's luck."""
+"""A YAML file as plain data; a key that stands twice in one mapping is a problem, not the last one's luck."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def read(path: Path) -> object:
     """
     try:
         return parse(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise ConfigError([ConfigProblem("", f"cannot read it: {problem.strerror}")]) from problem
-    except UnicodeDecodeError as problem:
-        raise ConfigError([ConfigProblem("", f"is no text in UTF-8: {problem}")]) from problem
+    except OSError as error:
+        raise ConfigError([ConfigProblem("", f"cannot read it: {error.strerror}")]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([ConfigProblem("", f"is no text in UTF-8: {error}")]) from error
 
 
 def parse(text: str) -> object:
@@ -30,8 +30,8 @@ def parse(text: str) -> object:
     loader = _Loader(text)
     try:
         data: object = loader.get_single_data()
-    except yaml.YAMLError as problem:
-        raise ConfigError([ConfigProblem("", f"is no YAML: {' '.join(str(problem).split())}")]) from problem
+    except yaml.YAMLError as error:
+        raise ConfigError([ConfigProblem("", f"is no YAML: {' '.join(str(error).split())}")]) from error
     finally:
         loader.dispose()
     if loader.repeated:

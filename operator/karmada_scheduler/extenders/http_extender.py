@@ -131,8 +131,8 @@ class HttpExtender:
             answer = wire.read_filter(body)
             if answer.error:
                 raise self._failure(FILTER, f"it says: {answer.error}", cause="error")
-            if (problem := answer.leaves_open(each.name for each in clusters)) is not None:
-                raise problem
+            if (error := answer.leaves_open(each.name for each in clusters)) is not None:
+                raise error
             kept = self._kept(answer)
             stranger = wire.unknown(kept, known)
             if stranger is not None:
@@ -218,11 +218,11 @@ class HttpExtender:
         try:
             answer = read(await self._post(verb, write()))
             outcome = SUCCEEDED
-        except wire.AnswerError as problem:
+        except wire.AnswerError as error:
             outcome = "answer"
-            failure = self._failure(verb, f"the answer cannot be used: {problem}", cause=outcome)
+            failure = self._failure(verb, f"the answer cannot be used: {error}", cause=outcome)
             self._log_once(verb, failure)
-            raise failure from problem
+            raise failure from error
         except _CallError as failure:
             outcome = failure.cause
             self._log_once(verb, failure)
@@ -249,12 +249,12 @@ class HttpExtender:
                         text = f"the answer is larger than {limit} bytes"
                         raise self._failure(verb, text, cause="answer")
                 return bytes(received)
-        except TimeoutError as problem:
+        except TimeoutError as error:
             text = f"no answer within {seconds:g} s"
-            raise self._failure(verb, text, cause="timeout") from problem
-        except (aiohttp.ClientError, OSError, ValueError) as problem:
-            text = _OF_AIOHTTP.sub("", str(problem)) or type(problem).__name__
-            raise self._failure(verb, text, cause="connection") from problem
+            raise self._failure(verb, text, cause="timeout") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            text = _OF_AIOHTTP.sub("", str(error)) or type(error).__name__
+            raise self._failure(verb, text, cause="connection") from error
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -39,8 +39,8 @@ def context_for(config: ExtenderConfig) -> ssl.SSLContext | None:
             cadata=tls.ca_data.decode("ascii", "backslashreplace") or None,
             cafile=None if tls.ca_data else tls.ca_file or None,
         )
-    except OSError as problem:  # an SSLError is an OSError
-        raise _unusable(config, "caData" if tls.ca_data else f"caFile {tls.ca_file}", problem) from problem
+    except OSError as error:  # an SSLError is an OSError
+        raise _unusable(config, "caData" if tls.ca_data else f"caFile {tls.ca_file}", error) from error
     verify_as_go_does(context)
     if tls.insecure or (config.enable_https and not has_ca):
         context.check_hostname = False
@@ -61,8 +61,8 @@ def _identify(context: ssl.SSLContext, config: ExtenderConfig, tls: ExtenderTLS)
                 _as_file(Path(folder, "key"), tls.key_data) or tls.key_file,
                 password=lambda: "",  # an encrypted key is an error instead of a question at the terminal
             )
-    except OSError as problem:
-        raise _unusable(config, f"{certificate} with {key}", problem) from problem
+    except OSError as error:
+        raise _unusable(config, f"{certificate} with {key}", error) from error
 
 
 def _as_file(path: Path, content: bytes) -> Path | None:
@@ -72,6 +72,6 @@ def _as_file(path: Path, content: bytes) -> Path | None:
     return path
 
 
-def _unusable(config: ExtenderConfig, what: str, problem: Exception) -> ExtenderTLSError:
-    text = getattr(problem, "strerror", None) or str(problem)
+def _unusable(config: ExtenderConfig, what: str, error: Exception) -> ExtenderTLSError:
+    text = getattr(error, "strerror", None) or str(error)
     return ExtenderTLSError(f"extender {config.shown_url}: tlsConfig: cannot use {what}: {text}")

@@ -142,8 +142,8 @@ def read_filter(body: bytes) -> FilterAnswer:
             error=read_text(answer, "Error", ""),
             keys=[excerpt(key.encode(), limit=40) for key in list(found)[:_KEYS_SHOWN]],
         )
-    except ManifestError as problem:
-        raise AnswerError(str(problem)) from None
+    except ManifestError as error:
+        raise AnswerError(str(error)) from None
 
 
 def _names_of_objects(answer: Manifest) -> list[str]:
@@ -180,8 +180,8 @@ def read_prioritize(body: bytes) -> dict[str, int]:
             if name in scores:
                 raise AnswerError(f"{path}: {name} has been scored before")
             scores[name] = score
-    except ManifestError as problem:
-        raise AnswerError(str(problem)) from None
+    except ManifestError as error:
+        raise AnswerError(str(error)) from None
     return scores
 
 
@@ -195,8 +195,8 @@ def read_bind(body: bytes) -> str:
     """
     try:
         return read_text(_fields(_object(body, null_is_empty=True), "Error"), "Error", "")
-    except ManifestError as problem:
-        raise AnswerError(str(problem)) from None
+    except ManifestError as error:
+        raise AnswerError(str(error)) from None
 
 
 def unknown(names: Iterable[str], known: Collection[str]) -> str | None:
@@ -207,8 +207,8 @@ def unknown(names: Iterable[str], known: Collection[str]) -> str | None:
 def _json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
-    except orjson.JSONDecodeError as problem:
-        raise AnswerError(f"not JSON: {problem}, got {excerpt(body)!r}") from None
+    except orjson.JSONDecodeError as error:
+        raise AnswerError(f"not JSON: {error}, got {excerpt(body)!r}") from None
 
 
 def _object(body: bytes, *, null_is_empty: bool = False) -> Manifest:

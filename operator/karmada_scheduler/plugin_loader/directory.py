@@ -41,14 +41,14 @@ class Change:
         digest: Of its content; empty if the file is gone.
         module: The module that was made of it, "" for none.
         plugins: What is in it.
-        problem: Why it cannot be used, with what it raised.
+        error: Why it cannot be used, with what it raised.
     """
 
     path: Path
     digest: bytes
     module: str = ""
     plugins: tuple[Registration, ...] = ()
-    problem: ConfigError | None = None
+    error: ConfigError | None = None
 
     @property
     def is_removal(self) -> bool:
@@ -80,10 +80,8 @@ class PluginDirectory:
         """Return the contents of all files by path; raises as ``look`` does."""
         try:
             return dict(self._contents())
-        except OSError as problem:
-            raise ConfigError(
-                [ConfigProblem(str(self.path), f"cannot be read: {problem.strerror}")]
-            ) from problem
+        except OSError as error:
+            raise ConfigError([ConfigProblem(str(self.path), f"cannot be read: {error.strerror}")]) from error
 
     def changes(self, files: Mapping[Path, bytes]) -> list[Change]:
         """Load what is different in the files that were read; see ``look``."""
@@ -125,8 +123,8 @@ class PluginDirectory:
             return live
         try:
             module, plugins = plugin_files.load(path, content, self._helpers)
-        except ConfigError as problem:
-            return Change(path, digest, problem=problem)
+        except ConfigError as error:
+            return Change(path, digest, error=error)
         return Change(path, digest, module, plugins)
 
     def plugins(self, changes: Iterable[Change] = ()) -> list[Registration]:

@@ -18,29 +18,29 @@ def installed() -> list[Registration]:
     """Import what installed packages offer, sorted by distribution and name.
 
     Raises:
-        ConfigError: Some of it cannot be imported or is no plugin; all mistakes at once.
+        ConfigError: Some of it cannot be imported or is no plugin; all problems at once.
     """
-    mistakes: list[ConfigProblem] = []
+    problems: list[ConfigProblem] = []
     plugins = []
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: (_origin(each), each.name)):
         place = f"{entry.name} = {entry.value} ({_origin(entry)})"
         try:
             logs.follow(entry.module)
             factory = call_in_thread(entry.load, seconds=LOAD_SECONDS)
-        except LoadTimeoutError as problem:
-            mistakes.append(ConfigProblem(place, str(problem)))
+        except LoadTimeoutError as error:
+            problems.append(ConfigProblem(place, str(error)))
             continue
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 (somebody else's code)
-            mistakes.append(ConfigProblem(place, f"{type(problem).__name__}: {problem}", problem))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (somebody else's code)
+            problems.append(ConfigProblem(place, f"{type(error).__name__}: {error}", error))
             continue
         if not callable(factory):
-            mistakes.append(ConfigProblem(place, "is neither a class nor a function that makes a plugin"))
+            problems.append(ConfigProblem(place, "is neither a class nor a function that makes a plugin"))
             continue
         plugin = Registration(entry.name, factory, _origin(entry), first_line(factory))
-        mistakes.extend(ConfigProblem(place, text) for text in wrong_with_registration(plugin))
+        problems.extend(ConfigProblem(place, text) for text in wrong_with_registration(plugin))
         plugins.append(plugin)
-    if mistakes:
-        raise ConfigError(mistakes)
+    if problems:
+        raise ConfigError(problems)
     return plugins
 
 

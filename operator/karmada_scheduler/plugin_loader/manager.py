@@ -92,8 +92,8 @@ class PluginManager:
         built = self._setup.start()
         for message in self._setup.messages:
             log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
-        for notice in (*configuration.notices, *built.notices):
-            log.warning("%s", notice)
+        for warning in (*configuration.warnings, *built.warnings):
+            log.warning("%s", warning)
         self.profiles: Final = Profiles(self._frameworks(built))
         self._first_queue_sort: Final = self.queue_sort
         self._tasks: Final = PluginTasks(self.caller.timeout, on_failure=self._count_run_failure)
@@ -164,15 +164,15 @@ class PluginManager:
         manifests = self.manifests
         if manifests is None:  # and not: empty
             return ()
-        extenders, mistakes = [], []
+        extenders, problems = [], []
         for index, config in enumerate(configuration.extenders):
             try:
                 extenders.append(HttpExtender(config, manifests, clock=clock, observe=self._observe))
-            except ExtenderTLSError as problem:
+            except ExtenderTLSError as error:
                 path = f"{configuration.source}: extenders[{index}].tlsConfig"
-                mistakes.append(ConfigProblem(path, str(problem), problem))
-        if mistakes:
-            raise ConfigError(mistakes)
+                problems.append(ConfigProblem(path, str(error), error))
+        if problems:
+            raise ConfigError(problems)
         return tuple(extenders)
 
     def _count_run_failure(self, plugin: str) -> None:

@@ -69,41 +69,41 @@ def load(
     try:
         call_in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
-        mistakes = [
+        problems = [
             ConfigProblem(str(path), f"{_called(each)}: {text}")
             for each in plugins
             for text in wrong_with_registration(each)
         ]
-        if mistakes:
-            raise ConfigError(mistakes)  # noqa: TRY301 (one clean-up for all)
+        if problems:
+            raise ConfigError(problems)  # noqa: TRY301 (one clean-up for all)
     except ConfigError:
         forget(name)
         raise
-    except LoadTimeoutError as problem:
+    except LoadTimeoutError as error:
         forget(name)
-        raise ConfigError([ConfigProblem(str(path), str(problem))]) from problem
-    except (Exception, SystemExit) as problem:
+        raise ConfigError([ConfigProblem(str(path), str(error))]) from error
+    except (Exception, SystemExit) as error:
         forget(name)
-        own = told_from(problem, lambda file: file == str(path))
-        text = f"{type(problem).__name__}: {problem}"
-        if isinstance(problem, ImportError):
-            text = _import_text(problem, text, path.parent, helpers)
-        raise ConfigError([ConfigProblem(str(path), text, own)]) from problem
+        own = told_from(error, lambda file: file == str(path))
+        text = f"{type(error).__name__}: {error}"
+        if isinstance(error, ImportError):
+            text = _import_text(error, text, path.parent, helpers)
+        raise ConfigError([ConfigProblem(str(path), text, own)]) from error
     return name, plugins
 
 
-def _import_text(problem: ImportError, text: str, folder: Path, helpers: HelperModules) -> str:
+def _import_text(error: ImportError, text: str, folder: Path, helpers: HelperModules) -> str:
     """Say what is wrong with an import in the words of the file: the package of the directory has no name there."""
-    if problem.name in helpers.names:
-        return f"{text}; write: from . import {problem.name}"
-    wanted = (problem.name or "").removeprefix(f"{helpers.package}.")
-    if problem.name == helpers.package and (found := _IMPORTED.search(str(problem))):  # from . import _prices
+    if error.name in helpers.names:
+        return f"{text}; write: from . import {error.name}"
+    wanted = (error.name or "").removeprefix(f"{helpers.package}.")
+    if error.name == helpers.package and (found := _IMPORTED.search(str(error))):  # from . import _prices
         wanted = found[1]
-    if wanted != problem.name and wanted not in helpers.names:
+    if wanted != error.name and wanted not in helpers.names:
         hint = nearest(wanted, helpers.names).strip()
         if not is_helper(Path(wanted)):
             hint = "begin a helper file's name with an underscore"
-        return f"{type(problem).__name__}: no {wanted}.py in {folder}{'; ' if hint else ''}{hint}"
+        return f"{type(error).__name__}: no {wanted}.py in {folder}{'; ' if hint else ''}{hint}"
     return text.replace(f"{helpers.package}.", "")
 
 
@@ -127,12 +127,12 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
     broken = [
         each for each in others if isinstance(getattr(each, "name", None), str) and _is_meant_as_plugin(each)
     ]
-    mistakes = [
+    problems = [
         ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in wrong_with(each)
     ]
     unused = [text for each in others for text in _unused(each)]
-    if mistakes:
-        raise ConfigError(mistakes)
+    if problems:
+        raise ConfigError(problems)
     if not plugins:
         text = "; ".join(
             [

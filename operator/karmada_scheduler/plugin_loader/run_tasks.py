@@ -120,13 +120,13 @@ class _PluginTask:
                 await timeouts.TimedCoroutine(self._plugin.run(), self._watch, is_over=lambda: self._is_over)
             except GeneratorExit:
                 raise
-            except BaseException as problem:  # noqa: BLE001 (a plugin can raise anything)
+            except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
                 if self._is_cancelled():
-                    self._tell_end(problem)
+                    self._tell_end(error)
                     return
                 if self._clock() - began >= self._pauses.most:
                     pause = self._pauses.first
-                self._tell(problem, pause)
+                self._tell(error, pause)
                 self._on_failure(self._plugin.name)
             else:
                 return
@@ -137,28 +137,28 @@ class _PluginTask:
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
 
-    def _tell(self, problem: BaseException, pause: float) -> None:
+    def _tell(self, error: BaseException, pause: float) -> None:
         """Log a failure; its traceback only if it is not like one before."""
-        own = told_from(problem, lambda file: file not in (__file__, timeouts.__file__))
-        kind = (type(problem).__qualname__, *(f"{file}:{line}" for file, line, *_ in _places(own)))
+        own = told_from(error, lambda file: file not in (__file__, timeouts.__file__))
+        kind = (type(error).__qualname__, *(f"{file}:{line}" for file, line, *_ in _places(own)))
         is_new = kind not in self._told
         self._told.add(kind)
         log.error(
             "A plugin's run failed, it is started again",
             exc_info=own if is_new else None,
-            extra={"plugin": self._plugin.name, "seconds": f"{pause:g}", "error": exception_text(problem)},
+            extra={"plugin": self._plugin.name, "seconds": f"{pause:g}", "error": exception_text(error)},
         )
 
-    def _tell_end(self, problem: BaseException) -> None:
+    def _tell_end(self, error: BaseException) -> None:
         if self._is_over:
             text = "A plugin's run went on after it was cancelled, it was dropped"
             log.warning(text, extra={"plugin": self._plugin.name})
-        elif not isinstance(problem, asyncio.CancelledError):
+        elif not isinstance(error, asyncio.CancelledError):
             text = "A plugin's run failed when it was cancelled"
             log.error(
-                text, exc_info=problem, extra={"plugin": self._plugin.name, "error": exception_text(problem)}
+                text, exc_info=error, extra={"plugin": self._plugin.name, "error": exception_text(error)}
             )
 
 
-def _places(problem: BaseException) -> list[traceback.FrameSummary]:
-    return traceback.StackSummary.extract(traceback.walk_tb(problem.__traceback__), lookup_lines=False)
+def _places(error: BaseException) -> list[traceback.FrameSummary]:
+    return traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)

@@ -1,7 +1,7 @@
 """All plugins in one registry, the profiles that are built from it, and both again when a file changes.
 
 A scheduler that starts without a plugin it was given would place bindings where that plugin would not, so
-at the start every mistake ends it. Later nothing does: what cannot be used is refused, with a line in the
+at the start every problem ends it. Later nothing does: what cannot be used is refused, with a line in the
 log and a traceback where there is one, and everything stays as it was.
 """
 
@@ -108,15 +108,15 @@ class PluginSetup:
         Raises:
             ConfigError: Everything that cannot be used. ``registry`` works nevertheless, with what can.
         """
-        mistakes = ConfigProblems()
-        with mistakes.below(""):
+        problems = ConfigProblems()
+        with problems.below(""):
             self.load()
-        with mistakes.below(""):
+        with problems.below(""):
             registry = self._registry()
-            mistakes.extend(self._unknown_names(registry))
+            problems.extend(self._unknown_names(registry))
             self.messages = registry.select(self._tokens).messages
             self.built = self._build(registry)
-        mistakes.stop_if_any()
+        problems.raise_if_any()
         return self.built
 
     def load(self) -> None:
@@ -125,17 +125,17 @@ class PluginSetup:
         Raises:
             ConfigError: Everything that cannot be loaded. ``registry`` works nevertheless, with what can.
         """
-        mistakes = ConfigProblems()
-        with mistakes.below(""):
+        problems = ConfigProblems()
+        with problems.below(""):
             self._plugins.extend(self._packages())
         if self._files is not None:
-            with mistakes.below(""):
+            with problems.below(""):
                 for change in self._files.look():
-                    if change.problem is not None:
-                        mistakes.extend(change.problem.mistakes)
+                    if change.error is not None:
+                        problems.extend(change.error.problems)
                     else:
                         self._files.accept(change)
-        mistakes.stop_if_any()
+        problems.raise_if_any()
 
     def _unknown_names(self, registry: Registry) -> Iterator[ConfigProblem]:
         """Say which names of ``--plugins`` there are not; karmada-scheduler ignores them, with all that was meant."""
@@ -159,17 +159,17 @@ class PluginSetup:
         try:
             changes = self._files.look()
             self._unreadable = ""
-        except ConfigError as problem:
-            if str(problem) != self._unreadable:
-                self._unreadable = str(problem)
-                log.error("%s; the plugins stay as they are", problem)  # noqa: TRY400 (the text says it all)
+        except ConfigError as error:
+            if str(error) != self._unreadable:
+                self._unreadable = str(error)
+                log.error("%s; the plugins stay as they are", error)  # noqa: TRY400 (the text says it all)
             return None
         return self._apply(changes, self._files) if changes else None
 
     def _apply(self, changes: Sequence[Change], directory: PluginDirectories) -> BuiltProfiles | None:
         """Take all changes at once; if that cannot be, each that goes with those before it."""
-        usable = [each for each in changes if each.problem is None]
-        refused = [(each, each.problem) for each in changes if each.problem is not None]
+        usable = [each for each in changes if each.error is None]
+        refused = [(each, each.error) for each in changes if each.error is not None]
         accepted: list[Change] = []
         built = None
         attempts = [usable, *([each] for each in usable if len(usable) > 1)]
@@ -178,9 +178,9 @@ class PluginSetup:
                 if attempt:
                     built = self._build(self._registry([*accepted, *attempt]))
                     accepted.extend(attempt)
-            except ConfigError as problem:
+            except ConfigError as error:
                 if len(attempt) == 1:
-                    refused.append((attempt[0], problem))
+                    refused.append((attempt[0], error))
             if len(accepted) == len(usable):
                 break
         for change in accepted:
@@ -201,15 +201,15 @@ class PluginSetup:
 
     def _registry(self, changes: Iterable[Change] = (), *, strict: bool = True) -> Registry:
         registry = Registry(self._in_tree)
-        mistakes = []
+        problems = []
         files = self._files.plugins(changes) if self._files else ()
         for plugin in (*self._plugins, *files):
             try:
                 registry.add(plugin)
-            except ValueError as problem:
-                mistakes.append(ConfigProblem("", str(problem)))
-        if mistakes and strict:
-            raise ConfigError(mistakes)
+            except ValueError as error:
+                problems.append(ConfigProblem("", str(error)))
+        if problems and strict:
+            raise ConfigError(problems)
         return registry
 
     def _build(self, registry: Registry) -> BuiltProfiles:
@@ -224,9 +224,9 @@ class PluginSetup:
         )
         try:
             return build(configuration.profiles, available, scheduler_name=self._scheduler_name)
-        except ConfigError as problem:
+        except ConfigError as error:
             if configuration.profiles and configuration.source:
-                raise problem.within(configuration.source) from problem
+                raise error.within(configuration.source) from error
             raise
 
     def _tell_change(self, change: Change) -> None:
@@ -242,15 +242,15 @@ class PluginSetup:
                 log.warning("Loaded plugin, which no profile enables", extra=extra)
 
 
-def _tell_refusal(change: Change, problem: ConfigError) -> None:
+def _tell_refusal(change: Change, error: ConfigError) -> None:
     what = (
         "Refused to remove the plugins of a file" if change.is_removal else "Refused a new version of a file"
     )
-    for mistake in problem.mistakes:
+    for problem in error.problems:
         log.error(
             "%s, the version before stays: %s",
             what,
-            replace(mistake, path="") if mistake.path == str(change.path) else mistake,
-            exc_info=mistake.cause,
+            replace(problem, path="") if problem.path == str(change.path) else problem,
+            exc_info=problem.cause,
             extra={"path": change.path},
         )

@@ -12,7 +12,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.async_queue import Queue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
-from karmada_scheduler.scheduling_queue.rate_limit import Clock, RetryLimits
+from karmada_scheduler.scheduling_queue.rate_limit import Clock
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 
@@ -40,14 +40,8 @@ def make_queue(
         return _observed(PrioritySchedulingQueue(clock=clock, sort_key=sort_key), metrics)
     if options.feature_gates.enabled("PriorityBasedScheduling"):
         return _observed(PrioritySchedulingQueue(clock=clock), metrics)
-    limits = RetryLimits(
-        base_delay=options.rate_limiter_base_delay,
-        max_delay=options.rate_limiter_max_delay,
-        qps=options.rate_limiter_qps,
-        burst=options.rate_limiter_bucket_size,
-    )
     observer = metrics.workqueues.of("scheduler-queue")
-    queue: WorkQueue[BindingKey] = WorkQueue(limits=limits, clock=clock, observer=observer)
+    queue: WorkQueue[BindingKey] = WorkQueue(limits=options.retry_limits, clock=clock, observer=observer)
     observer.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
     return queue
 

@@ -6,27 +6,9 @@ Source: golang.org/x/time/rate, as k8s.io/client-go 0.35.3 util/workqueue defaul
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 Clock = Callable[[], float]
 """Returns seconds; never runs backwards."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryLimits:
-    """The backoff of failed keys; the defaults are upstream's.
-
-    Attributes:
-        base_delay: Seconds before the first retry of a key; doubles with every failure in a row.
-        max_delay: The longest delay in seconds.
-        qps: Retries of all keys per second.
-        burst: Retries that may exceed ``qps``.
-    """
-
-    base_delay: float = 0.005
-    max_delay: float = 1000.0
-    qps: float = 10.0
-    burst: int = 100
 
 
 class TokenBucket:

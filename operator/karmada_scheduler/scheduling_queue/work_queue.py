@@ -19,7 +19,8 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Final, Generic, Protocol, TypeVar
 
-from karmada_scheduler.scheduling_queue.rate_limit import Clock, RetryLimits, TokenBucket
+from karmada_scheduler.config.options import RetryLimits
+from karmada_scheduler.scheduling_queue.rate_limit import Clock, TokenBucket
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from karmada_scheduler.config.options import EstimatorOptions, OptionsError, parse
+from karmada_scheduler.config.flags import OptionsError, parse
+from karmada_scheduler.config.options import EstimatorOptions
 
 
 def test_without_a_flag_nobody_is_asked_and_the_rest_is_upstreams() -> None:
@@ -71,12 +72,12 @@ def test_upstreams_policy_shares_no_answers_unless_told_to() -> None:
         (["--scheduler-estimator-port=-1"], "Options.SchedulerEstimatorPort"),
     ],
 )
-def test_a_mistake_names_the_flag(arguments: list[str], message: str) -> None:
+def test_a_problem_names_the_flag(arguments: list[str], message: str) -> None:
     with pytest.raises(OptionsError) as caught:
         parse(arguments)
     assert message in str(caught.value)
 
 
 def test_a_certificate_without_its_key_is_pointed_out() -> None:
-    (notice,) = parse(["--scheduler-estimator-cert-file=a"]).notices
-    assert "work together only" in notice
+    (warning,) = parse(["--scheduler-estimator-cert-file=a"]).warnings
+    assert "work together only" in warning

@@ -1,11 +1,12 @@
-"""Flags: upstream's names and spellings, and mistakes that say what is wrong."""
+"""Flags: upstream's names and spellings, and problems that say what is wrong."""
 
 from pathlib import Path
 
 import pytest
 
-from karmada_scheduler.config import options
-from karmada_scheduler.config.options import OptionsError, parse
+from karmada_scheduler.config import flags
+from karmada_scheduler.config.flags import OptionsError, parse
+from karmada_scheduler.config.options import LeaderElection
 
 UPSTREAM_FLAGS = """
 kubeconfig master leader-elect leader-elect-resource-name leader-elect-resource-namespace
@@ -28,7 +29,7 @@ def test_the_defaults_are_upstream_s() -> None:
     assert found.plugins == ("*",)
     assert found.metrics_address == ":8080"
     assert found.health_address == ":10351"
-    assert found.leader_election == options.LeaderElection(
+    assert found.leader_election == LeaderElection(
         enabled=True,
         name="karmada-scheduler",
         namespace="karmada-system",
@@ -40,7 +41,7 @@ def test_the_defaults_are_upstream_s() -> None:
 
 @pytest.mark.parametrize("name", UPSTREAM_FLAGS)
 def test_every_flag_of_upstream_is_known(name: str) -> None:
-    known = {text for action in options.make_parser()._actions for text in action.option_strings}
+    known = {text for action in flags.make_parser()._actions for text in action.option_strings}
     assert f"--{name}" in known
 
 
@@ -69,7 +70,7 @@ def test_an_empty_plugin_list_enables_nothing() -> None:
 def test_durations_are_go_s() -> None:
     found = parse(["--leader-elect-lease-duration=1m30s", "--rate-limiter-base-delay", "500ms"])
     assert found.leader_election.lease_duration == 90
-    assert found.rate_limiter_base_delay == 0.5
+    assert found.retry_limits.base_delay == 0.5
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_the_health_address_has_an_older_form(arguments: list[str], address: str
 
 def test_limits_that_are_not_positive_are_upstream_s_defaults() -> None:
     found = parse(["--rate-limiter-qps=0", "--rate-limiter-base-delay=-1s"])
-    assert (found.rate_limiter_qps, found.rate_limiter_base_delay) == (10, 0.005)
+    assert (found.retry_limits.qps, found.retry_limits.base_delay) == (10, 0.005)
 
 
 def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
@@ -121,13 +122,13 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
         (["--logging-format=xml"], "invalid choice: 'xml'"),
     ],
 )
-def test_a_mistake_names_the_flag_and_what_is_wrong(arguments: list[str], message: str) -> None:
+def test_a_problem_names_the_flag_and_what_is_wrong(arguments: list[str], message: str) -> None:
     with pytest.raises(OptionsError) as caught:
         parse(arguments)
     assert message in str(caught.value)
 
 
-def test_several_mistakes_are_told_at_once() -> None:
+def test_several_problems_are_reported_at_once() -> None:
     with pytest.raises(OptionsError) as caught:
         parse(["--scheduler-name=", "--resync-period=0s", "--feature-gates=Nope=true"])
     assert len(str(caught.value).splitlines()) == 3

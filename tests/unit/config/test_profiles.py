@@ -1,4 +1,4 @@
-"""The configuration file: Kubernetes' words, every mistake at once."""
+"""The configuration file: Kubernetes' words, every problem at once."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def loaded(path: Path, text: str, **kwargs: Any) -> SchedulerConfiguration:
     return load(path, **kwargs)
 
 
-def mistakes(path: Path, text: str) -> list[str]:
+def problems(path: Path, text: str) -> list[str]:
     with pytest.raises(ConfigError) as refused:
         loaded(path, text)
-    lines = [str(mistake) for mistake in refused.value.mistakes]
+    lines = [str(problem) for problem in refused.value.problems]
     assert all(line.startswith(f"{path}: ") for line in lines)
     return [line.removeprefix(f"{path}: ") for line in lines]
 
@@ -114,7 +114,7 @@ def test_a_file_says_what_it_says_in_kubernetes(path: Path, head: str) -> None:
             ),
             ExtenderConfig(url_prefix="http://other", node_cache_capable=True, http_timeout=5),
         ),
-        notices=(
+        warnings=(
             (
                 "extenders[0].managedResources[0].ignoredByScheduler has no effect: "
                 "example.com/gpu counts when room is estimated"
@@ -174,7 +174,7 @@ def test_what_has_no_meaning_here_is_noticed(path: Path) -> None:
         "parallelism: 16\nleaderElection: {leaderElect: true}\nclientConnection: {qps: 50}\n"
         "percentageOfNodesToScore: 0\npodMaxBackoffSeconds: 10\nextenders: [{urlPrefix: http://x, preemptVerb: p}]\n"
     )
-    assert loaded(path, KUBERNETES + text).notices == (
+    assert loaded(path, KUBERNETES + text).warnings == (
         (
             "parallelism has no effect: a decision is made in one thread, and --max-in-flight limits what is "
             "being written"
@@ -191,7 +191,7 @@ def test_an_extenders_resource_that_the_scheduler_should_ignore_is_noticed(path:
         "extenders:\n- urlPrefix: http://x\n  managedResources:\n"
         "  - {name: a.b/c}\n  - {name: a.b/gpu, ignoredByScheduler: true}\n"
     )
-    assert loaded(path, KUBERNETES + text).notices == (
+    assert loaded(path, KUBERNETES + text).warnings == (
         "extenders[0].managedResources[1].ignoredByScheduler has no effect: a.b/gpu counts when room is estimated",
     )
 
@@ -209,35 +209,35 @@ def test_an_extenders_resource_that_the_scheduler_should_ignore_is_noticed(path:
         ),
     ],
 )
-def test_what_is_no_configuration_is_told(path: Path, text: str, expected: str) -> None:
-    [line] = mistakes(path, text)
+def test_what_is_no_configuration_is_reported(path: Path, text: str, expected: str) -> None:
+    [line] = problems(path, text)
     assert line.startswith(expected)
 
 
 def test_keys_that_stand_twice_are_all_told(path: Path) -> None:
     text = "profiles:\n- schedulerName: a\n  plugins: {score: {}, score: {}}\n  schedulerName: b\n"
-    assert sorted(mistakes(path, OURS + text)) == [
+    assert sorted(problems(path, OURS + text)) == [
         'line 5: "score" stands already in line 5',
         'line 6: "schedulerName" stands already in line 4',
     ]
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load(tmp_path / "none.yaml")
     assert str(refused.value) == f"{tmp_path / 'none.yaml'}: cannot read it: No such file or directory"
 
 
 def test_the_kind_has_to_be_known(path: Path) -> None:
-    assert mistakes(path, "apiVersion: v1\nkind: Pod") == [
+    assert problems(path, "apiVersion: v1\nkind: Pod") == [
         'kind: expected KarmadaSchedulerConfiguration or KubeSchedulerConfiguration, got "Pod"'
     ]
-    assert mistakes(path, "apiVersion: v1\nkind: KubeSchedulerConfiguration") == [
+    assert problems(path, "apiVersion: v1\nkind: KubeSchedulerConfiguration") == [
         'apiVersion: expected kubescheduler.config.k8s.io/v1 for kind KubeSchedulerConfiguration, got "v1"'
     ]
 
 
-def test_all_mistakes_of_form_are_told_together(path: Path) -> None:
+def test_all_problems_of_form_are_reported_together(path: Path) -> None:
     text = """
 percentageOfNodesToScore: 50
 profiles:
@@ -255,7 +255,7 @@ extenders:
 """
     reason = "can only be 0 or 100: replicas are divided over all clusters that fit, so all have to be found"
     points = ", ".join([*(point.value for point in Point), "multiPoint"])
-    assert mistakes(path, OURS + text) == [
+    assert problems(path, OURS + text) == [
         f"percentageOfNodesToScore: {reason}",
         f"profiles[0].percentageOfNodesToScore: {reason}",
         "profiles[0].schedulerName: expected text, got 1",
@@ -269,7 +269,7 @@ extenders:
     ]
 
 
-def test_all_mistakes_of_meaning_are_told_together(path: Path) -> None:
+def test_all_problems_of_meaning_are_reported_together(path: Path) -> None:
     text = """
 pluginTimeoutSeconds: 0
 profiles:
@@ -279,7 +279,7 @@ profiles:
 - schedulerName: a
 - {}
 """
-    assert mistakes(path, OURS + text) == [
+    assert problems(path, OURS + text) == [
         "pluginTimeoutSeconds: must be greater than 0",
         'profiles[0].plugins.score.enabled[1].name: plugin "A" already registered as "Score"',
         'profiles[0].plugins.score.enabled[2].name: must be the name of a plugin, got "*"',
@@ -314,12 +314,12 @@ profiles:
     ],
 )  # fmt: skip
 def test_an_extender_that_cannot_work_is_refused(path: Path, extender: str, expected: str) -> None:
-    assert mistakes(path, f"{OURS}extenders:\n- {extender}\n") == [f"extenders[0].{expected}"]
+    assert problems(path, f"{OURS}extenders:\n- {extender}\n") == [f"extenders[0].{expected}"]
 
 
 def test_only_one_extender_binds(path: Path) -> None:
     text = "extenders:\n- {urlPrefix: http://x, bindVerb: b}\n- {urlPrefix: http://y, bindVerb: b}\n"
-    assert mistakes(path, OURS + text) == [
+    assert problems(path, OURS + text) == [
         "extenders[1].bindVerb: only one extender can bind, and an earlier one does"
     ]
 

@@ -1,4 +1,4 @@
-"""Plain data becomes typed values, strictly, and every mistake is told with its path."""
+"""Plain data becomes typed values, strictly, and every problem is told with its path."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_values_have_the_type_of_their_field(key: str, given: object, read: obje
          "pause, secret, colour, mode, inner, inners, names, unique, byName")),
     ],
 )  # fmt: skip
-def test_anything_else_is_a_mistake(key: object, given: object, text: str | None) -> None:
+def test_anything_else_is_an_error(key: object, given: object, text: str | None) -> None:
     if text is None:  # an empty key is as good as none
         assert structure({key: given}, Everything) == Everything()
         return
@@ -103,10 +103,10 @@ def test_anything_else_is_a_mistake(key: object, given: object, text: str | None
     assert str(refused.value) == text
 
 
-def test_all_mistakes_are_told_together() -> None:
+def test_all_problems_are_reported_together() -> None:
     with pytest.raises(ConfigError) as refused:
         structure({"inners": [{"size": "1"}, {"tags": [1, "a", 2]}], "flag": 0}, Everything)
-    assert [str(mistake) for mistake in refused.value.mistakes] == [
+    assert [str(problem) for problem in refused.value.problems] == [
         'inners[0].size: expected an integer, got "1"',
         "inners[1].tags[0]: expected text, got 1",
         "inners[1].tags[2]: expected text, got 2",

@@ -23,7 +23,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client.connection import ApiError
-from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result
 from karmada_scheduler.framework.profile.profiles import Profiles
@@ -41,7 +41,6 @@ from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
-from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, gates
 from tests import manifests
@@ -816,7 +815,7 @@ def test_a_plugin_orders_the_queue_and_what_it_finds_equal_stays_in_order() -> N
 
 
 @pytest.mark.parametrize("broken", [raising(), raising(SystemExit(1)), answering(None)])
-def test_a_queue_sort_that_breaks_loses_nothing_and_is_told_of_once(
+def test_a_queue_sort_that_breaks_loses_nothing_and_is_reported_of_once(
     broken: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue, drain = _queue(plugin("S", less=broken))

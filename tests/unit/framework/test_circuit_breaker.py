@@ -362,7 +362,7 @@ async def test_a_call_that_began_before_it_opened_does_not_close_it(world: World
     assert world.breakers.open
 
 
-async def test_a_coroutine_that_hangs_is_told_with_the_line_at_which_it_waits(
+async def test_a_coroutine_that_hangs_is_reported_with_the_line_at_which_it_waits(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow = plugin("Slow", pre_score=world.coroutine("pre_score"))

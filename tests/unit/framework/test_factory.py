@@ -73,10 +73,10 @@ def made(factory: Callable[..., Any], args: dict[str, Any] | None = None) -> Any
     return make(Registration("Cost", factory), args, HANDLE)
 
 
-def mistakes(factory: Callable[..., Any], args: dict[str, Any] | None = None) -> list[str]:
+def problems(factory: Callable[..., Any], args: dict[str, Any] | None = None) -> list[str]:
     with pytest.raises(ConfigError) as refused:
         made(factory, args)
-    return [str(mistake) for mistake in refused.value.mistakes]
+    return [str(problem) for problem in refused.value.problems]
 
 
 @pytest.mark.parametrize(
@@ -117,19 +117,19 @@ def test_a_factory_whose_parameters_are_all_optional_is_called_without_arguments
     ids=["one", "three", "keyword-only"],
 )
 def test_a_factory_with_another_signature_is_an_error(factory: Callable[..., Any]) -> None:
-    assert mistakes(factory) == ["its factory must take (args, handle), or no arguments"]
+    assert problems(factory) == ["its factory must take (args, handle), or no arguments"]
 
 
 def test_args_may_be_written_as_in_python_or_as_in_kubernetes() -> None:
     assert made(WithBoth, {"file": "", "by_cluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
     assert made(WithBoth, {"file": "", "byCluster": {"m1": 3}}).args.by_cluster == {"m1": 3}
-    assert mistakes(WithBoth, {"file": "", "byCluster": {}, "by_cluster": {}}) == [
+    assert problems(WithBoth, {"file": "", "byCluster": {}, "by_cluster": {}}) == [
         "args.by_cluster: is the same field as byCluster"
     ]
 
 
-def test_all_mistakes_in_args_are_told_with_their_paths() -> None:
-    assert mistakes(WithBoth, {"unit": "dollar", "refresh": 5, "byCluster": {"m1": "3"}, "fil": "x"}) == [
+def test_all_problems_in_args_are_reported_with_their_paths() -> None:
+    assert problems(WithBoth, {"unit": "dollar", "refresh": 5, "byCluster": {"m1": "3"}, "fil": "x"}) == [
         'args.unit: expected one of "cent", "euro", got "dollar"',
         "args.refresh: expected a duration such as 5s or 1m30s, got 5",
         'args.byCluster[m1]: expected an integer, got "3"',
@@ -138,29 +138,29 @@ def test_all_mistakes_in_args_are_told_with_their_paths() -> None:
     ]
 
 
-def test_what_the_args_refuse_by_themselves_is_told() -> None:
-    assert mistakes(WithBoth, {"file": "x", "refresh": "5ms"}) == ["args: refresh must be at least 1s"]
+def test_what_the_args_refuse_by_themselves_is_reported() -> None:
+    assert problems(WithBoth, {"file": "x", "refresh": "5ms"}) == ["args: refresh must be at least 1s"]
 
 
-def test_args_for_a_plugin_that_takes_none_are_a_mistake() -> None:
-    assert mistakes(Cost, {"file": "x"}) == ["args: the plugin takes none"]
-    assert mistakes(WithDefaults, {"file": "x"}) == ["args: the plugin takes none"]
+def test_args_for_a_plugin_that_takes_none_are_a_problem() -> None:
+    assert problems(Cost, {"file": "x"}) == ["args: the plugin takes none"]
+    assert problems(WithDefaults, {"file": "x"}) == ["args: the plugin takes none"]
 
 
-def test_a_factory_that_raises_is_told_in_upstreams_words_with_what_it_raised() -> None:
+def test_a_factory_that_raises_is_reported_in_upstreams_words_with_what_it_raised() -> None:
     def broken() -> Cost:
         raise RuntimeError("no such file")
 
     with pytest.raises(ConfigError) as refused:
         made(broken)
-    [mistake] = refused.value.mistakes
+    [problem] = refused.value.problems
     line = inspect.getsourcelines(broken)[1] + 1
-    assert str(mistake) == (
+    assert str(problem) == (
         f'failed to initialize plugin "Cost": RuntimeError: no such file (line {line} of {__file__})'
     )
-    assert isinstance(mistake.cause, RuntimeError)
-    assert mistake.cause.__traceback__ is not None
-    assert mistake.cause.__traceback__.tb_frame.f_code.co_name == "broken"
+    assert isinstance(problem.cause, RuntimeError)
+    assert problem.cause.__traceback__ is not None
+    assert problem.cause.__traceback__.tb_frame.f_code.co_name == "broken"
 
 
 def test_the_name_has_to_be_the_registered_one() -> None:
@@ -169,7 +169,7 @@ def test_the_name_has_to_be_the_registered_one() -> None:
 
 
 def test_what_a_factory_makes_has_to_be_a_plugin() -> None:
-    [nameless, pointless] = mistakes(dict)
+    [nameless, pointless] = problems(dict)
     assert nameless == "plugin \"Cost\": its name is None, it is registered as 'Cost'"
     assert pointless.startswith('plugin "Cost": has no extension point; there are: pre_enqueue, less, ')
 
@@ -282,7 +282,7 @@ def test_methods_take_one_context() -> None:
     assert list(wrong_with(Old())) == ["filter must take 1 argument beside self"]
 
 
-def test_a_factory_that_hangs_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_factory_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def hangs() -> Any:
         while True:
             pass
@@ -307,7 +307,7 @@ def test_a_factory_that_hangs_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> N
         ("runn", "run"),
     ],
 )
-def test_a_misspelt_method_beside_a_right_one_is_a_mistake_that_names_the_one_that_was_meant(
+def test_a_misspelt_method_beside_a_right_one_is_an_error_that_names_the_one_that_was_meant(
     written: str, meant: str
 ) -> None:
     plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, written: lambda self, c: None})

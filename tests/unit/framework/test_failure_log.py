@@ -58,7 +58,7 @@ def test_the_traceback_begins_in_the_plugin(world: World, caplog: pytest.LogCapt
     assert (record.__dict__["plugin"], record.__dict__["point"]) == ("P", "Reserve")
 
 
-def test_the_same_is_told_once_a_minute(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_is_reported_once_a_minute(world: World, caplog: pytest.LogCaptureFixture) -> None:
     called, method = plugin("P"), lambda _: looks_up()
     counts = []
     for pause in (0, 1, INTERVAL_SECONDS - 2, 1, 1):
@@ -68,7 +68,7 @@ def test_the_same_is_told_once_a_minute(world: World, caplog: pytest.LogCaptureF
     assert counts == [1, 1, 1, 2, 2]
 
 
-def test_what_differs_in_plugin_type_or_place_is_told_of_its_own(
+def test_what_differs_in_plugin_type_or_place_is_reported_of_its_own(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     def here(_: object) -> Any:
@@ -138,12 +138,14 @@ def test_a_thousand_places_are_remembered_and_no_more() -> None:
     ],
     ids="+".join,
 )
-def test_it_is_told_wherever_it_was_raised(methods: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_reported_wherever_it_was_raised(
+    methods: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     schedule(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(plugin("P", **methods)))
     assert [trace.splitlines()[-1] for trace in told(caplog)] == ["RuntimeError: boom"]
 
 
-def test_a_coroutine_is_told_like_a_function(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_coroutine_is_reported_like_a_function(world: World, caplog: pytest.LogCaptureFixture) -> None:
     async def fails(_: object) -> None:
         await asyncio.sleep(0)
         looks_up()
@@ -183,7 +185,7 @@ def test_what_is_excused_is_not_the_plugins(world: World, caplog: pytest.LogCapt
     assert told(caplog) == []
 
 
-def test_an_exception_that_cannot_even_be_shown_is_told(
+def test_an_exception_that_cannot_even_be_shown_is_reported(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     class OddError(Exception):
@@ -194,7 +196,7 @@ def test_an_exception_that_cannot_even_be_shown_is_told(
     assert len(told(caplog)) == 1
 
 
-def test_a_wrong_call_is_told_with_what_there_is(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_call_is_reported_with_what_there_is(world: World, caplog: pytest.LogCaptureFixture) -> None:
     assert "TypeError" in world.call(plugin("P"), lambda: None)
     [trace] = told(caplog)
     assert "plugin_call.py" in trace

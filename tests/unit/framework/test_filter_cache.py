@@ -363,7 +363,7 @@ def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only()
         assert {each.allocatable for each in decision.attempts[0].candidates} == {replicas}
 
 
-def test_a_score_that_fails_is_told_as_one_whether_clusters_are_remembered_or_not(
+def test_a_score_that_fails_is_reported_as_one_whether_clusters_are_remembered_or_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(self: Asked, context: ScoreContext, /) -> int:

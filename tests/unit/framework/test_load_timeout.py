@@ -27,7 +27,7 @@ def test_what_ends_in_a_thread_is_returned_or_raised() -> None:
 
 
 @pytest.mark.parametrize("hangs", [loops, lambda: time.sleep(3)], ids=["in Python", "outside"])
-def test_what_does_not_end_is_told_with_the_line_at_which_it_is(hangs: Callable[[], Any]) -> None:
+def test_what_does_not_end_is_reported_with_the_line_at_which_it_is(hangs: Callable[[], Any]) -> None:
     with pytest.raises(
         LoadTimeoutError, match=rf"did not end within 0.1s; it is at line \d+ of {__file__}, in "
     ):

@@ -1,4 +1,4 @@
-"""Profiles: Kubernetes' rules of precedence, and mistakes with their paths."""
+"""Profiles: Kubernetes' rules of precedence, and problems with their paths."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def refs(*names: str) -> list[dict[str, str]]:
     return [{"name": name} for name in names]
 
 
-def mistakes(profiles: list[dict[str, Any]], plugins: ProfileInputs) -> list[str]:
+def problems(profiles: list[dict[str, Any]], plugins: ProfileInputs) -> list[str]:
     with pytest.raises(ConfigError) as refused:
         built(profiles, plugins)
-    return [str(mistake) for mistake in refused.value.mistakes]
+    return [str(problem) for problem in refused.value.problems]
 
 
 def test_without_profiles_there_is_one_with_all_plugins() -> None:
@@ -258,7 +258,7 @@ def test_the_flag_takes_plugins_out_of_all_profiles() -> None:
     assert "Cost" not in {name for _, name in made.made}
 
 
-def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:
+def test_all_problems_are_reported_together_with_paths_and_known_names() -> None:
     registered = ", ".join(available("Cost", "Gpu").registry)
     profiles = [
         {
@@ -280,7 +280,7 @@ def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:
         },
     ]
     texts = [
-        re.sub(r"\(line \d+ of", "(line N of", each) for each in mistakes(profiles, available("Cost", "Gpu"))
+        re.sub(r"\(line \d+ of", "(line N of", each) for each in problems(profiles, available("Cost", "Gpu"))
     ]
     assert texts == [
         f'profiles[0].plugins.score.enabled[1].name: no plugin named "Foo"; known: {registered}',
@@ -294,7 +294,7 @@ def test_all_mistakes_are_told_together_with_paths_and_known_names() -> None:
 
 def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
     two = [{"plugins": {"queueSort": {"enabled": refs("MyQueue")}}}]
-    assert mistakes(two, available("MyQueue")) == [
+    assert problems(two, available("MyQueue")) == [
         (
             "profiles[0].plugins.queueSort: only one queue sort plugin required for profile with scheduler name "
             '"default-scheduler", but got 2: PrioritySort, MyQueue'
@@ -302,21 +302,21 @@ def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
     ]
     own = {"queueSort": {"enabled": refs("MyQueue"), "disabled": refs("PrioritySort")}}
     different: list[dict[str, Any]] = [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": own}]
-    assert mistakes(different, available("MyQueue")) == [
+    assert problems(different, available("MyQueue")) == [
         'profiles: different queue sort plugins for profile "b": "MyQueue", first: "PrioritySort"'
     ]
     with_args = [
         {"schedulerName": name, "plugins": own, "pluginConfig": [{"name": "MyQueue", "args": {"by": name}}]}
         for name in ("a", "b")
     ]
-    assert mistakes(with_args, available("MyQueue")) == [
+    assert problems(with_args, available("MyQueue")) == [
         'profiles: different queue sort plugin args for profile "b"'
     ]
 
 
 @pytest.mark.parametrize("point", ["select", "assign", "bind"])
 def test_somebody_has_to_answer(point: str) -> None:
-    assert mistakes([{"plugins": {point: {"disabled": refs("*")}}}], available()) == [
+    assert problems([{"plugins": {point: {"disabled": refs("*")}}}], available()) == [
         (
             f"profiles[0].plugins.{point}: at least one {point} plugin is needed for profile with scheduler name "
             '"default-scheduler"'
@@ -330,7 +330,7 @@ def test_what_has_no_effect_is_noticed() -> None:
         "pluginConfig": [{"name": "Cost", "args": {}}],
     }
     plugins = replace(available("Cost"), disabled_elsewhere=None)
-    first, second = built([profile], plugins).notices
+    first, second = built([profile], plugins).warnings
     assert first.startswith(
         'plugins.filter.disabled[0] of profile "default-scheduler" has no effect: no plugin named "Foo"; known: '
     )
@@ -339,13 +339,13 @@ def test_what_has_no_effect_is_noticed() -> None:
 
 def test_a_name_that_is_disabled_and_not_there_is_refused_unless_it_may_be_elsewhere() -> None:
     profiles = [{"plugins": {"filter": {"disabled": refs("TaintTolerance")}}}]
-    [mistake] = mistakes(profiles, available())
+    [mistake] = problems(profiles, available())
     assert mistake.startswith(
         'profiles[0].plugins.filter.disabled[0].name: no plugin named "TaintTolerance"; '
         'did you mean "TaintToleration"? known: '
     )
     gated = replace(available(), disabled_elsewhere={"TaintTolerance"})
-    assert len(built(profiles, gated).notices) == 1
+    assert len(built(profiles, gated).warnings) == 1
 
 
 def test_what_stays_the_same_stays_the_same_object() -> None:

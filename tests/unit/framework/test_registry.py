@@ -47,7 +47,7 @@ def test_the_running_order_does_not_depend_on_the_order_of_selection() -> None:
     assert list(registry("bar", "foo").select(["foo", "bar"]).registry) == ["bar", "foo"]
 
 
-def test_selection_is_told_in_upstreams_words() -> None:
+def test_selection_is_reported_in_upstreams_words() -> None:
     messages = registry("bar", "foo").select(["*", "-foo", "-nosuch", "foo"]).messages
     assert messages == (
         (False, 'Enable Scheduler plugin "bar"'),
@@ -59,7 +59,7 @@ def test_selection_is_told_in_upstreams_words() -> None:
 
 
 @pytest.mark.parametrize("tokens", [[], ["-foo"], ["foo", "-foo"]])
-def test_that_nothing_is_on_is_told(tokens: list[str]) -> None:
+def test_that_nothing_is_on_is_reported(tokens: list[str]) -> None:
     *_, last = registry("foo").select(tokens).messages
     assert last == SelectionMessage(
         warning=True, text="No plugin of Filter and Score is enabled: every cluster fits"

@@ -337,7 +337,7 @@ def test_reasons_in_a_list_are_as_good() -> None:
     assert str(decision.error) == "0/3 clusters are available: 3 no."
 
 
-def test_a_plugin_whose_exception_has_no_text_to_give_is_told_of_all_the_same() -> None:
+def test_a_plugin_whose_exception_has_no_text_to_give_is_reported_of_all_the_same() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise ValueError

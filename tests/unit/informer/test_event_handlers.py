@@ -10,11 +10,11 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.client import json_body
+from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.listeners import BindingListener, Listeners
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
-from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tests import manifests
 

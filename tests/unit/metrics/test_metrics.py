@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.framework.result import Code
 from karmada_scheduler.metrics.metrics import AlgorithmObserver, EstimatingObserver, Metrics
-from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 UPSTREAM = {

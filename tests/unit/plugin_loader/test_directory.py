@@ -16,7 +16,7 @@ from tests.unit.plugin_loader.conftest import Write, source
 def accepted(directory: PluginDirectory) -> list[Change]:
     changes = directory.look()
     for change in changes:
-        assert change.problem is None
+        assert change.error is None
         directory.accept(change)
     return changes
 
@@ -94,7 +94,7 @@ def test_a_refused_version_is_not_tried_again_and_the_one_before_stays(folder: P
     accepted(directory)
     write("a.py", "broken(")
     [change] = directory.look()
-    assert change.problem is not None
+    assert change.error is not None
     directory.refuse(change)
     assert directory.look() == []
     assert names(directory) == ["A"]
@@ -124,7 +124,7 @@ def test_a_refused_removal_leaves_the_plugins(folder: Path, write: Write) -> Non
     assert directory.look() == [change]
 
 
-def test_a_directory_that_cannot_be_read_is_told_and_changes_nothing(folder: Path, write: Write) -> None:
+def test_a_directory_that_cannot_be_read_is_reported_and_changes_nothing(folder: Path, write: Write) -> None:
     write("a.py", source("A"))
     directory = PluginDirectory(folder)
     accepted(directory)

@@ -83,13 +83,13 @@ def test_a_broken_helper_is_refused_and_the_version_before_stays(
     assert plugin(setup, "A").score(None) == 7
 
 
-def test_an_import_without_a_dot_is_told_how_to_write_it(folder: Path, write: Write) -> None:
+def test_an_import_without_a_dot_is_reported_how_to_write_it(folder: Path, write: Write) -> None:
     write("_prices.py", HELPER.format(price=3))
     write("a.py", user("A", "from _prices import price, seen"))
     with pytest.raises(ConfigError) as refused:
         setup_of(folder).start()
-    [mistake] = refused.value.mistakes
-    assert mistake.text == "ModuleNotFoundError: No module named '_prices'; write: from . import _prices"
+    [problem] = refused.value.problems
+    assert problem.text == "ModuleNotFoundError: No module named '_prices'; write: from . import _prices"
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_an_import_without_a_dot_is_told_how_to_write_it(folder: Path, write: Wr
         ("from ._prices import cost", "ImportError: cannot import name 'cost' from '_prices' ({}/_prices.py)"),
     ],
 )  # fmt: skip
-def test_an_import_that_fails_is_told_without_internal_names(
+def test_an_import_that_fails_is_reported_without_internal_names(
     folder: Path, write: Write, written: str, expected: str
 ) -> None:
     write("_prices.py", HELPER.format(price=3))
     write("a.py", user("A", written))
     with pytest.raises(ConfigError) as refused:
         setup_of(folder).start()
-    [mistake] = refused.value.mistakes
-    assert mistake.text == expected.format(folder)
+    [problem] = refused.value.problems
+    assert problem.text == expected.format(folder)

@@ -21,12 +21,12 @@ def plugins(text: str, path: Path = PATH) -> list[Any]:
     return list(load(path, text.encode())[1])
 
 
-def mistakes(text: str) -> list[ConfigProblem]:
+def problems(text: str) -> list[ConfigProblem]:
     before = set(sys.modules)
     with pytest.raises(ConfigError) as refused:
         load(PATH, text.encode())
     assert set(sys.modules) - before == set()
-    return list(refused.value.mistakes)
+    return list(refused.value.problems)
 
 
 def test_classes_with_a_name_and_a_point_are_plugins_in_the_order_of_the_file() -> None:
@@ -105,9 +105,9 @@ def test_nothing_is_written_and_the_path_for_imports_stays(tmp_path: Path) -> No
                      "A: '-A' is no name for a plugin: letters, digits, dots, dashes, not a dash first", id="name"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_used_is_told(text: str, expected: str) -> None:
-    [mistake] = mistakes(text)
-    assert (mistake.path, mistake.text) == ("/plugins/cost.py", expected)
+def test_a_file_that_cannot_be_used_is_reported(text: str, expected: str) -> None:
+    [problem] = problems(text)
+    assert (problem.path, problem.text) == ("/plugins/cost.py", expected)
 
 
 GOOD = "class Good:\n  name='Good'\n  def score(self, c): return 1\n"
@@ -133,7 +133,7 @@ GOOD = "class Good:\n  name='Good'\n  def score(self, c): return 1\n"
 )  # fmt: skip
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_broken_plugin_beside_a_good_one_is_refused_by_name(text: str, expected: str, order: str) -> None:
-    found = mistakes(GOOD + text if order == "after" else text + GOOD)
+    found = problems(GOOD + text if order == "after" else text + GOOD)
     assert "\n".join(each.text for each in found) == expected
 
 
@@ -173,17 +173,17 @@ def test_a_class_with_a_point_and_no_name_is_warned_of(caplog: pytest.LogCapture
 
 
 def test_the_traceback_begins_in_the_file() -> None:
-    [mistake] = mistakes("def deep():\n    raise RuntimeError('no')\ndeep()\n")
-    assert mistake.cause is not None
-    assert [(each.filename, each.lineno) for each in traceback.extract_tb(mistake.cause.__traceback__)] == [
+    [problem] = problems("def deep():\n    raise RuntimeError('no')\ndeep()\n")
+    assert problem.cause is not None
+    assert [(each.filename, each.lineno) for each in traceback.extract_tb(problem.cause.__traceback__)] == [
         ("/plugins/cost.py", 3),
         ("/plugins/cost.py", 2),
     ]
 
 
 @pytest.mark.parametrize("text", ["while True: pass", "import time\ntime.sleep(3)"])
-def test_a_file_that_hangs_is_told_with_its_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_hangs_is_reported_with_its_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin_files, "LOAD_SECONDS", 0.1)
-    [mistake] = mistakes(text)
+    [problem] = problems(text)
     line = len(text.splitlines())
-    assert str(mistake) == f"{PATH}: did not end within 0.1s; it is at line {line} of {PATH}, in <module>"
+    assert str(problem) == f"{PATH}: did not end within 0.1s; it is at line {line} of {PATH}, in <module>"

@@ -236,7 +236,7 @@ class FailsAtTheEnd(Filter):
             raise ValueError("cannot close")
 
 
-async def test_one_that_fails_when_it_is_cancelled_is_told_of_and_not_started_again(
+async def test_one_that_fails_when_it_is_cancelled_is_reported_of_and_not_started_again(
     tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = FailsAtTheEnd()

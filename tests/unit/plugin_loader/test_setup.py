@@ -128,18 +128,18 @@ def test_upstreams_words_about_the_flag_are_kept_for_the_log(make: Make) -> None
 def test_a_name_that_the_flag_misspells_ends_it_with_the_nearest_one(make: Make, token: str) -> None:
     with pytest.raises(ConfigError) as refused:
         make(tokens=["*", token]).start()
-    [mistake] = refused.value.mistakes
+    [problem] = refused.value.problems
     expected = (
         '--plugins: no plugin named "TaintTolerance"; did you mean "TaintToleration"? known: APIEnablement, '
     )
-    assert str(mistake).startswith(expected)
+    assert str(problem).startswith(expected)
 
 
 def test_the_flag_may_name_a_plugin_that_a_gate_keeps_out(make: Make) -> None:
     make(tokens=["*", "-WorkloadAffinity"], switched_off=["WorkloadAffinity"]).start()
 
 
-def test_at_the_start_every_mistake_ends_it(make: Make, write: Write) -> None:
+def test_at_the_start_every_problem_ends_it(make: Make, write: Write) -> None:
     write("a.py", source("Own"))
     broken, odd = write("b.py", "broken("), write("c.py", source("ClusterAffinity"))
     setup = make(own=[Registration("Own", Own, "main")])
@@ -152,7 +152,7 @@ def test_at_the_start_every_mistake_ends_it(make: Make, write: Write) -> None:
     ]
 
 
-def test_a_mistake_in_a_profile_names_the_configuration_file(make: Make) -> None:
+def test_a_problem_in_a_profile_names_the_configuration_file(make: Make) -> None:
     from dataclasses import replace
 
     setup = make(configuration=replace(enabling("Nobody"), source="/etc/config.yaml"))
@@ -306,7 +306,7 @@ def test_a_plugin_that_no_profile_enables_is_pointed_out(
     assert "Loaded plugin, which no profile enables" in caplog.text
 
 
-def test_a_directory_that_vanishes_is_told_once(
+def test_a_directory_that_vanishes_is_reported_once(
     make: Make, write: Write, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write("a.py", source("A"))

@@ -98,7 +98,7 @@ async def test_a_binding_is_in_flight_with_its_new_clusters_until_its_attempt_en
 
 @pytest.mark.parametrize("is_stored", [True, False])
 async def test_an_assumed_placement_is_kept_if_it_is_stored_at_the_end(is_stored: bool) -> None:
-    assumed = AssumedPlacements(clock=lambda: 0.0)
+    assumed = AssumedPlacements(clock=lambda: 0.0, ttl=300.0)
     all_attempts = attempts(assumed=assumed)
     before = workload()
     attempt = await all_attempts.begin(before.key)

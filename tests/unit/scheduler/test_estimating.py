@@ -17,7 +17,7 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.available_replicas import EstimationError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
@@ -28,7 +28,6 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
-from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import binding, cluster, framework, gates
 
@@ -153,7 +152,9 @@ class LoopHarness:
         self.cycle = FakeCycle(self.bindings)
         self.estimators = FakeEstimators()
         self.assumed = (
-            AssumedPlacements(clock=lambda: 0.0) if on.enabled("SchedulingOvercommitProtection") else None
+            AssumedPlacements(clock=lambda: 0.0, ttl=300.0)
+            if on.enabled("SchedulingOvercommitProtection")
+            else None
         )
         queue = AsyncQueue(self.queue)
         self.scheduler = Scheduler(

@@ -15,7 +15,7 @@ from karmada_scheduler.binding_cycle.result import DONE, CycleResult, Transactio
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
@@ -28,7 +28,6 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
-from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
@@ -637,7 +636,7 @@ async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_de
     on = gates(SchedulingOvercommitProtection=True)
     thinks = _Thinks(0.03)
     loop = LoopHarness(
-        thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0)
+        thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0, ttl=300.0)
     )
     loop.put("long", placement=_TERMS)
     await loop.run()

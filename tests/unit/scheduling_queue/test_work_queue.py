@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
-from karmada_scheduler.scheduling_queue.rate_limit import RetryLimits, TokenBucket
+from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 

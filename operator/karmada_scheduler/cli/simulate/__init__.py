@@ -31,7 +31,8 @@ from karmada_scheduler.cli.simulate.output import WRITERS, with_progress
 from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHandle
 from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.config import features
-from karmada_scheduler.config.options import LeaderElection, Options, plugin_tokens
+from karmada_scheduler.config.flags import plugin_tokens
+from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
 from karmada_scheduler.framework import Snapshot
@@ -140,8 +141,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """
     try:
         gates = features.parse(arguments.feature_gates)
-    except ValueError as mistake:
-        _tell(f"--feature-gates: {mistake}")
+    except ValueError as error:
+        _tell(f"--feature-gates: {error}")
         return BAD_INPUT
     if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
         _tell("Error: standard input (-) can be read once only")
@@ -239,7 +240,7 @@ def _decided(
                 stored_workload=stored_workloads.of,
             )
     except ConfigError as unusable:
-        for each in unusable.mistakes:
+        for each in unusable.problems:
             _tell(f"Error: {each}")
         return None
 
@@ -256,8 +257,8 @@ def _frameworks(
         _tell("extenders are not asked, as if there were none")
     built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
-    for notice in (*configuration.notices, *built.notices):
-        _tell(notice)
+    for warning in (*configuration.warnings, *built.warnings):
+        _tell(warning)
     for message in setup.messages:
         if message.warning:
             _tell(message.text)

@@ -73,12 +73,12 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
         made = call_in_thread(lambda: plugin.factory(*given), seconds=LOAD_SECONDS)
     except ConfigError:
         raise
-    except (Exception, SystemExit) as problem:
-        hangs = isinstance(problem, LoadTimeoutError)
-        cause = None if hangs else told_from(problem, _is_not_ours)
-        what = str(problem) if hangs else f"{exception_text(problem)}{_place_of(problem)}"
+    except (Exception, SystemExit) as error:
+        hangs = isinstance(error, LoadTimeoutError)
+        cause = None if hangs else told_from(error, _is_not_ours)
+        what = str(error) if hangs else f"{exception_text(error)}{_place_of(error)}"
         text = f'failed to initialize plugin "{plugin.name}": {what}'
-        raise ConfigError([ConfigProblem("", text, cause)]) from problem
+        raise ConfigError([ConfigProblem("", text, cause)]) from error
     texts = list(wrong_with(made))
     name = getattr(made, "name", None)
     if name != plugin.name:
@@ -88,9 +88,9 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
     return made
 
 
-def _place_of(problem: BaseException) -> str:
+def _place_of(error: BaseException) -> str:
     """Return the line of the plugin's file where it raised, from what is left of the traceback."""
-    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(problem.__traceback__)]
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     lines = [line for file, line in places if file == places[0][0] and _is_not_ours(file)]
     return f" (line {lines[-1]} of {places[0][0]})" if lines else ""
 
@@ -99,12 +99,12 @@ def _is_not_ours(file: str) -> bool:
     return file not in (__file__, load_timeout.__file__)
 
 
-def told_from(problem: BaseException, begins: Callable[[str], bool]) -> BaseException:
+def told_from(error: BaseException, begins: Callable[[str], bool]) -> BaseException:
     """Leave out of a traceback how somebody else's code came to be called; ``begins`` knows its file."""
-    trace = problem.__traceback__
+    trace = error.__traceback__
     while trace is not None and not begins(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
-    return problem.with_traceback(trace)
+    return error.with_traceback(trace)
 
 
 def wrong_with_registration(plugin: Registration) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _wrong_with_needs(plugin: object) -> Iterator[str]:
 def misspelt_methods(plugin: object) -> Iterator[str]:
     """Say which methods of a plugin, or of a class of plugins, differ from those of an extension point by one letter.
 
-    Such a method would never be called, and nobody would notice.
+    Such a method would never be called, and nobody would warning.
     """
     owner = plugin if isinstance(plugin, type) else type(plugin)
     for name in dir(owner):
@@ -274,8 +274,8 @@ def _read_args(args: Mapping[str, Any] | None, type_: Any) -> object:
         return dict(args or {})
     try:
         return structure(dict(args or {}), type_, python_names=True)
-    except ConfigError as problem:
-        raise ConfigError([each.below("args") for each in problem.mistakes]) from problem
+    except ConfigError as error:
+        raise ConfigError([each.below("args") for each in error.problems]) from error
 
 
 def first_line(factory: Any) -> str:

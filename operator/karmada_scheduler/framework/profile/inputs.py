@@ -28,12 +28,12 @@ class BuiltProfiles:
     Attributes:
         by_name: By scheduler name; the first one's queue order holds for all.
         made: The plugins by scheduler name and their own, for the next time.
-        notices: What in them has no effect; for the log.
+        warnings: What in them has no effect; for the log.
     """
 
     by_name: Mapping[str, ProfilePlugins]
     made: Mapping[tuple[str, str], PluginInstance] = field(default_factory=dict, repr=False)
-    notices: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

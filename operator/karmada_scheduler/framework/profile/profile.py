@@ -39,23 +39,23 @@ def build(
         scheduler_name: The name of the implied profile.
 
     Raises:
-        ConfigError: All mistakes of all profiles.
+        ConfigError: All problems of all profiles.
     """
     if not configs:
         return _implied(available, scheduler_name)
-    mistakes = ConfigProblems()
+    problems = ConfigProblems()
     builders = []
     for position, config in enumerate(configs):
-        with mistakes.below(f"profiles[{position}]"):
+        with problems.below(f"profiles[{position}]"):
             builder = _Builder(config, available)
             builder.build()
             builders.append(builder)
-    mistakes.extend(_different_queues(builders))
-    mistakes.stop_if_any()
+    problems.extend(_different_queues(builders))
+    problems.raise_if_any()
     return BuiltProfiles(
         by_name={each.name: each.plugins for each in builders},
         made={(each.name, name): made for each in builders for name, made in each.made.items()},
-        notices=tuple(notice for each in builders for notice in each.notices),
+        warnings=tuple(warning for each in builders for warning in each.warnings),
     )
 
 
@@ -73,7 +73,7 @@ def _different_queues(builders: Sequence[_Builder]) -> Iterator[ConfigProblem]:
 
 
 class _Builder:
-    """Builds one profile; mistakes have paths from the profile on."""
+    """Builds one profile; problems have paths from the profile on."""
 
     def __init__(self, config: ProfileConfig, available: ProfileInputs) -> None:
         self.name = config.scheduler_name
@@ -81,8 +81,8 @@ class _Builder:
         self.args = {each.name: each.args for each in config.plugin_config}
         self.config = config
         self.available = available
-        self.mistakes = ConfigProblems()
-        self.notices: list[str] = []
+        self.problems = ConfigProblems()
+        self.warnings: list[str] = []
         self.made: dict[str, PluginInstance] = {}
         self.plugins = ProfilePlugins()
 
@@ -93,13 +93,13 @@ class _Builder:
         specific = {point: self._on(self.sets[point.value].enabled) for point in Point}
         self._make({entry.name for entries in (multi_point, *specific.values()) for entry in entries})
         self._check_points(specific)
-        self.mistakes.stop_if_any()
+        self.problems.raise_if_any()
         names = {
             point: self._order(point, specific[point], self._expanded(point, specific[point], multi_point))
             for point in Point
         }
         self._check_counts(names)
-        self.mistakes.stop_if_any()
+        self.problems.raise_if_any()
         self.plugins = ProfilePlugins.from_points(
             {point: [self.made[name].plugin for name in listed] for point, listed in names.items() if listed},
             _weights(names[Point.SCORE], (*specific[Point.SCORE], *multi_point)),
@@ -110,7 +110,7 @@ class _Builder:
         for point, plugins in self.sets.items():
             for index, entry in enumerate(plugins.enabled):
                 if entry.name not in registry:
-                    self.mistakes.append(
+                    self.problems.append(
                         ConfigProblem(
                             f"plugins.{point}.enabled[{index}].name", _unknown(entry.name, registry)
                         )
@@ -120,7 +120,7 @@ class _Builder:
                     self._check_disabled(f"plugins.{point}.disabled[{index}]", entry.name)
         for index, each in enumerate(self.config.plugin_config):
             if each.name not in registry:
-                self.mistakes.append(
+                self.problems.append(
                     ConfigProblem(f"pluginConfig[{index}].name", _unknown(each.name, registry))
                 )
 
@@ -128,9 +128,9 @@ class _Builder:
         """Refuse a name that is misspelt, or say that it has no effect where it may be another scheduler's."""
         text, allowed = _unknown(name, self.available.registry), self.available.disabled_elsewhere
         if allowed is None or name in allowed:
-            self.notices.append(f'{path} of profile "{self.name}" has no effect: {text}')
+            self.warnings.append(f'{path} of profile "{self.name}" has no effect: {text}')
         else:
-            self.mistakes.append(ConfigProblem(f"{path}.name", text))
+            self.problems.append(ConfigProblem(f"{path}.name", text))
 
     def _on(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         return [
@@ -143,9 +143,9 @@ class _Builder:
         places = {each.name: index for index, each in enumerate(self.config.plugin_config)}
         for name in self.available.registry:
             if name in names:
-                with self.mistakes.below(f"pluginConfig[{places.get(name, name)}]"):
+                with self.problems.below(f"pluginConfig[{places.get(name, name)}]"):
                     self.made[name] = self.available.make(self.name, name, self.args.get(name))
-        self.notices.extend(
+        self.warnings.extend(
             f'pluginConfig[{index}] of profile "{self.name}" has no effect: {name} is not enabled'
             for name, index in places.items()
             if name in self.available.registry and name not in names
@@ -157,7 +157,7 @@ class _Builder:
                 if entry.name in self.made and not point.is_served_by(self.made[entry.name].plugin):
                     index = self.sets[point.value].enabled.index(entry)
                     has = ", ".join(each.label for each in points_of(self.made[entry.name].plugin))
-                    self.mistakes.append(
+                    self.problems.append(
                         ConfigProblem(
                             f"plugins.{point.value}.enabled[{index}].name",
                             f'plugin "{entry.name}" does not extend {point.label} plugin; it extends: {has}',
@@ -195,7 +195,7 @@ class _Builder:
 
     def _check_counts(self, names: Mapping[Point, Sequence[str]]) -> None:
         for point, text in _wrong_counts(names, self.name):
-            self.mistakes.append(ConfigProblem(f"plugins.{point.value}", text))
+            self.problems.append(ConfigProblem(f"plugins.{point.value}", text))
 
 
 def _wrong_counts(names: Mapping[Point, Sequence[str]], profile: str) -> Iterator[tuple[Point, str]]:
@@ -246,20 +246,20 @@ def _unknown(name: str, registry: Registry) -> str:
 
 
 def _implied(available: ProfileInputs, profile: str) -> BuiltProfiles:
-    mistakes = ConfigProblems()
+    problems = ConfigProblems()
     made: dict[str, PluginInstance] = {}
     for name in available.registry:
         if name in available.selected:
             try:
                 made[name] = available.make(profile, name, None)
-            except ConfigError as problem:
-                mistakes.extend(
+            except ConfigError as error:
+                problems.extend(
                     ConfigProblem(
                         f"{name}.{each.path}", f"{each.text} (a --config file can give it)", each.cause
                     )
                     if each.path
                     else each
-                    for each in problem.mistakes
+                    for each in error.problems
                 )
     essential = [name for name, each in made.items() if each.registration.essential]
     names = {
@@ -268,9 +268,9 @@ def _implied(available: ProfileInputs, profile: str) -> BuiltProfiles:
     }
     if len(names[Point.QUEUE_SORT]) > 1:
         names[Point.QUEUE_SORT] = [name for name in names[Point.QUEUE_SORT] if name not in essential]
-    if not mistakes:
-        mistakes.extend(ConfigProblem("", text) for _, text in _wrong_counts(names, profile))
-    mistakes.stop_if_any()
+    if not problems:
+        problems.extend(ConfigProblem("", text) for _, text in _wrong_counts(names, profile))
+    problems.raise_if_any()
     points = {point: [made[name].plugin for name in listed] for point, listed in names.items() if listed}
     return BuiltProfiles(
         {profile: ProfilePlugins.from_points(points)}, {(profile, name): each for name, each in made.items()}

@@ -127,10 +127,10 @@ class Registry(Mapping[str, Registration]):
         for name, plugin in self.items():
             try:
                 made[name] = make(plugin, None, handle or DetachedHandle())
-            except ConfigError as problem:
-                text = "; ".join(str(mistake) for mistake in problem.mistakes)
+            except ConfigError as error:
+                text = "; ".join(str(problem) for problem in error.problems)
                 prefix = f'failed to initialize plugin "{name}": '
-                raise PluginError(prefix + text.removeprefix(prefix)) from (problem.__cause__ or problem)
+                raise PluginError(prefix + text.removeprefix(prefix)) from (error.__cause__ or error)
         return made
 
 

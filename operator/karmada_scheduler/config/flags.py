@@ -1,0 +1,345 @@
+"""Command-line flags: karmada-scheduler's, with the same names and the same meaning.
+
+Every flag of upstream is accepted, so that a Deployment for karmada-scheduler starts this program unchanged. The help text
+of a flag without effect says so.
+
+Source: karmada v1.18.2 cmd/scheduler/app/options/{options,validation}.go; the syntax is pflag's (``--flag=value``,
+``--flag value``, a bare ``--bool``, ``_`` and ``-`` interchangeable).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Never
+
+import durationpy
+
+from karmada_scheduler.config import features
+from karmada_scheduler.config.options import (
+    FLAG,
+    EstimatorOptions,
+    Flag,
+    LeaderElection,
+    Options,
+    RetryLimits,
+)
+from karmada_scheduler.config.problems import nearest
+
+
+class OptionsError(ValueError):
+    """Flags that cannot be used; the text has one line per error and names the flag."""
+
+
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+def _bool(text: str) -> bool:
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is not true or false")
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(durationpy.from_str(text).total_seconds())
+    except (durationpy.DurationError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 15s or 2m30s") from error
+
+
+_TYPES: Final[dict[str, Callable[[str], Any]]] = {
+    "text": str,
+    "list": str,
+    "bool": _bool,
+    "integer": int,
+    "number": float,
+    "duration": _seconds,
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises OptionsError instead of exiting."""
+
+    def error(self, message: str) -> Never:
+        raise OptionsError(message)
+
+
+_UNUSED: Final = "accepted for compatibility, no effect"
+_UNUSED_BOOLS: Final = (
+    *("enable-pprof", "add-dir-header", "alsologtostderr", "logtostderr", "one-output", "skip-headers"),
+    *("skip-log-headers", "log-text-split-stream", "log-json-split-stream"),
+)
+_UNUSED_TEXTS: Final = (
+    *("profiling-bind-address", "vmodule", "log-flush-frequency", "log-dir", "log-file", "log-backtrace-at"),
+    *("log-file-max-size", "stderrthreshold", "log-text-info-buffer-size", "log-json-info-buffer-size"),
+)
+
+
+_ANSWER_TTL: Final = "estimator-answer-ttl"
+"""The flag whose default depends on another one."""
+
+
+def _flags_with_defaults(options: Any) -> Iterator[tuple[Flag, Any]]:
+    """Yield the flags of all fields, those of nested options included, with the values of the fields."""
+    for each in dataclasses.fields(options):
+        value = getattr(options, each.name)
+        if FLAG in each.metadata:
+            yield each.metadata[FLAG], value
+        elif dataclasses.is_dataclass(value):
+            yield from _flags_with_defaults(value)
+
+
+def _add_flags(parser: argparse.ArgumentParser) -> None:
+    for flag, default in _flags_with_defaults(Options()):
+        text = f"{flag.text} (default {_shown(default)})" if flag.kind == "duration" else flag.text
+        is_unset = flag.kind == "list" or flag.name == _ANSWER_TTL
+        _add_flag(parser, dataclasses.replace(flag, text=text), None if is_unset else default)
+    older = "older form of --health-probe-bind-address, with"
+    _add_flag(parser, Flag(name="bind-address", text=f"{older} --secure-port", kind="text"), None)
+    _add_flag(parser, Flag(name="secure-port", text=f"{older} --bind-address", kind="integer"), None)
+    for name in _UNUSED_BOOLS:
+        _add_flag(parser, Flag(name=name, text=_UNUSED, kind="bool"), False)
+    for name in _UNUSED_TEXTS:
+        _add_flag(parser, Flag(name=name, text=_UNUSED, kind="text"), "")
+
+
+def _add_flag(parser: argparse.ArgumentParser, flag: Flag, default: object) -> None:
+    names = [f"--{flag.name}"] if len(flag.name) > 1 else [f"-{flag.name}", f"--{flag.name}"]
+    parser.add_argument(
+        *names,
+        action="append" if flag.kind == "list" else "store",
+        type=_TYPES[flag.kind],
+        choices=flag.choices or None,
+        default=default,
+        help=flag.text,
+        metavar=flag.metavar,
+    )
+
+
+def _shown(seconds: float) -> str:
+    """Return a duration in Go's syntax."""
+    return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"
+
+
+def _values(type_: type, given: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of the flags of a type's own fields, by field."""
+    return {
+        each.name: getattr(given, each.metadata[FLAG].name.replace("-", "_"))
+        for each in dataclasses.fields(type_)
+        if FLAG in each.metadata
+    }
+
+
+def _bool_flags(parser: argparse.ArgumentParser) -> frozenset[str]:
+    return frozenset(
+        option
+        for action in parser._actions  # noqa: SLF001 (argparse has no public list of its flags)
+        if action.type is _bool
+        for option in action.option_strings
+    )
+
+
+def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
+    """Return the arguments with pflag's spellings replaced by those of argparse."""
+    result: list[str] = []
+    for position, argument in enumerate(arguments):
+        if argument == "--":
+            return [*result, *arguments[position:]]
+        if not argument.startswith("--"):
+            result.append(argument)
+            continue
+        name, separator, value = argument.partition("=")
+        name = name.replace("_", "-")
+        if not separator and name in bools:
+            separator, value = "=", "true"
+        result.append(f"{name}{separator}{value}")
+    return result
+
+
+COMMANDS: Final = ("plugins", "simulate", "version", "help")
+"""The commands that can be given instead of flags."""
+
+_ABOUT_COMMANDS: Final = (
+    "Commands instead of flags: 'version' (or --version); 'plugins', which lists them; 'simulate', which decides "
+    "over files; 'help' with the name of one of these."
+)
+
+
+def make_parser(program: str = "karmada-pyscheduler") -> argparse.ArgumentParser:
+    """Return the parser of the scheduler's own flags."""
+    parser = _Parser(
+        prog=program, allow_abbrev=False, description="Schedule Karmada's bindings.", epilog=_ABOUT_COMMANDS
+    )
+    _add_flags(parser)
+    return parser
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Return the validated options.
+
+    Raises:
+        OptionsError: Unknown flags, positional arguments or invalid values; the text has as many problems as possible.
+        SystemExit: ``--help`` was given and has been printed.
+    """
+    parser = make_parser()
+    known, rest = parser.parse_known_args(_normalise(arguments, _bool_flags(parser)))
+    if rest:
+        unknown = [item.partition("=")[0] for item in rest if item.startswith("-")]
+        if unknown:
+            raise OptionsError("\n".join(f"unknown flag: {name}" for name in unknown))
+        guess = nearest(rest[0], COMMANDS)
+        raise OptionsError(
+            f'no command "{rest[0]}"; {guess}commands: {", ".join(COMMANDS)}; or none, with flags'
+        )
+    return _validated(known)
+
+
+def plugin_tokens(lists: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the entries of all occurrences of ``--plugins``, or the default."""
+    if lists is None:
+        return Options().plugins
+    return tuple(token for each in lists for token in each.split(",") if token)
+
+
+def _validated(given: argparse.Namespace) -> Options:
+    values, problems = _values(Options, given), []
+    try:
+        values["feature_gates"] = features.parse(given.feature_gates or ())
+    except ValueError as error:
+        problems.append(f"--feature-gates: {error}")
+    if not given.scheduler_name:
+        problems.append('Options.SchedulerName: Invalid value: "": should not be empty')
+    problems.extend(_estimator_problems(given))
+    election = LeaderElection(**_values(LeaderElection, given))
+    problems.extend(_election_problems(election))
+    for name, address in (
+        ("metrics_address", given.metrics_bind_address),
+        ("health_address", _health_address(given)),
+    ):
+        try:
+            values[name] = _address(address)
+        except ValueError as error:
+            flag = next(each.metadata[FLAG].name for each in dataclasses.fields(Options) if each.name == name)
+            problems.append(f"--{flag}: {error}")
+    problems.extend(
+        f"{name} must be greater than 0"
+        for name, value in (
+            ("--max-in-flight", given.max_in_flight),
+            ("--resync-period", given.resync_period),
+        )
+        if value <= 0
+    )
+    folders = [folder for folder in given.plugin_dir or () if folder]
+    problems.extend(_unreadable(given, folders))
+    if problems:
+        raise OptionsError("\n".join(problems))
+    return Options(
+        **values
+        | {
+            "plugins": plugin_tokens(given.plugins),
+            "config": Path(given.config) if given.config else None,
+            "plugin_dirs": tuple(Path(folder) for folder in folders),
+            "kube_api_qps": given.kube_api_qps if given.kube_api_qps and given.kube_api_qps > 0 else None,
+            "kube_api_burst": max(1, given.kube_api_burst),
+            "leader_election": election,
+            "retry_limits": _retry_limits(given),
+            "estimators": _estimators(given),
+            "warnings": tuple(_warnings(given)),
+        }
+    )
+
+
+def _unreadable(given: argparse.Namespace, plugin_dirs: Sequence[str]) -> Iterator[str]:
+    folders = (("plugin-dir", folder) for folder in plugin_dirs)
+    for name, path in (("kubeconfig", given.kubeconfig), ("config", given.config), *folders):
+        if path and (why := _why_unreadable(Path(path), is_folder=name == "plugin-dir")):
+            yield f"--{name}: cannot read {path}: {why}"
+
+
+def _why_unreadable(path: Path, *, is_folder: bool) -> str:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return error.strerror or str(error)
+    if stat.S_ISDIR(mode) != is_folder:
+        return "Not a directory" if is_folder else "Is a directory"
+    needed = os.R_OK | os.X_OK if is_folder else os.R_OK
+    return "" if os.access(path, needed) else "Permission denied"
+
+
+def _warnings(given: argparse.Namespace) -> Iterator[str]:
+    if bool(given.scheduler_estimator_cert_file) != bool(given.scheduler_estimator_key_file):
+        yield (
+            "--scheduler-estimator-cert-file and --scheduler-estimator-key-file work together only: "
+            "estimators see no certificate"
+        )
+
+
+def _estimators(given: argparse.Namespace) -> EstimatorOptions:
+    values = _values(EstimatorOptions, given)
+    if values["answer_ttl"] is None:
+        is_shared = given.estimator_failure_policy == "partial"
+        values["answer_ttl"] = EstimatorOptions().answer_ttl if is_shared else 0.0
+    return EstimatorOptions(**values)
+
+
+def _estimator_problems(given: argparse.Namespace) -> list[str]:
+    problems = []
+    if not 0 <= given.scheduler_estimator_port <= 65535:
+        problems.append(
+            f"Options.SchedulerEstimatorPort: Invalid value: {given.scheduler_estimator_port}: "
+            "must be a valid port between 0 and 65535 inclusive"
+        )
+    if given.scheduler_estimator_timeout < 0:
+        problems.append(
+            "Options.SchedulerEstimatorTimeout: Invalid value: must be greater than or equal to 0"
+        )
+    if (given.estimator_answer_ttl or 0) < 0:
+        problems.append("--estimator-answer-ttl must not be negative")
+    if given.assumption_ttl <= 0:
+        problems.append("--assumption-ttl must be greater than 0")
+    return problems
+
+
+def _retry_limits(given: argparse.Namespace) -> RetryLimits:
+    """Return the limits; as upstream does, with the default for one that is not positive."""
+    values = _values(RetryLimits, given)
+    return RetryLimits(**{name: value for name, value in values.items() if value > 0})
+
+
+def _election_problems(election: LeaderElection) -> list[str]:
+    """Return violations of client-go's rules for the three durations (leaderelection.NewLeaderElector)."""
+    problems = []
+    if election.lease_duration <= election.renew_deadline:
+        problems.append("--leader-elect-lease-duration must be greater than --leader-elect-renew-deadline")
+    if election.renew_deadline <= 1.2 * election.retry_period:
+        problems.append(
+            "--leader-elect-renew-deadline must be greater than 1.2 x --leader-elect-retry-period"
+        )
+    if min(election.lease_duration, election.renew_deadline, election.retry_period) <= 0:
+        problems.append("--leader-elect durations must be greater than 0")
+    return problems
+
+
+def _health_address(given: argparse.Namespace) -> str:
+    """Return the address of the probes; ``--bind-address`` and ``--secure-port`` are upstream's older flags for it."""
+    if given.bind_address is None and given.secure_port is None:
+        return str(given.health_probe_bind_address)
+    port = Options().health_address.rpartition(":")[2] if given.secure_port is None else given.secure_port
+    return f"{given.bind_address or ''}:{port}" if port else "0"
+
+
+def _address(text: str) -> str:
+    if text in ("", "0"):
+        return ""
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{text!r} is not host:port, :port or 0")
+    return f"{host}:{int(port)}"
