@@ -122,7 +122,7 @@ class Application:
         self._assumed: AssumedPlacements | None = None
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             self._assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
-            self._metrics.watch_assumed(self._assumed.__len__)
+            self._metrics.scheduling.expose_assumed(self._assumed.__len__)
         self._event_handlers = EventHandlers(
             bindings=self._bindings,
             clusters=self._clusters,
@@ -191,7 +191,7 @@ class Application:
             raise LookupError(f"cannot read Service {namespace}/{name}: {error}") from error
 
     def _count_request(self, method: str, host: str, code: int) -> None:
-        self._metrics.rest_requests.labels(str(code or "<error>"), method, host).inc()
+        self._metrics.api_server.requests.labels(str(code or "<error>"), method, host).inc()
 
     async def _until_stopped(self, work: Any) -> None:
         """Run until the work fails or the process has to stop."""
@@ -229,7 +229,7 @@ class Application:
         )
         relister.on_replaced = self._watch.restart
         for resource in WATCHED:
-            self._metrics.watch_age(resource.kind, partial(self._watch.age, resource.kind))
+            self._metrics.api_server.expose_watch_age(resource.kind, partial(self._watch.age, resource.kind))
         leadership = await self._make_leadership(identity)
         recorder = EventRecorder(
             connection,
@@ -237,7 +237,7 @@ class Application:
             clock=self._clock,
             idle=partial(self._queue.wait_idle, timeout=_EVENT_WAIT_SECONDS),
             may_post=leadership.is_leader,
-            on_result=lambda result: self._metrics.api_writes.labels("event", result).inc(),
+            on_result=lambda result: self._metrics.api_server.writes.labels("event", result).inc(),
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
@@ -272,8 +272,8 @@ class Application:
             clock=self._clock,
         )
         self._bindings.add_listener(informer.on_binding_change)
-        self._metrics.watch_cache("Workload", informer.__len__)
-        self._metrics.watch_unavailable_workloads(lambda: len(informer.unavailable()))
+        self._metrics.api_server.expose_cache_size("Workload", informer.__len__)
+        self._metrics.api_server.expose_unavailable_workloads(lambda: len(informer.unavailable()))
         return informer
 
     def _follow_workloads(self) -> None:
@@ -328,7 +328,7 @@ class Application:
     ) -> None:
         """Schedule while this process leads. The Lease is kept until the last write has ended."""
         limiter = WriteLimiter.from_options(
-            self._options, clock=self._clock, on_window=self._metrics.write_window.set
+            self._options, clock=self._clock, on_window=self._metrics.api_server.write_window.set
         )
         writer = BindingWriter(
             client,
@@ -377,7 +377,7 @@ class Application:
         log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
         self._handle_backend.activate = self._gate.activate
         self._handle_backend.record = partial(_record, recorder)
-        self._metrics.watch_unplaced(self._unplaced.report, unclaimed=self._unplaced.unclaimed)
+        self._metrics.scheduling.expose_unplaced(self._unplaced.report, unclaimed=self._unplaced.unclaimed)
         async with recorder.posting(flush_seconds=_FLUSH_SECONDS):
             try:
                 await scheduler.run()

@@ -147,9 +147,9 @@ class BindingWriter:
         try:
             manifest = await request
         except ApiError as error:
-            self._metrics.api_writes.labels(target, str(error.code or "no answer")).inc()
+            self._metrics.api_server.writes.labels(target, str(error.code or "no answer")).inc()
             raise
-        self._metrics.api_writes.labels(target, "200").inc()
+        self._metrics.api_server.writes.labels(target, "200").inc()
         return manifest
 
 

@@ -48,12 +48,12 @@ def make_queue(
     )
     observer = metrics.workqueues.of("scheduler-queue")
     queue: WorkQueue[BindingKey] = WorkQueue(limits=limits, clock=clock, observer=observer)
-    observer.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
+    observer.expose(depth=lambda: queue.depth, unfinished=queue.unfinished)
     return queue
 
 
 def _observed(
     queue: PrioritySchedulingQueue[BindingKey], metrics: Metrics
 ) -> PrioritySchedulingQueue[BindingKey]:
-    metrics.watch_pending(queue.pending)
+    metrics.scheduling.expose_pending(queue.pending)
     return queue
