@@ -25,7 +25,8 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.client import permissions
-from karmada_scheduler.client.connection import ApiError, Connection, connect
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection, connect
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.metadata import MetadataClient
@@ -175,7 +176,7 @@ class Application:
     async def _connect(self) -> Connection:
         options = self._options
         return await connect(
-            kubeconfig=options.kubeconfig, master=options.master, on_answer=self._count_request
+            kubeconfig=options.kubeconfig, master=options.master, on_response=self._count_request
         )
 
     async def _read_service(self, namespace: str, name: str) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.metrics.metrics import CONTENT_TYPE, Metrics
 from karmada_scheduler.process import process_exit
 from karmada_scheduler.process.server import Server
 from karmada_scheduler.process.supervisor import Supervisor

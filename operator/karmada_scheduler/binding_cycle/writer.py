@@ -14,7 +14,7 @@ from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.metrics.metrics import Metrics
 

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.client import json_body
-from karmada_scheduler.client.connection import MERGE_PATCH, ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import MERGE_PATCH, Connection
+from karmada_scheduler.client.lists import list_pages
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -69,7 +71,7 @@ class KarmadaClient:
 
     async def list(self, resource: Resource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
         """Yield all objects of a kind, a page at a time, with the list's resourceVersion."""
-        async for page in self._connection.list_pages(resource.path):
+        async for page in list_pages(self._connection, resource.path):
             yield page
 
     async def newest_version(self, resource: Resource) -> str:

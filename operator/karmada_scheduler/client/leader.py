@@ -24,7 +24,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import format_time, parse_time
-from karmada_scheduler.client.connection import ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.config.options import LeaderElection
 
 log = logging.getLogger(__name__)

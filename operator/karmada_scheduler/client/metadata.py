@@ -12,7 +12,9 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from karmada_scheduler.client import json_body
-from karmada_scheduler.client.connection import JSON, ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import JSON, Connection
+from karmada_scheduler.client.lists import list_pages
 from karmada_scheduler.client.watch_lines import event_of
 
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
@@ -110,7 +112,7 @@ class MetadataClient:
 
     async def list(self, resource: ServedResource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
         """Yield the metadata of all objects a page at a time, with the list's resourceVersion; as ``list_pages``."""
-        async for page in self._connection.list_pages(resource.path, accept=METADATA_LIST):
+        async for page in list_pages(self._connection, resource.path, accept=METADATA_LIST):
             yield page
 
     async def get(self, resource: ServedResource, namespace: str, name: str) -> Mapping[str, Any] | None:
@@ -119,7 +121,7 @@ class MetadataClient:
         try:
             found = await self._connection.request("GET", path, timeout=10.0, accept=METADATA)
         except ApiError as error:
-            if error.says_gone(name):
+            if error.is_object_not_found(name):
                 return None
             raise
         found = json_body.checked(found)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from karmada_scheduler.client.connection import ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import WATCHED
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"

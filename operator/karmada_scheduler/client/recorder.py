@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.client.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from karmada_scheduler.client.event_correlator import Event, EventCorrelator, Involved, Posted
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.watch_lines import event_of
 
 log = logging.getLogger(__name__)
