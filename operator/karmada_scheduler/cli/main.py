@@ -1,4 +1,4 @@
-"""The command line: the scheduler itself, and what can be asked of it without running it."""
+"""The command line: the scheduler, and the commands ``plugins`` and ``simulate``."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _COMMANDS: Final = {"plugins": plugins_command, "simulate": simulate}
 
 
 def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
-    """Run one command and return its exit status: 0, or 1 when it could not do what was asked.
+    """Run one command and return its exit status: 0, or 1 after an error.
 
     Args:
-        arguments: Without the program's name; None: those of the process.
-        plugins: Of one's own main; see ``command``.
+        arguments: The arguments without the program's name; None for those of the process.
+        plugins: The plugins of a main program of the user's own; see ``command``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:
@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration]
         return _command(given, plugins)
     try:
         chosen = options.parse(given)
-    except options.OptionsError as mistakes:
-        for line in str(mistakes).splitlines():
+    except options.OptionsError as problems:
+        for line in str(problems).splitlines():
             print(f"Error: {line}", file=sys.stderr)
         print("Run 'karmada-pyscheduler --help' for the flags.", file=sys.stderr)
         return 1
@@ -67,14 +67,14 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         status = run(arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough (`| head`). The interpreter flushes once more at its end.
+        # The reader has closed the pipe (`| head`). The interpreter flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     return status
 
 
 def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
-    """Run the scheduler; the process then ends without waiting for what is left in its event loop or threads."""
+    """Run the scheduler; the process then ends without waiting for the rest of its event loop and threads."""
     logs.configure(verbosity_level=chosen.verbosity, json_format=chosen.logging_format == "json")
     status = 0
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
@@ -82,11 +82,11 @@ def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
         runner.run(app.run(chosen, plugins))
     except* ConfigError as problems:
         for problem in _leaves(problems):
-            _tell(problem)
+            _log_problems(problem)
         status = 1
     except* (ConnectionConfigError, ListenError) as problems:
         for problem in _leaves(problems):
-            log.error("%s", problem)  # noqa: TRY400 (the text says it all)
+            log.error("%s", problem)  # noqa: TRY400 (the text is complete)
         status = 1
     except* Exception:
         log.exception("The scheduler failed")
@@ -96,8 +96,8 @@ def _schedule(chosen: options.Options, plugins: Sequence[Registration]) -> int:
     return status
 
 
-def _tell(problem: BaseException) -> None:
-    """Log every mistake of a configuration, with what somebody else's code raised."""
+def _log_problems(problem: BaseException) -> None:
+    """Log every problem of a configuration, with the traceback of an error of a plugin."""
     assert isinstance(problem, ConfigError)
     for mistake in problem.mistakes:
         log.error("couldn't create scheduler: %s", mistake, exc_info=mistake.cause)
