@@ -58,7 +58,7 @@ async def test_an_answer_that_is_not_the_binding_is_an_error_that_may_pass(
         lambda: client.patch_result(KEY, resource_version="6", annotations={}, clusters=None),
         lambda: client.patch_status(KEY, resource_version="6", status={}),
     )
-    with pytest.raises(ApiError, match=r"the answer is not ResourceBinding\(demo/web\)") as caught:
+    with pytest.raises(ApiError, match=r"the response is not ResourceBinding\(demo/web\)") as caught:
         await requests[request_number]()
     assert caught.value.is_transient
 
