@@ -164,7 +164,7 @@ def _targets(targets: Sequence[tuple[str, int]] | None, error: Exception | None)
 def _settled_memory() -> Iterator[None]:
     """Run the collector as ``app`` does once its caches are filled."""
     before = gc.get_threshold()
-    gc_tuning.settle()
+    gc_tuning.freeze()
     try:
         yield
     finally:

@@ -244,7 +244,7 @@ class Application:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
             await relister.wait_until_served()
             await self._log_missing_permissions(connection)
-            with gc_tuning.settling():
+            with gc_tuning.paused():
                 await relister.initial_list()
             self._workloads = self._make_workload_informer(connection)
             self._follow_workloads()
