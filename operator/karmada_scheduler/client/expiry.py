@@ -1,4 +1,4 @@
-"""From when and until when a certificate is valid, and until when a token is."""
+"""The validity of certificates and tokens."""
 
 from __future__ import annotations
 

@@ -27,17 +27,17 @@ class Identity:
     Attributes:
         server: The URL.
         authorization: The ``Authorization`` header, None for none.
-        tls: The same object as long as certificates are the same.
-        tls_name: The name that the server's certificate is for, if not that of the URL.
-        proxy_url: The proxy that the kubeconfig names.
-        material: A hash of what ``tls`` was made of.
-        files: What all of this was read from.
+        tls: The TLS context; the same object as long as the certificates are the same.
+        tls_name: The name in the server's certificate, if it is not that of the URL.
+        proxy_url: The proxy of the kubeconfig.
+        material: A hash of the certificates and keys of ``tls``.
+        files: The files from which the credentials were read.
         loaded_at: In seconds since 1970.
-        expires_at: In seconds since 1970, None where that is not known.
-        shortcoming: What expires at ``expires_at``.
-        valid_from: When the client certificate begins to be valid, as ``expires_at``.
-        credential: What is sent as a proof of who we are, and where it comes from, for people.
-        warnings: What should be known about these credentials although they can be used.
+        expires_at: In seconds since 1970, None if unknown.
+        shortcoming: The credential that expires at ``expires_at``.
+        valid_from: Start of the client certificate's validity, in seconds since 1970, None if unknown.
+        credential: The kind and origin of the credential, shown to users.
+        warnings: Warnings about usable credentials.
     """
 
     server: str
@@ -70,7 +70,7 @@ class Identity:
         return f"{self.shortcoming} expired on {expiry.shown(self.expires_at)}"
 
     def not_yet_valid(self, now: float) -> str:
-        """Say that the client certificate is not valid yet, "" if it is or nothing is known."""
+        """Return that the client certificate is not valid yet, "" if it is valid or its validity is unknown."""
         if self.valid_from is None or now >= self.valid_from:
             return ""
         return f"the client certificate is valid from {expiry.shown(self.valid_from)} only"

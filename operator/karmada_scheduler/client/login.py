@@ -65,7 +65,7 @@ class Login:
         return self._identity
 
     def explain(self, identity: Identity) -> str:
-        """Say what of credentials that were refused has expired or is not valid yet, "" if nothing is known to."""
+        """Return what of refused credentials has expired or is not valid yet, "" if nothing has."""
         now = self._now()
         return identity.expired(now) or identity.not_yet_valid(now)
 
