@@ -1,11 +1,10 @@
-"""Log records as lines: upstream's texts first, then fields, as text or as JSON.
+"""Log lines: a message and fields, as text or as JSON.
 
-A record's message is constant or one of karmada-scheduler's own texts, which people grep for;
-everything variable that is not part of such a text goes into ``extra`` under one of ``FIELDS``. A stack that is no
-traceback of an exception goes there as ``stack``.
+A message is constant, or one of karmada-scheduler's own texts, for which people search. Other variable parts are
+``extra`` fields with a name of ``FIELDS``. A stack that is not the traceback of an exception is the field ``stack``.
 
-Verbosity follows klog: INFO is always printed, ``V(n)`` maps to levels below INFO, so that ``--v=4``
-shows what upstream shows at 4. kopf's own chatter is shown from ``--v=6`` on.
+Verbosity follows klog: INFO is always printed, and ``V(n)`` maps to levels below INFO, so that ``--v=4`` shows what
+upstream shows at 4. kopf's own log lines appear from ``--v=6`` on.
 """
 
 from __future__ import annotations
@@ -71,11 +70,11 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 class TextFormatter(logging.Formatter):
     """``2026-01-02T03:04:05.678Z INFO message key=value``.
 
-    A record is one line, whatever it says: control characters are escaped, and what stands below it is indented.
+    A record is one line: control characters are escaped, and a traceback below it is indented.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record, with its traceback below when there is one."""
+        """Return the line of a record, with its traceback below, if it has one."""
         fields = "".join(f" {key}={_quoted(str(value))}" for key, value in _fields(record).items())
         line = f"{_time(record)} {_name(record.levelno):<5} {_escaped(record.getMessage())}{fields}"
         return f"{line}\n{_indented(trace)}" if (trace := _trace(self, record)) else line
@@ -94,14 +93,14 @@ def _indented(text: str) -> str:
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """Return what stands below a line: a traceback, or the stack that ``extra`` has for it."""
+    """Return the text below a line: a traceback, or the field ``stack``."""
     if record.exc_info:
         return formatter.formatException(record.exc_info)
     return str(record.__dict__.get("stack", ""))
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line, with the keys of component-base's JSON format: ts (ms), v, msg, and the fields."""
+    """One JSON object per line, with the keys of component-base: ts (ms), v, msg, and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -117,18 +116,18 @@ class JsonFormatter(logging.Formatter):
 
 
 def _json_value(value: object) -> object:
-    """Return a number as it is, if JSON has it, and anything else as text."""
+    """Return a number that JSON supports as it is, and any other value as text."""
     is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_number else str(value)
 
 
 _ATTEMPT: Final = re.compile(r"attempt #(\d+).* will retry")
 _REMIND_EVERY: Final = 16
-"""Of the attempts of one request of kopf's each so-manieth is shown after the first: every three minutes or so."""
+"""After the first attempt of a request of kopf, only each attempt with such a number is shown, about every three minutes."""
 
 
-def _few_tries_only(record: logging.LogRecord) -> bool:
-    """Drop kopf's line for most further attempts of a request that it goes on trying."""
+def _drop_repeated_attempts(record: logging.LogRecord) -> bool:
+    """Return False for most of kopf's lines about further attempts of the same request."""
     if not record.name.startswith("kopf"):
         return True
     attempt = _ATTEMPT.search(record.getMessage())
@@ -136,10 +135,10 @@ def _few_tries_only(record: logging.LogRecord) -> bool:
 
 
 def configure(*, verbosity_level: int, json_format: bool) -> None:
-    """Send everything of this process to standard error in one format."""
-    # What no format here shows need not be found out for every line.
+    """Write all log records of this process to standard error in one format."""
+    # No format has these values, so they are not determined for every line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None  # noqa: SLF001 (as the library's documentation has it: no caller is looked for)
+    logging._srcfile = None  # noqa: SLF001 (documented in the library: the caller is not determined)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if json_format else TextFormatter())
     root = logging.getLogger()
@@ -152,13 +151,13 @@ def configure(*, verbosity_level: int, json_format: bool) -> None:
     kopf.handlers[:] = []
     kopf.propagate = True
     if verbosity_level < _KOPF_VERBOSITY:
-        handler.addFilter(_few_tries_only)
+        handler.addFilter(_drop_repeated_attempts)
     kopf.setLevel(logging.DEBUG if verbosity_level >= _KOPF_VERBOSITY else logging.ERROR)
     logging.captureWarnings(capture=True)
 
 
 def follow(module: str) -> None:
-    """Let a plugin's package log as verbosely as this one, unless it has said itself how verbosely it logs."""
+    """Give a plugin's package the log level of this one, unless it has set a level itself."""
     package = logging.getLogger(module.partition(".")[0])
     if package.level == logging.NOTSET:
         package.setLevel(logging.getLogger("karmada_scheduler").level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karmada_scheduler.binding_cycle import status_writer
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from tests.unit.framework.test_binding_points import World
 
 

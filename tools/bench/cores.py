@@ -24,7 +24,8 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import DEFAULT_SECONDS, SigalrmTimeout
-from karmada_scheduler.metrics import metrics
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.process import gc_tuning
 from karmada_scheduler.testing import framework
 from tools.bench.worlds import Manifest
@@ -108,7 +109,7 @@ class Ours:
         """Fill the cache with a fleet."""
         self._gates = FeatureGates({})
         self._plugins = framework(gates=self._gates).plugins
-        self._observer = metrics.AlgorithmObserver(metrics.Metrics())
+        self._observer = AlgorithmObserver(Metrics().plugins)
         self._alarm = SigalrmTimeout(DEFAULT_SECONDS)
         self._clusters = ClusterCache()
         for manifest in clusters:
@@ -163,7 +164,7 @@ def _targets(targets: Sequence[tuple[str, int]] | None, error: Exception | None)
 def _settled_memory() -> Iterator[None]:
     """Tune the garbage collector as the scheduler does once its caches are filled."""
     before = gc.get_threshold()
-    gc_tuning.settle()
+    gc_tuning.freeze()
     try:
         yield
     finally:

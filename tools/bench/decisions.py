@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from karmada_scheduler.cli.table import table
 from tools.bench.cores import Batch, Bill, Go, Ours
 from tools.bench.worlds import PLACEMENTS, Bindings, Fleet
-from tools.controlplane.table import table
 from tools.oracle import program
 
 MIXED: Final = tuple(PLACEMENTS)

@@ -30,13 +30,13 @@ from typing import Any, Final, Protocol
 import orjson
 import uvloop
 
-from karmada_scheduler.client.http import Answer, HttpConnections
+from karmada_scheduler.cli.table import table
+from karmada_scheduler.client.http import HttpConnections, Response
 from karmada_scheduler.client.identity import Identity, Pem, TLSMaterial
 from karmada_scheduler.client.sessions import ProxiedConnections
 from tools.bench import replay_objects
 from tools.bench.replay_objects import Sizes
 from tools.controlplane.pki import Authority
-from tools.controlplane.table import table
 
 AGENT: Final = "bench"
 HEADERS: Final = {"Accept": "application/json"}
@@ -47,7 +47,7 @@ class Client(Protocol):
 
     async def request(
         self, method: str, path: str, *, headers: dict[str, str], body: bytes = b"", timeout: float
-    ) -> Answer: ...
+    ) -> Response: ...
 
     async def close(self) -> None: ...
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from karmada_scheduler.cli.table import table
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
-from tools.controlplane.table import table
 
 CONTROL_PLANE = ("kube-apiserver", "etcd", "webhook", "aggregated")
 

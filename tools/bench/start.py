@@ -25,10 +25,10 @@ from typing import Any, Final
 
 import requests
 
+from karmada_scheduler.cli.table import table
 from tools.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
 from tools.bench.replay_objects import Sizes
 from tools.controlplane.processes import Process, Supervisor, free_port
-from tools.controlplane.table import table
 
 QUIET_SECONDS: Final = 3.0
 QUIET_SHARE: Final = 0.05

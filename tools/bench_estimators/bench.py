@@ -21,12 +21,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from karmada_scheduler.cli.table import table
 from tests import manifests
 from tests.e2e.workload import DYNAMIC, WORK
 from tools.bench_estimators.fleet import Fleet
 from tools.controlplane import ControlPlane, Object, Process, SimulatedMember, karmada
 from tools.controlplane.ours import Scheduler, start_scheduler
-from tools.controlplane.table import table
 
 NO_LIMIT = ("--kube-api-qps=10000", "--kube-api-burst=10000")
 DEADLINE_SECONDS = 3.0

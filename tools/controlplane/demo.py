@@ -14,6 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from karmada_scheduler.cli.table import table
+
 from . import binaries
 from .api import ApiError
 from .controlplane import ControlPlane
@@ -22,7 +24,6 @@ from .demo_objects import CASES, DEFAULT, MINE, NAMESPACE
 from .fleet import real_members, simulated_members
 from .ours import start_scheduler
 from .processes import ProcessDiedError
-from .table import table
 from .waiting import WaitTimeoutError
 from .workspace import DEFAULT as WORKSPACES
 from .workspace import WorkspaceError, workspace

@@ -25,7 +25,8 @@ from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.client import permissions
-from karmada_scheduler.client.connection import ApiError, Connection, connect
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection, connect
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.metadata import MetadataClient
@@ -122,7 +123,7 @@ class Application:
         self._assumed: AssumedPlacements | None = None
         if options.feature_gates.enabled("SchedulingOvercommitProtection"):
             self._assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
-            self._metrics.watch_assumed(self._assumed.__len__)
+            self._metrics.scheduling.expose_assumed(self._assumed.__len__)
         self._event_handlers = EventHandlers(
             bindings=self._bindings,
             clusters=self._clusters,
@@ -175,7 +176,7 @@ class Application:
     async def _connect(self) -> Connection:
         options = self._options
         return await connect(
-            kubeconfig=options.kubeconfig, master=options.master, on_answer=self._count_request
+            kubeconfig=options.kubeconfig, master=options.master, on_response=self._count_request
         )
 
     async def _read_service(self, namespace: str, name: str) -> Mapping[str, Any] | None:
@@ -191,7 +192,7 @@ class Application:
             raise LookupError(f"cannot read Service {namespace}/{name}: {error}") from error
 
     def _count_request(self, method: str, host: str, code: int) -> None:
-        self._metrics.rest_requests.labels(str(code or "<error>"), method, host).inc()
+        self._metrics.api_server.requests.labels(str(code or "<error>"), method, host).inc()
 
     async def _until_stopped(self, work: Any) -> None:
         """Run until the work fails or the process has to stop."""
@@ -229,7 +230,7 @@ class Application:
         )
         relister.on_replaced = self._watch.restart
         for resource in WATCHED:
-            self._metrics.watch_age(resource.kind, partial(self._watch.age, resource.kind))
+            self._metrics.api_server.expose_watch_age(resource.kind, partial(self._watch.age, resource.kind))
         leadership = await self._make_leadership(identity)
         recorder = EventRecorder(
             connection,
@@ -237,13 +238,13 @@ class Application:
             clock=self._clock,
             idle=partial(self._queue.wait_idle, timeout=_EVENT_WAIT_SECONDS),
             may_post=leadership.is_leader,
-            on_result=lambda result: self._metrics.api_writes.labels("event", result).inc(),
+            on_result=lambda result: self._metrics.api_server.writes.labels("event", result).inc(),
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
             await relister.wait_until_served()
             await self._log_missing_permissions(connection)
-            with gc_tuning.settling():
+            with gc_tuning.paused():
                 await relister.initial_list()
             self._workloads = self._make_workload_informer(connection)
             self._follow_workloads()
@@ -272,8 +273,8 @@ class Application:
             clock=self._clock,
         )
         self._bindings.add_listener(informer.on_binding_change)
-        self._metrics.watch_cache("Workload", informer.__len__)
-        self._metrics.watch_unavailable_workloads(lambda: len(informer.unavailable()))
+        self._metrics.api_server.expose_cache_size("Workload", informer.__len__)
+        self._metrics.api_server.expose_unavailable_workloads(lambda: len(informer.unavailable()))
         return informer
 
     def _follow_workloads(self) -> None:
@@ -328,7 +329,7 @@ class Application:
     ) -> None:
         """Schedule while this process leads. The Lease is kept until the last write has ended."""
         limiter = WriteLimiter.from_options(
-            self._options, clock=self._clock, on_window=self._metrics.write_window.set
+            self._options, clock=self._clock, on_window=self._metrics.api_server.write_window.set
         )
         writer = BindingWriter(
             client,
@@ -377,7 +378,7 @@ class Application:
         log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
         self._handle_backend.activate = self._gate.activate
         self._handle_backend.record = partial(_record, recorder)
-        self._metrics.watch_unplaced(self._unplaced.report, unclaimed=self._unplaced.unclaimed)
+        self._metrics.scheduling.expose_unplaced(self._unplaced.report, unclaimed=self._unplaced.unclaimed)
         async with recorder.posting(flush_seconds=_FLUSH_SECONDS):
             try:
                 await scheduler.run()

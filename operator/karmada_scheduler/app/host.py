@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.metrics import metrics
+from karmada_scheduler.metrics.metrics import CONTENT_TYPE, Metrics
 from karmada_scheduler.process import process_exit
 from karmada_scheduler.process.server import Server
 from karmada_scheduler.process.supervisor import Supervisor
@@ -26,7 +26,7 @@ class Host:
     """
 
     def __init__(self, options: Options) -> None:
-        self.metrics = metrics.Metrics()
+        self.metrics = Metrics()
         self.supervisor = Supervisor(clock=time.monotonic, on_stall=self._release_lease)
         self.elector: Elector | None = None
         self.ready: Callable[[], str | None] = lambda: "plugins are being loaded"
@@ -37,7 +37,7 @@ class Host:
             health=lambda: self.supervisor.problem,
             ready=lambda: self.supervisor.problem or self.ready(),
             exposition=self.metrics.exposition,
-            content_type=metrics.CONTENT_TYPE,
+            content_type=CONTENT_TYPE,
         )
 
     async def serve(self) -> None:

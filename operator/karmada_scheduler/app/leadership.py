@@ -34,7 +34,7 @@ class Leadership:
         if self._elector is None:
             yield
             return
-        gauge = self._metrics.leader.labels("")
+        gauge = self._metrics.api_server.leader.labels("")
         gauge.set(0)
         await self._supervisor.run(self._elector.acquire())
         gauge.set(1)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.diagnosis import FitError, SchedulingError

@@ -31,7 +31,7 @@ from karmada_scheduler.binding_cycle.result_writer import ResultWriter
 from karmada_scheduler.binding_cycle.status_writer import StatusWriter
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision

@@ -18,7 +18,7 @@ from karmada_scheduler.binding_cycle.conditions import target_manifests
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import DONE, CycleResult, TransactionResult
 from karmada_scheduler.binding_cycle.writer import BindingWriter
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 
 log = logging.getLogger(__name__)
@@ -85,9 +85,9 @@ class ResultWriter:
         """Return the result of a cycle whose patch was refused; None if the status has to report the error."""
         if error.is_conflict:
             return await self._reread(binding)
-        if error.says_gone(binding.key.name):
+        if error.is_object_not_found(binding.key.name):
             return DONE
-        if error.may_pass or error.is_not_found or "NamespaceTerminating" in error.causes:
+        if error.is_transient or error.is_not_found or "NamespaceTerminating" in error.causes:
             log.warning("Failed to patch schedule to %s: %s", binding.key.display, error)
             return CycleResult(error, retry=True, retry_after=error.retry_after or 0.0)
         log.error("Failed to patch schedule to %s: %s", binding.key.display, error)
@@ -97,7 +97,7 @@ class ResultWriter:
         try:
             await self._writer.read_manifest(binding.key)
         except ApiError as error:
-            return DONE if error.says_gone(binding.key.name) else CycleResult(error, retry=True)
+            return DONE if error.is_object_not_found(binding.key.name) else CycleResult(error, retry=True)
         return CycleResult(is_outdated=True)
 
     def _rebased(self, binding: Binding) -> Binding:

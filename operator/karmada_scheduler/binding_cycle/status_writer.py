@@ -24,7 +24,7 @@ from karmada_scheduler.binding_cycle.conditions import Report, is_reconstructibl
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import DONE, CycleResult
 from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -125,10 +125,10 @@ class StatusWriter:
             except NotLeadingError as error:
                 return CycleResult(error, retry=True)
             except ApiError as error:
-                if error.says_gone(base.key.name):
+                if error.is_object_not_found(base.key.name):
                     return DONE
                 failure = error
-                if not error.may_pass and error.code not in (404, 409):
+                if not error.is_transient and error.code not in (404, 409):
                     break
             else:
                 log.log(logs.V4, "Patch schedule status to %s succeed", binding.key.display)

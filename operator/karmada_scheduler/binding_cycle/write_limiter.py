@@ -16,7 +16,7 @@ from math import inf
 from statistics import median
 from typing import Final
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
 
@@ -116,7 +116,7 @@ class WriteLimiter:
             try:
                 yield
             except ApiError as error:
-                if error.may_pass:
+                if error.is_transient:
                     self._on_refusal(start, error.retry_after or 0.0)
                 else:
                     self._on_answer(self._clock() - start, alone=is_first and number == self._started)

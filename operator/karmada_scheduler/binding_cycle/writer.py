@@ -14,7 +14,7 @@ from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.metrics.metrics import Metrics
 
@@ -147,9 +147,9 @@ class BindingWriter:
         try:
             manifest = await request
         except ApiError as error:
-            self._metrics.api_writes.labels(target, str(error.code or "no answer")).inc()
+            self._metrics.api_server.writes.labels(target, str(error.code or "no answer")).inc()
             raise
-        self._metrics.api_writes.labels(target, "200").inc()
+        self._metrics.api_server.writes.labels(target, "200").inc()
         return manifest
 
 

@@ -1,4 +1,4 @@
-"""The command line: the scheduler itself, and what can be asked of it without running it."""
+"""The command line: the scheduler, and the commands ``plugins`` and ``simulate``."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _COMMANDS: Final = {"plugins": plugins_command, "simulate": simulate}
 
 
 def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
-    """Run one command and return its exit status: 0, or 1 when it could not do what was asked.
+    """Run one command and return its exit status: 0, or 1 after an error.
 
     Args:
-        arguments: Without the program's name; None: those of the process.
-        plugins: Of one's own main; see ``command``.
+        arguments: The arguments without the program's name; None for those of the process.
+        plugins: The plugins of a main program of the user's own; see ``command``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:
@@ -68,14 +68,14 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         status = run(arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough (`| head`). The interpreter flushes once more at its end.
+        # The reader has closed the pipe (`| head`). The interpreter flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     return status
 
 
 def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
-    """Run the scheduler; the process then ends without waiting for what is left in its event loop or threads."""
+    """Run the scheduler; the process then ends without waiting for the rest of its event loop and threads."""
     logs.configure(verbosity_level=options.verbosity, json_format=options.logging_format == "json")
     status = 0
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
@@ -83,11 +83,11 @@ def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
         runner.run(app.run(options, plugins))
     except* ConfigError as problems:
         for error in _leaves(problems):
-            _tell(error)
+            _log_problems(error)
         status = 1
     except* (ConnectionConfigError, ListenError) as problems:
         for error in _leaves(problems):
-            log.error("%s", error)  # noqa: TRY400 (the text says it all)
+            log.error("%s", error)  # noqa: TRY400 (the text is complete)
         status = 1
     except* Exception:
         log.exception("The scheduler failed")
@@ -97,8 +97,8 @@ def _schedule(options: Options, plugins: Sequence[Registration]) -> int:
     return status
 
 
-def _tell(error: BaseException) -> None:
-    """Log every problem of a configuration, with what somebody else's code raised."""
+def _log_problems(error: BaseException) -> None:
+    """Log every problem of a configuration, with the traceback of an error of a plugin."""
     assert isinstance(error, ConfigError)
     for problem in error.problems:
         log.error("couldn't create scheduler: %s", problem, exc_info=problem.cause)

@@ -1,4 +1,4 @@
-"""``karmada-pyscheduler plugins``: what there is, where it comes from, and what of it is on."""
+"""``karmada-pyscheduler plugins``: lists all plugins, their origin, and where they are enabled."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.cli.table import table
 from karmada_scheduler.config import features
 from karmada_scheduler.config.flags import plugin_tokens
 from karmada_scheduler.config.options import Options
@@ -24,7 +25,7 @@ from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 LISTED: Final = 0
-PROBLEMS: Final = 1
+UNUSABLE: Final = 1
 
 
 def add_parser(subparsers: Any) -> None:
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 
     Args:
         arguments: As parsed.
-        own: The plugins of one's own main.
+        own: The plugins of a main program of the user's own.
     """
     problems: list[object] = []
     configuration, has_configuration = SchedulerConfiguration(), True
@@ -93,17 +94,17 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         problems.extend(error.problems)
     _WRITERS[arguments.output](_listed(setup, BuiltProfiles({}) if problems else setup.built), sys.stdout)
     for warning in (*configuration.warnings, *setup.built.warnings):
-        _tell(f"Warning: {warning}")
+        _print_error(f"Warning: {warning}")
     for message in setup.messages:
         if message.warning:
-            _tell(f"Warning: {message.text}")
+            _print_error(f"Warning: {message.text}")
     for problem in problems:
-        _tell(f"Error: {problem}")
-    return PROBLEMS if problems else LISTED
+        _print_error(f"Error: {problem}")
+    return UNUSABLE if problems else LISTED
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command for people, not a server)
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,9 @@ class ListedPlugin:
     """A line of the list.
 
     Attributes:
-        points: All that the plugin has; none if that cannot be known.
-        enabled: The points at which it runs, by profile; empty if the scheduler would not start.
+        plugin: The plugin.
+        points: Its extension points; empty if they cannot be determined.
+        enabled: The extension points at which it runs, by profile; empty if the scheduler would not start.
     """
 
     plugin: Registration
@@ -120,7 +122,7 @@ class ListedPlugin:
     enabled: Mapping[str, Sequence[Point]]
 
     def as_fields(self) -> dict[str, Any]:
-        """Return what programs want to know."""
+        """Return the fields of the JSON output."""
         return {
             "name": self.plugin.name,
             "points": [point.value for point in self.points],
@@ -130,7 +132,7 @@ class ListedPlugin:
         }
 
     def as_row(self) -> tuple[str, ...]:
-        """Return what people want to know."""
+        """Return the cells of the table."""
         on = {name: points for name, points in self.enabled.items() if points}
         if not on:
             enabled = "no" if self.enabled else "?"
@@ -180,11 +182,8 @@ def _enabled(name: str, built: BuiltProfiles) -> dict[str, list[Point]]:
 
 
 def _write_table(listed: Sequence[ListedPlugin], out: IO[str]) -> None:
-    rows = [("NAME", "POINTS", "ORIGIN", "ENABLED", "DESCRIPTION"), *(each.as_row() for each in listed)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-        out.write(line.rstrip() + "\n")
+    heading = ("NAME", "POINTS", "ORIGIN", "ENABLED", "DESCRIPTION")
+    out.write(table(heading, [each.as_row() for each in listed]) + "\n")
 
 
 def _write_json(listed: Sequence[ListedPlugin], out: IO[str]) -> None:

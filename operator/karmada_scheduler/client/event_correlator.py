@@ -1,11 +1,11 @@
-"""Keeps Events few: counts equal ones, combines similar ones, and stops a storm.
+"""Limits the number of Events: counts equal ones, combines similar ones, and drops the excess.
 
-Pure: an event goes in, what to do about it comes out. Three rules apply, in this order:
+No input or output; the recorder posts. Three rules apply, in this order:
 
-- *aggregation*: of one kind of event about one object, the tenth different message within ten minutes and
-  all that follow become one event whose message begins with ``(combined from similar events): ``;
-- *counting*: an event that was posted before raises that one's count;
-- *spam filter*: an object gets 25 events of a type at once and then one every five minutes; more are dropped.
+- *aggregation*: the tenth different message of the same reason and type about one object within ten minutes, and all
+  later ones, become one event whose message starts with ``(combined from similar events): ``;
+- *counting*: an event that was posted before increases the count of that event;
+- *spam filter*: an object gets 25 events of a type at once, then one every five minutes; others are dropped.
 
 Source: k8s.io/client-go 0.35.3 tools/record/events_cache.go, with its defaults.
 """
@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 
 class Involved(NamedTuple):
-    """The object that an event is about; empty strings where it has no such field."""
+    """The object of an event; empty strings for fields that it does not have."""
 
     kind: str
     api_version: str
@@ -41,13 +41,13 @@ class Involved(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What makes two references mean the same object."""
+        """The fields that identify the object, without the resourceVersion."""
         return self[:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event, as it was recorded."""
+    """One recorded event."""
 
     involved: Involved
     type: str
@@ -59,11 +59,13 @@ class Event:
 
 @dataclass(slots=True)
 class Posted:
-    """What is known of an event on the API server.
+    """An event on the API server.
 
     Attributes:
-        name: Empty before it was posted.
-        count: How often it was observed, the time that is being handled included.
+        namespace: Its namespace.
+        name: Its name; empty before it was posted.
+        count: Number of occurrences, including the current one.
+        first: Time of the first occurrence.
     """
 
     namespace: str = ""
@@ -73,7 +75,7 @@ class Posted:
 
 
 class EventDecision(NamedTuple):
-    """What to do about an event: post it, or raise the count of ``posted`` when that has a name."""
+    """Post the event, or increase the count of ``posted`` if that has a name."""
 
     event: Event
     posted: Posted
@@ -87,7 +89,7 @@ class _Recent(Generic[Key, Value]):
         self._entries: OrderedDict[Key, Value] = OrderedDict()
 
     def get(self, key: Key) -> Value:
-        """Return an entry, a new one if there is none."""
+        """Return an entry; a missing one is created."""
         if key in self._entries:
             self._entries.move_to_end(key)
         else:
@@ -110,7 +112,7 @@ class _Bucket:
 
 
 class EventCorrelator:
-    """Decides for each event what is sent of it."""
+    """Decides for each event whether it is posted or counted."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """``clock`` is in seconds and never runs backwards."""
@@ -120,13 +122,13 @@ class EventCorrelator:
         self._buckets: _Recent[Hashable, _Bucket] = _Recent(_Bucket)
 
     def correlate(self, event: Event) -> EventDecision | None:
-        """Return what to do about an event, None if it is one too many."""
+        """Return what to post, None if the event is dropped."""
         now = self._clock()
         event, key = self._combined(event, now)
         posted = self._posted.get(key)
         posted.count += 1
         posted.first = posted.first or event.at
-        if not self._may_pass(event, now):
+        if not self._passes_spam_filter(event, now):
             return None
         return EventDecision(event, posted)
 
@@ -142,7 +144,7 @@ class EventCorrelator:
         similar.messages.pop()
         return replace(event, message=COMBINED + event.message), kind
 
-    def _may_pass(self, event: Event, now: float) -> bool:
+    def _passes_spam_filter(self, event: Event, now: float) -> bool:
         bucket = self._buckets.get((event.involved.identity, event.type))
         if bucket.last is not None:
             bucket.tokens = min(SPAM_BURST, bucket.tokens + (now - bucket.last) * SPAM_RATE)

@@ -1,6 +1,6 @@
-"""Exec plugins of kubeconfigs: a program that says who we are.
+"""Exec plugins of kubeconfigs: programs that print credentials.
 
-``kubernetes.aio`` runs them, too, but without a time limit, and goes on as nobody when one fails.
+``kubernetes.aio`` runs them, too, but without a timeout, and continues without credentials when one fails.
 
 Source: k8s.io/client-go v0.35.3 plugin/pkg/client/auth/exec/exec.go, tools/clientcmd/client_config.go.
 """
@@ -18,21 +18,24 @@ from typing import Any, Final
 import orjson
 
 TIMEOUT: Final = 30.0
-"""Seconds that a plugin may take; client-go lets it take as long as it likes, which would cost the Lease."""
+"""Timeout of a plugin in seconds; client-go has none, and a leader would lose its Lease."""
 
 _GROUP: Final = "client.authentication.k8s.io/"
 
 
 class ExecPluginError(Exception):
-    """The plugin gave no credentials; the text names its command."""
+    """The plugin returned no credentials; the text has its command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecCredential:
-    """What a plugin answered: a token, a client certificate with its key (PEM), or both.
+    """The output of a plugin: a token, a client certificate with its key (PEM), or both.
 
     Attributes:
-        expires_at: In seconds since 1970, None if the plugin says nothing of it.
+        token: A bearer token, or "".
+        certificate: A client certificate, or "".
+        key: Its key, or "".
+        expires_at: In seconds since 1970, None without an expiry.
     """
 
     token: str
@@ -42,14 +45,14 @@ class ExecCredential:
 
 
 def run(config: Mapping[str, Any], *, timeout: float = TIMEOUT) -> ExecCredential:
-    """Run a plugin, which blocks for as long as it takes.
+    """Run a plugin and return its credentials; blocks.
 
     Args:
         config: ``users[].user.exec`` of the kubeconfig.
-        timeout: In seconds; then the plugin and what it started are killed.
+        timeout: In seconds; after it the plugin and its children are killed.
 
     Raises:
-        ExecPluginError: It could not be run, failed, took too long, or answered nonsense.
+        ExecPluginError: It could not be run, failed, took too long, or printed something else.
     """
     command, version = config.get("command"), config.get("apiVersion")
     if not isinstance(command, str) or not command:
@@ -60,10 +63,10 @@ def run(config: Mapping[str, Any], *, timeout: float = TIMEOUT) -> ExecCredentia
     environment = dict(os.environ)
     for variable in config.get("env") or ():
         environment[str(variable["name"])] = str(variable["value"])
-    asked = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
-    environment["KUBERNETES_EXEC_INFO"] = orjson.dumps(asked).decode()
+    request = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
+    environment["KUBERNETES_EXEC_INFO"] = orjson.dumps(request).decode()
     try:
-        process = subprocess.Popen(  # noqa: S603 (that is what an exec plugin is)
+        process = subprocess.Popen(  # noqa: S603 (an exec plugin is a command of the kubeconfig)
             [command, *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -76,19 +79,19 @@ def run(config: Mapping[str, Any], *, timeout: float = TIMEOUT) -> ExecCredentia
         text = f"exec plugin {command}: cannot be run: {problem.strerror or problem}"
         raise ExecPluginError(f"{text}; {hint}" if hint else text) from problem
     try:
-        output, complaints = process.communicate(timeout=timeout)
+        output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired as late:
         raise ExecPluginError(f"exec plugin {command}: took longer than {timeout:g}s") from late
     finally:
         _end(process)
     if process.returncode != 0:
-        said = " ".join(complaints[-500:].decode(errors="replace").split())
-        raise ExecPluginError(f"exec plugin {command}: ended with status {process.returncode}: {said}")
+        text = " ".join(errors[-500:].decode(errors="replace").split())
+        raise ExecPluginError(f"exec plugin {command}: ended with status {process.returncode}: {text}")
     return _credential(command, version, output)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what a plugin that takes too long has started; its pipes are not waited for."""
+    """Kill a plugin that takes too long with its children, and close its pipes."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -99,9 +102,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _credential(command: str, version: str, output: bytes) -> ExecCredential:
     try:
-        answer = orjson.loads(output)
-        kind = (answer["kind"], answer["apiVersion"])
-        status = answer["status"]
+        document = orjson.loads(output)
+        kind = (document["kind"], document["apiVersion"])
+        status = document["status"]
         expires = status.get("expirationTimestamp")
         found = ExecCredential(
             token=status.get("token") or "",
@@ -111,16 +114,16 @@ def _credential(command: str, version: str, output: bytes) -> ExecCredential:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         text = str(problem) if isinstance(problem, ValueError) else f"unexpected shape: {problem!r}"
-        raise ExecPluginError(f"exec plugin {command}: its answer cannot be used: {text}") from problem
+        raise ExecPluginError(f"exec plugin {command}: its output cannot be used: {text}") from problem
     if kind != ("ExecCredential", version):
         raise ExecPluginError(
             f"exec plugin {command}: expected an ExecCredential of {version}, got {kind[0]!r} of {kind[1]!r}"
         )
     texts = (found.token, found.certificate, found.key)
     if not all(isinstance(text, str) for text in texts):
-        raise ExecPluginError(f"exec plugin {command}: its answer cannot be used: expected strings")
+        raise ExecPluginError(f"exec plugin {command}: its output cannot be used: expected strings")
     if bool(found.certificate) != bool(found.key) or not any(texts):
         raise ExecPluginError(
-            f"exec plugin {command}: answered neither token nor clientCertificateData with clientKeyData"
+            f"exec plugin {command}: returned neither token nor clientCertificateData with clientKeyData"
         )
     return found

@@ -1,4 +1,4 @@
-"""From when and until when a certificate is valid, and until when a token is."""
+"""The validity of certificates and tokens."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def validity_of_certificate(pem: bytes) -> tuple[float | None, float | None]:
 
 
 def _element(data: bytes) -> tuple[int, bytes, bytes]:
-    """Split DER into the tag and the content of its first element, and what follows that."""
-    tag, length, begin = data[0], data[1], 2
+    """Split DER into the tag and the content of its first element, and the rest."""
+    tag, length, start = data[0], data[1], 2
     if length & 0x80:
-        begin += length & 0x7F
-        length = int.from_bytes(data[2:begin], "big")
-    return tag, data[begin : begin + length], data[begin + length :]
+        start += length & 0x7F
+        length = int.from_bytes(data[2:start], "big")
+    return tag, data[start : start + length], data[start + length :]
 
 
 def _time(tag: int, text: str) -> float:
@@ -80,5 +80,5 @@ def of_token(token: str) -> float | None:
 
 
 def shown(moment: float) -> str:
-    """Return a time as people read it."""
+    """Return a time as messages show it."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,9 +1,9 @@
-"""JSON of the API server, also where it is deeper than orjson reads, or holds an object that is no JSON.
+"""Decodes JSON of the API server, including JSON that is nested too deeply for orjson, or broken in some objects.
 
-Go writes 10,000 levels of nesting and orjson reads 1,024, so that whoever writes the status of a custom resource in a
-member cluster decides whether orjson can read the list of all bindings. Nothing that a scheduler reads is deeper than
-some 20 levels. So whatever is deeper than ``MAX_DEPTH`` is cut out of the bytes; an object that cannot be decoded even
-then is replaced by one that says who it was. All of that happens only where orjson has refused the whole.
+Go writes up to 10,000 levels of nesting and orjson reads 1,024. So the status of one custom resource in a member
+cluster could make the list of all bindings unreadable. A scheduler needs no field below about 20 levels. Values below
+``MAX_DEPTH`` are therefore cut out of the bytes, and an object that still cannot be decoded is replaced by a placeholder
+with its name. All of that happens only after orjson has refused the whole document.
 
 docs/decisions/0018-api-server-input.md has the alternatives.
 """
@@ -17,10 +17,10 @@ from typing import Any, Final
 import orjson
 
 MAX_DEPTH: Final = 200
-"""Deeper objects and lists become null. orjson writes 254 levels, and extenders are sent what is kept here."""
+"""Objects and lists below this level become null. orjson writes 254 levels, and extenders get these objects."""
 
 UNREADABLE: Final = "unreadable by karmada-pyscheduler"
-"""The field of an object that stands for one that cannot be read; its value says why."""
+"""The field of a placeholder for an object that cannot be read; its value is the reason."""
 
 _VERSION_DIGITS: Final = re.compile(r"[0-9]{1,20}")
 _TO_NEXT_BRACKET: Final = re.compile(
@@ -39,22 +39,22 @@ _OPENING: Final = frozenset(b"[{")
 
 
 def decode(body: bytes) -> Any:
-    """Decode a JSON document, one that orjson refuses with as little missing as possible.
+    """Decode a JSON document; of a document that orjson refuses, as much as possible.
 
-    Objects of a list, or that of an event, that cannot be decoded are replaced by stand-ins (``unreadable``).
-    Invalid UTF-8 and lone surrogates become U+FFFD, as Go reads them.
+    Objects of a list, or the object of an event, that cannot be decoded become placeholders (``unreadable``). Invalid
+    UTF-8 and lone surrogates become U+FFFD, as in Go.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: It is not JSON.
     """
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as problem:
-        mended = _without_depth(_as_utf8(body))
+        shortened = _without_depth(_as_utf8(body))
         try:
-            return orjson.loads(mended)
+            return orjson.loads(shortened)
         except orjson.JSONDecodeError:
-            without = _without_broken_objects(mended)
+            without = _without_broken_objects(shortened)
         try:
             return orjson.loads(without)
         except orjson.JSONDecodeError:
@@ -62,50 +62,50 @@ def decode(body: bytes) -> Any:
 
 
 def checked(found: object) -> dict[str, Any]:
-    """Return an object of the API if its metadata can be relied on, else a stand-in for it.
+    """Return an object of the API if its metadata is valid, else a placeholder for it.
 
-    Relied on are a name, and that namespace, uid and resourceVersion, where there are any, are texts, the last one
-    a number.
+    Valid metadata has a name. Namespace, uid and resourceVersion are strings or missing, and the resourceVersion is a
+    number.
     """
     if not isinstance(found, dict):
-        return _stand_in(f"expected an object, got {_shown(found)}", {})
+        return _placeholder(f"expected an object, got {_shown(found)}", {})
     if UNREADABLE in found:
         return found
     metadata = found.get("metadata")
     if not isinstance(metadata, dict):
-        return _stand_in(f"metadata: expected an object, got {_shown(metadata)}", {})
+        return _placeholder(f"metadata: expected an object, got {_shown(metadata)}", {})
     for name in ("name", "namespace", "uid", "resourceVersion"):
         value = metadata.get(name)
         if value is not None and not isinstance(value, str):
-            return _stand_in(f"metadata.{name}: expected a string, got {_shown(value)}", metadata)
+            return _placeholder(f"metadata.{name}: expected a string, got {_shown(value)}", metadata)
     if not metadata.get("name"):
-        return _stand_in("metadata.name: is missing", metadata)
+        return _placeholder("metadata.name: is missing", metadata)
     version = metadata.get("resourceVersion")
     if version is not None and not is_version(version):
-        return _stand_in(f"metadata.resourceVersion: expected a number, got {_shown(version)}", metadata)
+        return _placeholder(f"metadata.resourceVersion: expected a number, got {_shown(version)}", metadata)
     return found
 
 
 def is_version(value: object) -> bool:
-    """Tell whether a value is a resourceVersion: an unsigned integer of 64 bits as a text."""
+    """Return whether a value is a resourceVersion: an unsigned integer of 64 bits as a string."""
     return isinstance(value, str) and _VERSION_DIGITS.fullmatch(value) is not None
 
 
 def unreadable(found: Any) -> str | None:
-    """Return why an object could not be read, None unless it is a stand-in."""
+    """Return the reason of a placeholder, None for any other object."""
     problem = found.get(UNREADABLE) if type(found) is dict else None
     return None if problem is None else str(problem)
 
 
-def stand_in_for(event: bytes, problem: str) -> dict[str, Any] | None:
-    """Return a stand-in for the object of an event that cannot be decoded, None if its name cannot be found."""
+def placeholder_for(event: bytes, problem: str) -> dict[str, Any] | None:
+    """Return a placeholder for the object of an event that cannot be decoded, None if its name is not found."""
     _, _, document = event.partition(b'"object":')
-    found = _stand_in(problem, _names_in(document))
+    found = _placeholder(problem, _names_in(document))
     return found if found["metadata"].get("name") else None
 
 
 def shallow(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Return a decoded value with null for whatever is deeper than so many levels."""
+    """Return a decoded value with null for objects and lists below a level."""
     if isinstance(value, dict):
         return None if depth <= 0 else {name: shallow(found, depth - 1) for name, found in value.items()}
     if isinstance(value, list):
@@ -113,7 +113,7 @@ def shallow(value: Any, depth: int = MAX_DEPTH) -> Any:
     return value
 
 
-def _stand_in(problem: str, metadata: dict[str, Any]) -> dict[str, Any]:
+def _placeholder(problem: str, metadata: dict[str, Any]) -> dict[str, Any]:
     known = {name: metadata.get(name) for name in _KEPT}
     if not is_version(known["resourceVersion"]):
         del known["resourceVersion"]
@@ -143,9 +143,9 @@ def _without_lone_surrogate(escape: re.Match[bytes]) -> bytes:
 
 
 def _brackets(body: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield where each bracket outside of strings is, where the one before it was, and how deep it opens or closes.
+    """Yield the position of each bracket outside of strings, the position after the previous one, and the level.
 
-    The outermost is 1. Ends where the text is no JSON.
+    The outermost level is 1; closing brackets have negative levels. Ends where the text is not JSON.
     """
     depth = position = 0
     while found := _TO_NEXT_BRACKET.match(body, position):
@@ -173,7 +173,7 @@ def _without_depth(body: bytes) -> bytes:
 
 
 def _without_broken_objects(body: bytes) -> bytes:
-    """Replace the items of a list, or the object of an event, that cannot be decoded by stand-ins."""
+    """Replace the items of a list, or the object of an event, that cannot be decoded by placeholders."""
     kept: list[bytes] = []
     copied = begin = 0
     inside, wanted = b"", 0
@@ -189,14 +189,14 @@ def _without_broken_objects(body: bytes) -> bytes:
             try:
                 orjson.loads(document)
             except orjson.JSONDecodeError as problem:
-                kept += [body[copied:begin], orjson.dumps(_stand_in(str(problem), _names_in(document)))]
+                kept += [body[copied:begin], orjson.dumps(_placeholder(str(problem), _names_in(document)))]
                 copied = here + 1
     kept.append(body[copied:])
     return b"".join(kept)
 
 
 def _names_in(document: bytes) -> dict[str, Any]:
-    """Find what tells who an object is in its metadata, where it cannot be decoded."""
+    """Return the identifying fields in the metadata of an object that cannot be decoded."""
     found: dict[str, Any] = {}
     is_metadata = False
     level = 0

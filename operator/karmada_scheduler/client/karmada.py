@@ -1,4 +1,4 @@
-"""Karmada's resources on the wire: where they are, and the two patches that a scheduler writes."""
+"""Karmada's resources in the API: their paths, and the two patches that a scheduler writes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.client import json_body
-from karmada_scheduler.client.connection import MERGE_PATCH, ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import MERGE_PATCH, Connection
+from karmada_scheduler.client.lists import list_pages
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Resource:
-    """A kind that is watched."""
+    """A watched kind."""
 
     group: str
     version: str
@@ -61,34 +63,34 @@ def _path(key: BindingKey) -> str:
 
 
 class KarmadaClient:
-    """Reads and writes of Karmada's objects; every write names the resourceVersion it was computed from."""
+    """Reads and writes Karmada's objects; every write has the resourceVersion of its base."""
 
     def __init__(self, connection: Connection) -> None:
-        """Share a connection; closing it is its owner's business."""
+        """Use a connection, which its owner closes."""
         self._connection = connection
 
     async def list(self, resource: Resource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
         """Yield all objects of a kind, a page at a time, with the list's resourceVersion."""
-        async for page in self._connection.list_pages(resource.path):
+        async for page in list_pages(self._connection, resource.path):
             yield page
 
     async def newest_version(self, resource: Resource) -> str:
         """Return the resourceVersion that a list of a kind has now."""
-        answer = await self._connection.request("GET", resource.path, query={"limit": "1"}, timeout=10.0)
+        response = await self._connection.request("GET", resource.path, query={"limit": "1"}, timeout=10.0)
         try:
-            return str(answer["metadata"]["resourceVersion"])
+            return str(response["metadata"]["resourceVersion"])
         except (KeyError, TypeError) as error:
-            raise ApiError(f"the answer to GET {resource.path} is no list: {error!r}") from error
+            raise ApiError(f"the response to GET {resource.path} is not a list: {error!r}") from error
 
     async def is_served(self, resource: Resource) -> bool:
-        """Tell whether the API server serves a kind now; ApiError when it cannot be asked."""
+        """Return whether the API server serves a kind; ApiError without a response."""
         try:
-            answer = await self._connection.request("GET", resource.group_path, timeout=10.0)
+            response = await self._connection.request("GET", resource.group_path, timeout=10.0)
         except ApiError as error:
             if error.is_not_found:
                 return False
             raise
-        entries = answer.get("resources")
+        entries = response.get("resources")
         if not isinstance(entries, list):
             raise ApiError(f"GET {resource.group_path}: expected an APIResourceList, it has no resources")
         return any(isinstance(entry, dict) and entry.get("name") == resource.plural for entry in entries)
@@ -120,9 +122,9 @@ class KarmadaClient:
 
         Args:
             key: The binding.
-            resource_version: What the decision was computed from; the server refuses anything newer.
-            annotations: Those to set; none is removed.
-            clusters: The new list, whole; an empty one removes the field, None leaves it alone.
+            resource_version: The version that was scheduled; the server refuses the patch if the binding is newer.
+            annotations: Annotations to set; none is removed.
+            clusters: The complete new list; an empty one removes the field, None leaves it as it is.
 
         Returns:
             The binding as stored.
@@ -132,13 +134,13 @@ class KarmadaClient:
             body["metadata"]["annotations"] = dict(annotations)
         if clusters is not None:
             body["spec"] = {"clusters": list(clusters) or None}
-        answer = await self._connection.request("PATCH", _path(key), body=body, content_type=MERGE_PATCH)
-        return _checked(key, answer)
+        response = await self._connection.request("PATCH", _path(key), body=body, content_type=MERGE_PATCH)
+        return _checked(key, response)
 
     async def patch_status(
         self, key: BindingKey, *, resource_version: str, status: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Merge fields into a binding's status; lists are replaced whole. Returns the binding as stored."""
+        """Merge fields into a binding's status; lists are replaced. Return the binding as stored."""
         body = {"metadata": {"resourceVersion": resource_version}, "status": dict(status)}
         path = f"{_path(key)}/status"
         return _checked(
@@ -146,16 +148,16 @@ class KarmadaClient:
         )
 
 
-def _checked(key: BindingKey, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer that is the binding; ApiError for any other object."""
-    found = json_body.checked(answer)
+def _checked(key: BindingKey, response: dict[str, Any]) -> dict[str, Any]:
+    """Return the response if it is the binding; ApiError for any other object."""
+    found = json_body.checked(response)
     if problem := json_body.unreadable(found):
-        raise ApiError(f"the answer is not {key.display}: {problem}")
+        raise ApiError(f"the response is not {key.display}: {problem}")
     metadata = found["metadata"]
     if metadata["name"] != key.name or (metadata.get("namespace") or "") != key.namespace:
         raise ApiError(
-            f"the answer is not {key.display}, but {metadata.get('namespace') or ''}/{metadata['name']}"
+            f"the response is not {key.display}, but {metadata.get('namespace') or ''}/{metadata['name']}"
         )
     if not metadata.get("resourceVersion"):
-        raise ApiError(f"the answer is not {key.display}: metadata.resourceVersion: is missing")
+        raise ApiError(f"the response is not {key.display}: metadata.resourceVersion: is missing")
     return found

@@ -1,8 +1,8 @@
 """Reads credentials: from a kubeconfig, else from the Pod, else from ~/.kube.
 
-``kubernetes.aio`` chooses the context and knows the older ways to log in. It is not left to read certificates, token
-files and exec plugins: it reads each of them once, keeps temporary files with keys, and goes on as nobody when a
-plugin fails. docs/decisions/0018-api-server-input.md has more.
+``kubernetes.aio`` selects the context and supports the older ways to log in. Certificates, token files and exec plugins
+are read here: ``kubernetes.aio`` reads each of them once, keeps temporary files with keys, and continues without
+credentials when a plugin fails. docs/decisions/0018-api-server-input.md has more.
 
 Everything here blocks; ``login`` runs it in a thread.
 
@@ -38,12 +38,12 @@ def load(kubeconfig: str, master: str, *, now: float, known: Identity | None = N
 
     Args:
         kubeconfig: A path, or "".
-        master: The server's address, which then overrides the kubeconfig's, or "".
+        master: The server's address, which overrides the kubeconfig's, or "".
         now: The time of day in seconds since 1970.
-        known: What was loaded before; its TLS context is kept if nothing of it has changed.
+        known: The credentials so far; their TLS context is used again if certificates and key are the same.
 
     Raises:
-        ConnectionConfigError: Nothing usable was found; the text says what was tried.
+        ConnectionConfigError: There are no usable credentials; the text lists what was tried.
     """
     reading = _Reading(known)
     where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given"
@@ -55,12 +55,12 @@ def load(kubeconfig: str, master: str, *, now: float, known: Identity | None = N
         if master:
             reading.server = master if "://" in master else f"https://{master}"
         return reading.identity(now, where)
-    except Exception as error:  # yaml and kubernetes let through whatever a broken file provokes
+    except Exception as error:  # yaml and kubernetes raise various exceptions for broken files
         raise ConnectionConfigError(f"{where}: {' '.join(str(error).split()) or repr(error)}") from error
 
 
 class _Reading:
-    """What is found out while files are read."""
+    """The credentials of the files that were read so far."""
 
     def __init__(self, known: Identity | None) -> None:
         self.server = ""
@@ -77,7 +77,7 @@ class _Reading:
         self._sent: list[str] = []
 
     def kubeconfigs(self, paths: list[str]) -> None:
-        """Read kubeconfigs; of what two of them have, the first counts."""
+        """Read kubeconfigs; the first one with a name counts."""
         merged: dict[str, Any] = {"clusters": [], "contexts": [], "users": []}
         for path in paths:
             document = self._document(path)
@@ -89,7 +89,7 @@ class _Reading:
         self._use(merged)
 
     def defaults(self) -> str:
-        """Read what a Pod has, else the default kubeconfig; return where it was found, "" if that is in the Pod."""
+        """Read the Pod's credentials, else the default kubeconfig; return the origin, "" for the Pod."""
         if problem := self._read_pod():
             paths = [path for path in (os.environ.get("KUBECONFIG") or "").split(":") if path]
             paths = [path for path in paths or [str(Path.home() / ".kube/config")] if Path(path).exists()]
@@ -103,7 +103,7 @@ class _Reading:
         return ""
 
     def _read_pod(self) -> str:
-        """Take the credentials of a Pod's service account; return why that is not possible."""
+        """Use the credentials of the Pod's service account; return why that is not possible, "" if it is."""
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
         if not host or not port:
             return "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
@@ -125,7 +125,7 @@ class _Reading:
         if document is None:
             raise ConnectionConfigError(f"{path} is empty")
         if not isinstance(document, dict):
-            raise ConnectionConfigError(f"{path} holds no object")
+            raise ConnectionConfigError(f"{path} is not an object")
         folder = Path(path).absolute().parent
         for kind, name in (("clusters", "cluster"), ("users", "user")):
             for entry in document.get(kind) or ():
@@ -214,7 +214,7 @@ class _Reading:
             raise ConnectionConfigError(f"cannot read {path}: {problem.strerror}") from problem
 
     def identity(self, now: float, where: str) -> Identity:
-        """Return what was found."""
+        """Return the credentials."""
         if not self.server:
             raise ConnectionConfigError("clusters: server: is missing")
         url = urlsplit(self.server)
@@ -255,7 +255,7 @@ class _Reading:
 
 
 def _with_absolute_paths(entry: dict[str, Any], folder: Path) -> None:
-    """Make paths relative to the kubeconfig absolute; a command without a slash is looked for in PATH."""
+    """Make paths relative to the kubeconfig absolute; a command without a slash is found in PATH."""
     for field in _PATHS:
         if entry.get(field):
             entry[field] = str(folder / entry[field])
@@ -265,7 +265,7 @@ def _with_absolute_paths(entry: dict[str, Any], folder: Path) -> None:
 
 
 def _bare(entry: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return an entry with what kubernetes is to read of it."""
+    """Return an entry with the fields that kubernetes.aio reads."""
     fields = entry.get(name) or {}
     return {**entry, name: {field: value for field, value in fields.items() if field in _FOR_LIBRARY}}
 

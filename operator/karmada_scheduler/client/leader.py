@@ -1,17 +1,17 @@
-"""Leader election on a Lease, interoperable with client-go's: the two exclude each other on one name.
+"""Leader election on a Lease, compatible with client-go's: only one candidate of either kind leads.
 
-A Lease is never compared with this machine's clock: a candidate measures how long it has *seen* the same
-record, and takes over when that exceeds the duration that the record itself states. A leader counts the
-time from the beginning of its last successful renewal, and is no leader any more when the renew deadline
-has passed, whether or not it could tell anybody. It never leads again: the process has to end.
+A Lease is never compared with this machine's clock. A candidate measures how long it has *observed* the same record,
+and takes over when that exceeds the duration in the record. A leader counts the time from the start of its last
+successful renewal, and stops leading when the renew deadline has passed, even without a connection. It never leads
+again: the process has to end.
 
-An elector runs in one event loop, which ``supervisor`` keeps free of anything else; ``is_leader`` may be asked
-from any thread.
+An elector runs in one event loop, which ``supervisor`` keeps free of other work; ``is_leader`` may be called from any
+thread.
 
-``kubernetes`` ships an elector; docs/decisions/0004-leader-election.md says why it is not used.
+docs/decisions/0004-leader-election.md has the reason for not using the elector of ``kubernetes``.
 
 Source: k8s.io/client-go 0.35.3 tools/leaderelection/leaderelection.go and resourcelock/leaselock.go.
-Differs: a clean stop gives the Lease back, so that the next leader need not wait for it to run out.
+Differs: a clean stop releases the Lease, so that the next leader need not wait until it expires.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import format_time, parse_time
-from karmada_scheduler.client.connection import ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.config.options import LeaderElection
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 _JITTER: Final = 1.2
 
 UNREADABLE_SECONDS: Final = 300.0
-"""After how long without an answer about the Lease a candidate is not ready: it could not take over."""
+"""Time without a response about the Lease after which a candidate is not ready: it could not take over."""
 
 
 def _micro_time(moment: datetime) -> str:
@@ -40,10 +41,10 @@ def _micro_time(moment: datetime) -> str:
 
 
 def _spec(lease: Any) -> dict[str, Any]:
-    """Return the spec of a Lease; ApiError if what the API server answered is no Lease."""
+    """Return the spec of a Lease; ApiError if the object is not a Lease."""
     spec = lease.get("spec") if isinstance(lease, dict) and "metadata" in lease else None
     if not isinstance(spec, dict):
-        raise ApiError(f"the API server answered with no Lease: {str(lease)[:100]}")
+        raise ApiError(f"the response is not a Lease: {str(lease)[:100]}")
     return spec
 
 
@@ -58,8 +59,8 @@ def _count(value: Any) -> int:
 class Elector:
     """One candidate for one Lease.
 
-    ``acquire`` returns when this candidate leads; ``renew`` then keeps it leading and returns when it
-    does not any more. ``is_leader`` may be asked at any time, from any thread, and errs on the safe side.
+    ``acquire`` returns when this candidate leads. ``renew`` then renews the Lease and returns when it is lost.
+    ``is_leader`` may be called at any time, from any thread; in doubt it returns False.
     """
 
     def __init__(
@@ -72,9 +73,9 @@ class Elector:
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``clock`` measures durations in seconds; ``now`` is the time of day written into the Lease.
+        """``clock`` measures durations in seconds; ``now`` returns the time of day for the Lease.
 
-        The clock should go on while the machine is suspended, for the Lease runs out meanwhile.
+        The clock should run while the machine is suspended, because the Lease expires meanwhile.
         """
         self._connection = connection
         self._settings = settings
@@ -97,30 +98,30 @@ class Elector:
         return f"{self._settings.namespace}/{self._settings.name}"
 
     def is_leader(self) -> bool:
-        """Tell whether a write may be begun now."""
+        """Return whether a write may start now."""
         return self.seconds_left() > 0
 
     def seconds_left(self) -> float:
-        """Return how long this leader may go on without another renewal; 0 when it does not lead."""
+        """Return the seconds that this leader has without another renewal; 0 when it does not lead."""
         renewed_at = self._renewed_at
         if self._lost or renewed_at is None:
             return 0.0
         left = renewed_at + self._settings.renew_deadline - self._clock()
         if left <= 0:
-            # A late answer to a renewal must not make it the leader again: writers may have seen that it is none.
+            # A late response to a renewal must not make it the leader again: writers may have stopped.
             self._lost = True
         return max(0.0, left)
 
     @property
     def problem(self) -> str | None:
-        """What has kept a candidate from reading the Lease for some minutes, None if nothing has."""
+        """Why the Lease could not be read for some minutes, None if it could."""
         since = self._unreadable_since
         if since is None or (seconds := self._clock() - since) < UNREADABLE_SECONDS:
             return None
         return f"the lease {self.lease} could not be read or written for {seconds:.0f}s: {self._last_error}"
 
     async def acquire(self) -> None:
-        """Wait until this candidate leads. The API server's errors are logged and waited out."""
+        """Wait until this candidate leads. Errors of the API server are logged, and the attempts go on."""
         log.info("Attempting to acquire leader lease...", extra={"object": self.lease})
         logged = ""
         while True:
@@ -131,9 +132,9 @@ class Elector:
                     self._unreadable_since = None
                     log.info("Successfully acquired lease", extra={"object": self.lease})
                     return
-                self._renewed_at, self._lost = None, False  # no writer has seen this candidate lead
+                self._renewed_at, self._lost = None, False  # no writer has used this leadership
                 self._unreadable_since = None
-                logged = self._say_who_holds_it(logged)
+                logged = self._log_holder(logged)
             except ApiError as error:
                 if self._unreadable_since is None:
                     self._unreadable_since = self._clock()
@@ -146,7 +147,7 @@ class Elector:
             await self._sleep(self._settings.retry_period * random.uniform(1.0, 1.0 + _JITTER))  # noqa: S311
 
     async def renew(self) -> str:
-        """Renew until that is impossible; return why this candidate does not lead any more, and never will."""
+        """Renew until the Lease is lost; return why. The candidate never leads again."""
         while True:
             await self._sleep(min(self._settings.retry_period, self.seconds_left()))
             left = self.seconds_left()
@@ -162,7 +163,7 @@ class Elector:
                 log.warning("Cannot renew the lease", extra={"object": self.lease, "error": error})
 
     async def release(self) -> None:
-        """Give the Lease back, if it is ours, so that another candidate can take it at once."""
+        """Release the Lease, if this candidate holds it, so that another one can acquire it at once."""
         may_release = self.is_leader() and self._observed is not None
         self._lost = True
         if not may_release or self._observed is None:
@@ -183,21 +184,21 @@ class Elector:
     def _holder(self) -> str:
         return "" if self._observed is None else str(_spec(self._observed).get("holderIdentity") or "")
 
-    def _say_who_holds_it(self, logged: str) -> str:
-        """Log who holds the Lease and since when, unless that is what was ``logged`` last; return what is."""
+    def _log_holder(self, logged: str) -> str:
+        """Log the holder of the Lease, unless it was ``logged`` last; return the logged state."""
         holder, acquired = self._holder(), self._acquired()
         state = f"held by {holder}" if holder else "changing hands"
         lasting = ""
         if holder and acquired is not None:
             state += f" since {format_time(acquired)}"
-            # By this machine's clock, which may be behind the holder's.
+            # Measured with this machine's clock, which may be behind the holder's.
             lasting = f" ({timedelta(seconds=max(0, int((self._now() - acquired).total_seconds())))})"
         if state != logged:
             log.info("The lease is %s%s, waiting for it", state, lasting, extra={"object": self.lease})
         return state
 
     def _acquired(self) -> datetime | None:
-        """Return when the holder took the Lease, as it says; None if it does not say so in a way that can be read."""
+        """Return the ``acquireTime`` of the Lease, None if it is missing or cannot be read."""
         text = None if self._observed is None else _spec(self._observed).get("acquireTime")
         try:
             return parse_time(text) if isinstance(text, str) else None
@@ -205,15 +206,15 @@ class Elector:
             return None
 
     async def _step(self, *, timeout: float, within: float) -> bool:
-        """Do one step, whose requests may take ``timeout`` each and ``within`` together; True if the Lease is ours."""
+        """Make one attempt; each request may take ``timeout`` and all together ``within``. Return whether the Lease is held."""
         try:
             async with asyncio.timeout(within):
                 return await self._try_acquire_or_renew(timeout=timeout)
         except TimeoutError:
-            raise ApiError(f"no answer within {within:.1f}s") from None
+            raise ApiError(f"no response within {within:.1f}s") from None
 
     async def _try_acquire_or_renew(self, *, timeout: float) -> bool:
-        begun = self._clock()
+        started = self._clock()
         now = _micro_time(self._now())
         spec: dict[str, Any] = {
             "holderIdentity": self._identity,
@@ -222,7 +223,7 @@ class Elector:
             "renewTime": now,
             "leaseTransitions": 0,
         }
-        if await self._renewed_blindly(spec, begun, timeout=timeout):
+        if await self._renew_without_read(spec, started, timeout=timeout):
             return True
         try:
             lease = await self._connection.request("GET", self._path, timeout=timeout)
@@ -230,7 +231,7 @@ class Elector:
             if not error.is_not_found:
                 raise
             await self._create(spec, timeout=timeout)
-            self._renewed_at = begun
+            self._renewed_at = started
             return True
         self._observe(lease)
         held = _spec(lease)
@@ -251,11 +252,14 @@ class Elector:
             if error.is_conflict and holder != self._identity:
                 return False
             raise
-        self._renewed_at = begun
+        self._renewed_at = started
         return True
 
-    async def _renewed_blindly(self, spec: dict[str, Any], begun: float, *, timeout: float) -> bool:
-        """As the leader, write without reading first; if somebody else wrote meanwhile, the server says so."""
+    async def _renew_without_read(self, spec: dict[str, Any], started: float, *, timeout: float) -> bool:
+        """Renew without a read, client-go's fast path; a write by another client in between causes a conflict.
+
+        Return whether the Lease was renewed.
+        """
         if self._observed is None or self._holder() != self._identity or not self.is_leader():
             return False
         held = _spec(self._observed)
@@ -269,7 +273,7 @@ class Elector:
             if error.is_conflict or error.is_not_found:
                 return False
             raise
-        self._renewed_at = begun
+        self._renewed_at = started
         return True
 
     def _observe(self, lease: dict[str, Any]) -> None:
@@ -294,7 +298,7 @@ class Elector:
         self._stored(await self._connection.request("PUT", self._path, body=body, timeout=timeout), spec)
 
     def _stored(self, lease: Any, spec: dict[str, Any]) -> None:
-        """Observe the answer to a write; ApiError if it is not what was written."""
+        """Observe the response to a write; ApiError if it is not the Lease that was written."""
         if _spec(lease).get("holderIdentity") != spec["holderIdentity"]:
-            raise ApiError(f"the API server answered with another Lease than was written: {str(lease)[:100]}")
+            raise ApiError(f"the response is another Lease than the one that was written: {str(lease)[:100]}")
         self._observe(lease)

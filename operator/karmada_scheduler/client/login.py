@@ -1,4 +1,4 @@
-"""Keeps credentials valid: they are read again when files change, before they expire, and when they are refused.
+"""Keeps credentials valid: reads them again when files change, before they expire, and when they are refused.
 
 Source: k8s.io/client-go v0.35.3 transport/token_source.go, cert_rotation.go and plugin/pkg/client/auth/exec.
 """
@@ -17,15 +17,15 @@ from karmada_scheduler.process.daemon_thread import in_daemon_thread
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 10.0
-"""How often files are looked at. The kubelet takes about a minute to bring a changed Secret."""
+_CHECK_SECONDS: Final = 10.0
+"""How often files are checked. The kubelet takes about a minute to update a changed Secret."""
 
 _PAUSES: Final = (5.0, 5.0, 10.0, 20.0, 60.0)
-"""Seconds between two readings, growing while they fail."""
+"""Seconds between two attempts to read credentials, growing while they fail."""
 
 _MARGIN_SECONDS: Final = 60.0
 _MARGIN_SHARE: Final = 0.2
-"""Credentials are read again so long before they expire, or in the last fifth of their life if that is shorter."""
+"""Credentials are read again this long before they expire, or in the last fifth of their life if that is shorter."""
 
 
 class Login:
@@ -39,11 +39,11 @@ class Login:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Begin with credentials that were loaded.
+        """Start with loaded credentials.
 
         Args:
-            load: Reads credentials, given those of before; blocks. ConnectionConfigError if there are none.
-            first: What to begin with.
+            load: Reads credentials, and gets the current ones; blocks. ConnectionConfigError without any.
+            first: The first credentials.
             clock: In seconds, never running backwards.
             now: The time of day in seconds since 1970.
         """
@@ -55,8 +55,8 @@ class Login:
         self._failures = 0
         self._not_before = 0.0
         self._logged = ""
-        self._look_at = clock()
-        self._plan_look()
+        self._check_at = clock()
+        self._plan_check()
         self._warn(())
 
     @property
@@ -65,36 +65,36 @@ class Login:
         return self._identity
 
     def explain(self, identity: Identity) -> str:
-        """Say what of credentials that were refused has expired or is not valid yet, "" if nothing is known to."""
+        """Return what of refused credentials has expired or is not valid yet, "" if nothing has."""
         now = self._now()
         return identity.expired(now) or identity.not_yet_valid(now)
 
     def ready(self) -> Identity | None:
-        """Return credentials for a request, None if those that are there have expired and others are being read."""
-        if self._clock() >= self._look_at:
-            self._plan_look()
+        """Return credentials for a request, None if they have expired and are being read."""
+        if self._clock() >= self._check_at:
+            self._plan_check()
             if self._is_outdated():
-                self._begin()
+                self._start_renewal()
         if self._renewal is not None and self._identity.expired(self._now()):
             return None
         return self._identity
 
     async def current(self) -> Identity:
-        """Return credentials for a request; waits only if those that are there have expired."""
+        """Return credentials for a request; waits only if they have expired."""
         if self.ready() is None and self._renewal is not None:
             await asyncio.shield(self._renewal)
         return self._identity
 
     async def renewed(self, refused: Identity) -> Identity:
-        """Return credentials that were read after some were refused; the same if that was a moment ago."""
+        """Return credentials that were read after others were refused; the same ones if that was a moment ago."""
         if self._identity is refused:
-            self._begin()
+            self._start_renewal()
             if self._renewal is not None:
                 await asyncio.shield(self._renewal)
         return self._identity
 
     def close(self) -> None:
-        """Give up reading."""
+        """Stop to read credentials."""
         if self._renewal is not None:
             self._renewal.cancel()
 
@@ -109,12 +109,12 @@ class Login:
         life = max(0.0, found.expires_at - found.loaded_at)
         return found.expires_at - min(_MARGIN_SECONDS, life * _MARGIN_SHARE)
 
-    def _plan_look(self) -> None:
+    def _plan_check(self) -> None:
         due = self._due_at()
-        wait = _LOOK_SECONDS if due is None else max(1.0, min(_LOOK_SECONDS, due - self._now()))
-        self._look_at = self._clock() + wait
+        wait = _CHECK_SECONDS if due is None else max(1.0, min(_CHECK_SECONDS, due - self._now()))
+        self._check_at = self._clock() + wait
 
-    def _begin(self) -> None:
+    def _start_renewal(self) -> None:
         if self._renewal is None and self._clock() >= self._not_before:
             self._renewal = asyncio.create_task(self._renew(), name="read credentials")
 
@@ -122,12 +122,12 @@ class Login:
         before = self._identity
         try:
             found = await in_daemon_thread(lambda: self._load(before), name="credentials")
-        except Exception as problem:  # noqa: BLE001 (those of before may do for some time)
+        except Exception as problem:  # noqa: BLE001 (the current credentials may still be valid)
             self._failures += 1
             if str(problem) != self._logged:
                 self._logged = str(problem)
                 log.warning(
-                    "Cannot read credentials again, going on with those of before", extra={"error": problem}
+                    "Cannot read credentials again, the current ones stay in use", extra={"error": problem}
                 )
         else:
             self._failures, self._logged = 0, ""
@@ -137,7 +137,7 @@ class Login:
             self._warn(before.warnings)
         finally:
             self._not_before = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
-            self._plan_look()
+            self._plan_check()
             self._renewal = None
 
     def _warn(self, known: tuple[str, ...]) -> None:
@@ -148,5 +148,5 @@ class Login:
 
 @lru_cache(maxsize=64)
 def _warn_once(text: str) -> None:
-    """Log a warning that each connection of the process has a reason for."""
+    """Log a warning once, although each connection of the process may cause it."""
     log.warning("%s", text)

@@ -1,7 +1,7 @@
-"""The metadata of objects of any kind: which resource a kind is, and lists, watches and reads of metadata alone.
+"""Reads the metadata of objects of any kind: discovery of the resource, lists, watches and single reads.
 
-The API server sends a ``PartialObjectMetadata`` in place of each object where that is asked for; a server that does not know
-how sends whole objects, of which the metadata is read.
+The ``Accept`` header requests a ``PartialObjectMetadata`` for each object. A server that does not support it sends
+complete objects, of which only the metadata is used.
 """
 
 from __future__ import annotations
@@ -12,38 +12,40 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from karmada_scheduler.client import json_body
-from karmada_scheduler.client.connection import JSON, ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import JSON, Connection
+from karmada_scheduler.client.lists import list_pages
 from karmada_scheduler.client.watch_lines import event_of
 
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 WATCH_SECONDS: Final = 290
-"""How long the API server is asked to keep a watch open."""
+"""The ``timeoutSeconds`` of a watch."""
 
 
 class KindName(NamedTuple):
-    """A kind as objects name it.
+    """A kind as references in objects have it.
 
     Attributes:
         api_version: Group and version: ``apps/v1``, ``v1``.
-        kind: ``Deployment``, say.
+        kind: For example ``Deployment``.
     """
 
     api_version: str
     kind: str
 
     def __str__(self) -> str:
-        """Write it for people."""
+        """Return it as messages show it."""
         return f"{self.kind} ({self.api_version})"
 
 
 class ServedResource(NamedTuple):
-    """Where the objects of a kind are.
+    """The resource of a kind.
 
     Attributes:
         api_version: Group and version.
         plural: Its name in paths.
-        namespaced: Whether its objects are in namespaces.
+        namespaced: Whether its objects have namespaces.
     """
 
     api_version: str
@@ -61,42 +63,42 @@ class ServedResource(NamedTuple):
         return f"{group_path(self.api_version)}/{inside}{self.plural}/{quote(name, safe='')}"
 
     def __str__(self) -> str:
-        """Write it as ``kubectl`` does: ``deployments.apps``."""
+        """Return it as ``kubectl`` shows it: ``deployments.apps``."""
         group, slash, _ = self.api_version.partition("/")
         return f"{self.plural}.{group}" if slash else self.plural
 
 
 class NotServedError(ApiError):
-    """The API server does not serve a kind, or does not let it be watched."""
+    """The API server does not serve a kind, or does not support lists and watches of it."""
 
 
 def group_path(api_version: str) -> str:
-    """Return the path of a group and version, which may be anything that a binding says."""
+    """Return the path of a group and version, which may be any text of a binding."""
     return f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version, safe='/')}"
 
 
 class MetadataClient:
-    """Reads metadata through a connection, which somebody else closes."""
+    """Reads metadata through a connection."""
 
     def __init__(self, connection: Connection) -> None:
-        """Share a connection."""
+        """Use a connection, which its owner closes."""
         self._connection = connection
 
     async def discover(self, kind: KindName) -> ServedResource:
-        """Find out which resource a kind is.
+        """Return the resource of a kind.
 
         Raises:
-            NotServedError: The API server says that there is no such kind, or that it cannot be listed and watched.
-            ApiError: It cannot be asked.
+            NotServedError: The API server has no such kind, or does not support lists and watches of it.
+            ApiError: There was no valid response.
         """
         path = group_path(kind.api_version)
         try:
-            answer = await self._connection.request("GET", path, timeout=10.0)
+            response = await self._connection.request("GET", path, timeout=10.0)
         except ApiError as error:
             if error.is_not_found:
                 raise NotServedError(f"the API server serves no {kind}", code=404) from error
             raise
-        entries = answer.get("resources")
+        entries = response.get("resources")
         if not isinstance(entries, list):
             raise ApiError(f"GET {path}: expected an APIResourceList, it has no resources")
         for entry in entries:
@@ -109,17 +111,17 @@ class MetadataClient:
         raise NotServedError(f"the API server serves no {kind}", code=404)
 
     async def list(self, resource: ServedResource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
-        """Yield the metadata of all objects a page at a time, with the list's resourceVersion; as ``list_pages``."""
-        async for page in self._connection.list_pages(resource.path, accept=METADATA_LIST):
+        """Yield the metadata of all objects page by page, with the list's resourceVersion; see ``list_pages``."""
+        async for page in list_pages(self._connection, resource.path, accept=METADATA_LIST):
             yield page
 
     async def get(self, resource: ServedResource, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Read the metadata of one object; None if the API server says that there is none."""
+        """Return the metadata of one object, None if the API server reports that it does not exist."""
         path = resource.path_of(namespace, name)
         try:
             found = await self._connection.request("GET", path, timeout=10.0, accept=METADATA)
         except ApiError as error:
-            if error.says_gone(name):
+            if error.is_object_not_found(name):
                 return None
             raise
         found = json_body.checked(found)
@@ -127,7 +129,7 @@ class MetadataClient:
             raise ApiError(f"GET {path}: {problem}")
         metadata = found["metadata"]
         if (metadata.get("namespace") or "", metadata["name"]) != (namespace, name):
-            raise ApiError(f"GET {path}: the answer is another object")
+            raise ApiError(f"GET {path}: the response is another object")
         return found
 
     async def watch(
@@ -136,7 +138,7 @@ class MetadataClient:
         """Yield the events after a version until the API server ends the watch; see ``watch_lines.event_of``.
 
         Raises:
-            ApiError: It could not be begun, the connection broke, an event is an ERROR or cannot be read.
+            ApiError: The watch was not accepted, the connection broke, or an event is an ERROR or cannot be read.
         """
         query = {
             "watch": "true",

@@ -1,7 +1,7 @@
-"""Which permissions the scheduler lacks: asked for once, at the start, so that all are named at once.
+"""The permissions that the scheduler lacks, determined once at the start, so that one log line has all of them.
 
-A SelfSubjectRulesReview tells what the user may do. Everybody who is authenticated may make one, unless somebody took
-that right away (``system:basic-user``); then nothing is known, and the requests themselves will show.
+A SelfSubjectRulesReview lists the permissions of the user. Every authenticated user may create one, unless the role
+``system:basic-user`` was removed. Then nothing is reported here, and the failing requests are logged.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from karmada_scheduler.client.connection import ApiError, Connection
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import WATCHED
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
@@ -24,18 +25,18 @@ class Permission(NamedTuple):
     name: str = ""
 
     def __str__(self) -> str:
-        """Write it as ``kubectl auth can-i`` takes it."""
+        """Return it as ``kubectl auth can-i`` accepts it."""
         resource, slash, subresource = self.resource.partition("/")
         named = f"{resource}.{self.group}" if self.group else resource
         return f"{self.verb} {named}{slash}{subresource}{f'/{self.name}' if self.name else ''}"
 
 
 def needed(*, lease: str = "", services: bool = False) -> list[Permission]:
-    """Return what a scheduler needs.
+    """Return the permissions that a scheduler needs.
 
     Args:
         lease: The name of its Lease, "" without leader election.
-        services: Whether it looks Services of estimators up.
+        services: Whether it reads Services of estimators.
     """
     wanted = [Permission(verb, each.group, each.plural) for each in WATCHED for verb in ("list", "watch")]
     for plural in ("resourcebindings", "clusterresourcebindings"):
@@ -54,15 +55,15 @@ def needed(*, lease: str = "", services: bool = False) -> list[Permission]:
 async def missing(
     connection: Connection, wanted: Iterable[Permission], *, namespace: str
 ) -> list[Permission]:
-    """Return what of some permissions the user of a connection does not have.
+    """Return the permissions that the user of a connection does not have.
 
     Args:
-        connection: To the Karmada API server.
-        wanted: What is needed.
-        namespace: That of the Lease.
+        connection: The connection to the Karmada API server.
+        wanted: The permissions to check.
+        namespace: The namespace of the Lease.
 
     Returns:
-        Those that are missing; none if that cannot be known.
+        The missing ones; none if they cannot be determined.
     """
     body = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -70,10 +71,10 @@ async def missing(
         "spec": {"namespace": namespace},
     }
     try:
-        answer = await connection.request("POST", _PATH, body=body, timeout=10.0)
+        response = await connection.request("POST", _PATH, body=body, timeout=10.0)
     except ApiError:
         return []
-    status = answer.get("status") if isinstance(answer, dict) else None
+    status = response.get("status") if isinstance(response, dict) else None
     if not isinstance(status, dict) or status.get("incomplete"):
         return []
     rules = [rule for rule in status.get("resourceRules") or () if isinstance(rule, dict)]

@@ -1,8 +1,7 @@
-"""Events: what people see of a decision with ``kubectl describe``.
+"""Records Events about bindings and their resource templates.
 
-Recording never delays a binding: events wait in a bounded queue and are posted in order, one at a time,
-while nothing more urgent is going on; what a full queue has to drop is counted. ``event_correlator`` keeps
-them few.
+Recording never delays a binding. Events wait in a bounded queue and are posted in order, one at a time, while the
+scheduling queue is empty. Events that a full queue drops are counted. ``event_correlator`` limits their number.
 
 Source of the fields: k8s.io/client-go 0.35.3 tools/record/event.go.
 """
@@ -15,11 +14,14 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
+from karmada_scheduler.api import binding as binding_api
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.client.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection
+from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import STRATEGIC_MERGE_PATCH, Connection
 from karmada_scheduler.client.event_correlator import Event, EventCorrelator, Involved, Posted
 
 log = logging.getLogger(__name__)
@@ -27,16 +29,13 @@ log = logging.getLogger(__name__)
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 QUEUE_SIZE: Final = 20_000
-"""Two for each of 10,000 bindings that wait: some 10 MB, 30 MB with the longest messages. Upstream's queue of 1000 is emptied while it writes."""
+"""Two for each of 10,000 bindings: about 10 MB, 30 MB with the longest messages. Upstream has a queue of 1,000 and posts
+while it schedules."""
 
 _MESSAGE_LIMIT: Final = 1024
 _TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-
-
-def _timestamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def involved_objects(binding: Binding) -> tuple[Involved, Involved]:
@@ -45,7 +44,7 @@ def involved_objects(binding: Binding) -> tuple[Involved, Involved]:
     return (
         Involved(
             key.kind,
-            "work.karmada.io/v1alpha2",
+            binding_api.API_VERSION,
             key.namespace,
             key.name,
             binding.uid,
@@ -56,7 +55,7 @@ def involved_objects(binding: Binding) -> tuple[Involved, Involved]:
 
 
 class EventRecorder:
-    """Records events about bindings and their templates."""
+    """Records events about bindings and their resource templates."""
 
     def __init__(
         self,
@@ -68,15 +67,15 @@ class EventRecorder:
         may_post: Callable[[], bool],
         on_result: Callable[[str], None],
     ) -> None:
-        """Take what posting needs.
+        """Prepare; ``posting`` posts.
 
         Args:
-            connection: Where to post.
+            connection: The connection to the API server.
             now: The time of day.
-            clock: Seconds that never run backwards.
-            idle: Returns when placements can spare the API server for one event.
-            may_post: Asked before every try; False once the lease may have run out, which drops it.
-            on_result: Told ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
+            clock: In seconds, never running backwards.
+            idle: Returns when an event may be posted without delaying placements.
+            may_post: Called before every attempt; False when the Lease may have expired, which drops the event.
+            on_result: Called with ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
         """
         self._connection = connection
         self._now = now
@@ -87,9 +86,9 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock)
 
     def record(self, binding: Binding, event_type: str, reason: str, message: str) -> None:
-        """Record one event on the binding and the same on its resource template, in its scheduler's name.
+        """Record one event on the binding and one on its resource template, with its scheduler as the component.
 
-        Of the message, the queue, the log and the correlator keep as much as can be posted: it may name 5,000 clusters.
+        The message may name 5,000 clusters. It is cut at the length that can be posted.
         """
         message = message[:_MESSAGE_LIMIT]
         component = binding.spec.responsible_scheduler
@@ -115,10 +114,10 @@ class EventRecorder:
 
     @asynccontextmanager
     async def posting(self, *, flush_seconds: float) -> AsyncIterator[None]:
-        """Post what is recorded while the block runs; what is left at its end, however it ends, is posted then.
+        """Post recorded events while the block runs, and the remaining ones at its end.
 
         Args:
-            flush_seconds: How long the end may take.
+            flush_seconds: Limit for the time at the end.
         """
         poster = asyncio.create_task(self._post_forever(), name="recorder")
         try:
@@ -140,15 +139,15 @@ class EventRecorder:
             try:
                 await self._post(event)
             except Exception:
-                # Nobody waits for this task: it must not end because of one event.
+                # Nothing awaits this task, so one event must not end it.
                 log.exception("Cannot record an event")
                 self._on_result("failed")
             finally:
                 self._queue.task_done()
 
     async def _post(self, recorded: Event) -> None:
-        verdict = self._correlator.correlate(recorded)
-        if verdict is None:
+        decision = self._correlator.correlate(recorded)
+        if decision is None:
             self._on_result("filtered")
             return
         for attempt in range(1, _TRIES + 1):
@@ -156,9 +155,9 @@ class EventRecorder:
                 self._on_result("dropped")
                 return
             try:
-                await self._create_or_count(*verdict)
+                await self._create_or_count(*decision)
             except ApiError as error:
-                # An answer of the server is final; without one the event is still worth sending.
+                # A response of the server is final; without one the event is sent again.
                 if error.code or attempt == _TRIES:
                     self._on_result("failed")
                     log.warning("Cannot record an event", extra={"reason": recorded.reason, "error": error})
@@ -172,7 +171,7 @@ class EventRecorder:
         message = event.message[:_MESSAGE_LIMIT]
         if posted.name:
             path = f"/api/v1/namespaces/{posted.namespace}/events/{posted.name}"
-            body = {"count": posted.count, "lastTimestamp": _timestamp(event.at), "message": message}
+            body = {"count": posted.count, "lastTimestamp": format_time(event.at), "message": message}
             try:
                 await self._connection.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
             except ApiError as error:
@@ -209,7 +208,7 @@ class EventRecorder:
             "source": {"component": event.component},
             "reportingComponent": event.component,
             "reportingInstance": "",
-            "firstTimestamp": _timestamp(posted.first or event.at),
-            "lastTimestamp": _timestamp(event.at),
+            "firstTimestamp": format_time(posted.first or event.at),
+            "lastTimestamp": format_time(event.at),
             "count": posted.count,
         }

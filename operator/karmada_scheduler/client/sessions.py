@@ -1,6 +1,6 @@
-"""What goes through aiohttp: watches, which never end, and requests through a proxy.
+"""Requests through aiohttp: watches, and requests through a proxy.
 
-Errors of aiohttp leave as OSErrors.
+Errors of aiohttp are raised as OSErrors.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 
-from karmada_scheduler.client.http import MAX_ANSWER, Answer
+from karmada_scheduler.client.http import MAX_RESPONSE, Response
 from karmada_scheduler.client.identity import Identity
 
 _CONNECT_SECONDS = 30.0
@@ -21,8 +21,8 @@ _MAX_CONNECTIONS = 256
 _CHAIN = 10
 
 
-def is_tls_trouble(error: BaseException | None) -> bool:
-    """Tell whether a connection failed because one side did not take the other's certificate."""
+def is_tls_refusal(error: BaseException | None) -> bool:
+    """Return whether a connection failed because one side did not accept the other's certificate."""
     for _ in range(_CHAIN):
         if error is None:
             break
@@ -34,7 +34,7 @@ def is_tls_trouble(error: BaseException | None) -> bool:
 
 @contextmanager
 def _os_errors() -> Iterator[None]:
-    """Let errors of aiohttp leave as OSErrors, which many of them are."""
+    """Raise errors of aiohttp as OSErrors; many of them are."""
     try:
         yield
     except aiohttp.ClientError as error:
@@ -44,30 +44,30 @@ def _os_errors() -> Iterator[None]:
 
 
 class Stream:
-    """An answer that goes on for as long as the server likes."""
+    """A response whose body ends when the server ends it."""
 
     def __init__(self, status: int, headers: Mapping[str, str], response: aiohttp.ClientResponse) -> None:
-        """Made by ``streaming``."""
+        """``streaming`` makes it."""
         self.status = status
         self.headers = headers
         self._response = response
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield what arrives. OSError when the connection breaks."""
+        """Yield the body in pieces as they arrive; OSError when the connection breaks."""
         with _os_errors():
             async for piece in self._response.content.iter_any():
                 yield piece
 
-    async def refusal(self) -> Answer:
-        """Return the beginning of it as an answer."""
+    async def refusal(self) -> Response:
+        """Return the response with the beginning of its body."""
         with _os_errors():
             body = await self._response.content.read(_MAX_REFUSAL)
-        return Answer(self.status, self.headers, body)
+        return Response(self.status, self.headers, body)
 
 
 @asynccontextmanager
 async def streaming(identity: Identity, target: str, headers: Mapping[str, str]) -> AsyncIterator[Stream]:
-    """Ask for something that streams, on a connection of its own; OSError if there is no answer."""
+    """Send a GET on a connection of its own and yield the response as a stream; OSError without a response."""
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
     async with _session(identity, timeout) as session:
         with _os_errors():
@@ -83,24 +83,24 @@ async def streaming(identity: Identity, target: str, headers: Mapping[str, str])
 
 
 class ProxiedConnections:
-    """Requests through the proxy of a kubeconfig; takes the place of ``HttpConnections``."""
+    """Requests through the proxy of a kubeconfig; has the methods of ``HttpConnections``."""
 
     def __init__(self, identity: Identity, *, agent: str) -> None:
-        """Take where to connect; nothing is connected yet."""
+        """Prepare; connections are opened by requests."""
         self._identity = identity
         self._agent = agent
-        self._under_way = 0
+        self._in_flight = 0
         self._is_retired = False
         self._closing: asyncio.Task[None] | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str], body: bytes = b"", timeout: float
-    ) -> Answer:
+    ) -> Response:
         """Send one request; as ``HttpConnections.request``."""
         if self._session is None:
             self._session = _session(self._identity, aiohttp.ClientTimeout(total=None))
-        self._under_way += 1
+        self._in_flight += 1
         try:
             with _os_errors():
                 async with self._session.request(
@@ -114,16 +114,16 @@ class ProxiedConnections:
                     timeout=aiohttp.ClientTimeout(total=timeout),
                 ) as response:
                     content = await _whole(response)
-                    return Answer(response.status, _lower(response.headers), content)
+                    return Response(response.status, _lower(response.headers), content)
         finally:
-            self._under_way -= 1
-            if self._is_retired and not self._under_way:
+            self._in_flight -= 1
+            if self._is_retired and not self._in_flight:
                 await self.close()
 
     def retire(self) -> None:
-        """Close connections as soon as nothing is under way on them: others have taken their place."""
+        """Close the connections when no request is under way; new requests use other connections."""
         self._is_retired = True
-        if not self._under_way:
+        if not self._in_flight:
             self._closing = asyncio.create_task(self.close())
 
     async def close(self) -> None:
@@ -138,8 +138,8 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
     async for piece in response.content.iter_any():
         pieces.append(piece)
         length += len(piece)
-        if length > MAX_ANSWER:
-            raise OSError(f"the answer is longer than {MAX_ANSWER} bytes")
+        if length > MAX_RESPONSE:
+            raise OSError(f"the response is longer than {MAX_RESPONSE} bytes")
     return b"".join(pieces)
 
 

@@ -1,4 +1,4 @@
-"""Which certificates are taken: those that Go takes, on every version of Python."""
+"""Verification of certificates as in Go, on every version of Python."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import ssl
 
 
 def verify_as_go_does(context: ssl.SSLContext) -> None:
-    """Change how a context verifies chains, not whether it does.
+    """Make a context accept the certificate chains that Go accepts; verification stays on.
 
-    Python 3.13 began to refuse what RFC 5280 asks of those who issue certificates and Go does not look at: an
-    authority without key usage, as Karmada's chart and ``hack/local-up-karmada.sh`` create it, or a
-    certificate that does not say which key signed it. Before 3.13 it wanted an authority to be self-signed;
-    for Go whatever is in the bundle is trusted.
+    Python 3.13 enforces rules of RFC 5280 for issuers that Go does not check. It refuses an authority without key usage,
+    as Karmada's chart and ``hack/local-up-karmada.sh`` create it, and a certificate without the identifier of the
+    signing key. Before 3.13, an authority had to be self-signed; Go trusts every certificate in the bundle.
     """
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -1,4 +1,4 @@
-"""A watch as it arrives: lines, each an event in JSON."""
+"""The lines of a watch, each an event in JSON."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any, Final
 from karmada_scheduler.client import json_body
 
 MAX_LINE: Final = 64 * 1024 * 1024
-"""Bytes of the longest line that is taken in. An object is at most 1.5 MiB in etcd, by default."""
+"""Maximum length of a line in bytes. An object has at most 1.5 MiB in etcd, by default."""
 
 _KEPT_OF_LONG: Final = 64 * 1024
 _TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 class LongLine(bytes):
-    """The beginning of a line that was too long."""
+    """The start of a line that was too long."""
 
     __slots__ = ()
 
 
 class Lines:
-    """Cuts what arrives into lines."""
+    """Splits the received data into lines."""
 
     def __init__(self, longest: int = MAX_LINE) -> None:
-        """``longest`` is how many bytes of a line are kept until it ends."""
+        """``longest`` is the maximum length of a line in bytes."""
         self._longest = longest
         self._pieces: list[bytes] = []
         self._length = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Take in what arrived and return the lines that ended with it, without empty ones."""
+        """Add received data and return the lines that it completes, without empty ones."""
         *ended, rest = piece.split(b"\n")
         lines = []
         for part in ended:
@@ -40,14 +40,14 @@ class Lines:
         return lines
 
     def end(self) -> bytes:
-        """Return what there is of a line that did not end."""
+        """Return the last line, which has no line break."""
         return self._taken()
 
     def _add(self, part: bytes) -> None:
-        room = self._longest - self._length
+        remaining = self._longest - self._length
         self._length += len(part)
-        if part and room > 0:
-            self._pieces.append(part[:room])
+        if part and remaining > 0:
+            self._pieces.append(part[:remaining])
 
     def _taken(self) -> bytes:
         line = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
@@ -58,21 +58,21 @@ class Lines:
 
 
 def event_of(line: bytes) -> dict[str, Any]:
-    """Decode one event, so that whoever reads it can rely on its shape.
+    """Decode one event and check its structure.
 
-    Its type is a string. The object of an event about an object is that object, or a stand-in for one that cannot be
-    read (``json_body.unreadable``). That of a BOOKMARK has a version, and that of an ERROR a code.
+    The type is a string. The object of an ADDED, MODIFIED or DELETED event is an API object, or a placeholder for one
+    that cannot be read (``json_body.unreadable``). That of a BOOKMARK has a version, and that of an ERROR a code.
 
     Raises:
-        ValueError: It cannot be read, and does not even say which object it is about.
+        ValueError: The event cannot be read, and has no name of an object.
     """
     try:
         event = _decoded(line)
     except ValueError as problem:
-        stand_in = json_body.stand_in_for(line, str(problem))
-        if stand_in is None:
+        placeholder = json_body.placeholder_for(line, str(problem))
+        if placeholder is None:
             raise
-        return {"type": "MODIFIED", "object": stand_in}
+        return {"type": "MODIFIED", "object": placeholder}
     kind, found = event.get("type"), event.get("object")
     if kind in _TYPES:
         return {"type": kind, "object": json_body.checked(found)}

@@ -9,7 +9,8 @@ from typing import Self
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections, ReadService
-from karmada_scheduler.metrics.metrics import EstimatingObserver, Metrics
+from karmada_scheduler.metrics.estimators import EstimatingObserver
+from karmada_scheduler.metrics.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ class Estimation:
         """
         queue = metrics.workqueues.of("scheduler-estimator")
         connections = Connections(options, read_service, observer=queue, clock=clock)
-        metrics.watch_estimators(connections.count_by_state)
+        metrics.estimators.expose_states(connections.count_by_state)
         accurate = AccurateEstimator(
             connections,
             timeout=options.timeout,
             policy=options.failure_policy,
             answer_ttl=options.answer_ttl,
-            observer=EstimatingObserver(metrics),
+            observer=EstimatingObserver(metrics.estimators),
             clock=clock,
         )
         return cls(connections, accurate)

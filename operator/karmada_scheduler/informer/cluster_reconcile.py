@@ -174,7 +174,7 @@ class ClusterReconciler:
         self._enqueue = enqueue
         self._clock = clock
         self._metrics = metrics.workqueues.of("ClusterReconcileWorker")
-        self._metrics.watch(depth=self._depth, unfinished=self._unfinished)
+        self._metrics.expose(depth=self._depth, unfinished=self._unfinished)
         self._pending = ClusterChanges()
         self._added: list[float] = []
         self._scan: _Scan | None = None

@@ -92,7 +92,7 @@ class EventHandlers:
             bindings=bindings,
             queue=queue,
             scheduler_names=scheduler_names,
-            count=lambda event: metrics.queue_incoming.labels(event).inc(),
+            count=lambda event: metrics.scheduling.queue_incoming.labels(event).inc(),
         )
         self._reconciler = ClusterReconciler(
             bindings=bindings,
@@ -103,7 +103,7 @@ class EventHandlers:
             clock=clock,
         )
         self._cluster_lists = ClusterLists(clusters, clock=clock)
-        self._malformed = MalformedObjects(lambda kind: metrics.malformed.labels(kind).inc())
+        self._malformed = MalformedObjects(lambda kind: metrics.api_server.malformed.labels(kind).inc())
         self._kinds: dict[str, ObjectKind[Any, Any]] = {
             CLUSTER: ObjectKind(clusters, Cluster.from_manifest, cluster_key, self._cluster_changed),
         }
@@ -115,10 +115,10 @@ class EventHandlers:
         for kind in POLICY_KINDS:
             self._kinds[kind] = ObjectKind(policies, Policy.from_manifest, policy_key, self._policy_changed)
         for kind in self._kinds:
-            metrics.watch_cache(kind, partial(self._cached, kind))
+            metrics.api_server.expose_cache_size(kind, partial(self._cached, kind))
             # An alert on their increase misses counters whose first value is not 0.
-            metrics.malformed.labels(kind)
-            metrics.repaired.labels(kind, "older")
+            metrics.api_server.malformed.labels(kind)
+            metrics.api_server.repairs.labels(kind, "older")
 
     async def run(self) -> None:
         """Add the bindings that changed clusters concern to the queue, until cancelled."""
@@ -132,7 +132,7 @@ class EventHandlers:
             event: ``ADDED``, ``MODIFIED`` or ``DELETED``.
             manifest: The object.
         """
-        self._metrics.watch_events.labels(kind, event).inc()
+        self._metrics.api_server.watch_events.labels(kind, event).inc()
         if event == "DELETED" and json_body.unreadable(manifest) is None:
             self._deleted(kind, manifest)
         else:
@@ -161,7 +161,7 @@ class EventHandlers:
         return RelistDiff(
             partial(self._kinds[kind].key_of, kind),
             partial(self._put, kind),
-            self._metrics.repaired.labels(kind, "missed").inc,
+            self._metrics.api_server.repairs.labels(kind, "missed").inc,
             partial(self._remove_all_but, kind),
         )
 
@@ -184,7 +184,7 @@ class EventHandlers:
             "Objects went back to older versions, as after a restore of etcd",
             extra={"kind": kind, "count": count},
         )
-        self._metrics.repaired.labels(kind, "older").inc(count)
+        self._metrics.api_server.repairs.labels(kind, "older").inc(count)
         self.requeuer.on_version_rollback(kind)
 
     def _remove_all_but(self, kind: str, keys: Collection[object], version: int) -> int:
@@ -197,7 +197,7 @@ class EventHandlers:
                 continue
             change = self._remove(kind, key, version)
             if change is not None:
-                self._metrics.repaired.labels(kind, "gone").inc()
+                self._metrics.api_server.repairs.labels(kind, "gone").inc()
                 removed += 1
                 self._handle(entry, change)
         if kind == CLUSTER and self._cluster_lists.finished(keys):

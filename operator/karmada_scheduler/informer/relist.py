@@ -21,7 +21,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient, Resource
 from karmada_scheduler.informer.event_handlers import EventHandlers
 

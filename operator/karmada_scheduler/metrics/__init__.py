@@ -1,1 +1,1 @@
-"""Prometheus metrics."""
+"""Prometheus metrics: upstream's with upstream's names, labels and buckets, and additional ones."""

@@ -28,7 +28,8 @@ from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.informer import requeue_rules
-from karmada_scheduler.metrics import metrics
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.metrics.plugins import AlgorithmObserver, CircuitBreakerMetrics
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
@@ -53,7 +54,7 @@ class PluginManager:
         self,
         options: Options,
         switchboard: HandleBackend,
-        process_metrics: metrics.Metrics,
+        metrics: Metrics,
         *,
         own_plugins: Sequence[Registration],
         clock: Callable[[], float],
@@ -66,14 +67,14 @@ class PluginManager:
         configuration = SchedulerConfiguration()
         if options.config is not None:
             configuration = load(options.config, scheduler_name=options.scheduler_name)
-        self._metrics = process_metrics
+        self._metrics = metrics
         registry = in_tree(options.feature_gates)
         budget = plugin_budget(configuration, options.leader_election)
         self._breakers = CircuitBreakers(
-            clock=clock, exempt=frozenset(registry), observer=metrics.CircuitBreakerMetrics(process_metrics)
+            clock=clock, exempt=frozenset(registry), observer=CircuitBreakerMetrics(metrics.plugins)
         )
         self.caller: Final = PluginCaller(
-            observer=metrics.AlgorithmObserver(process_metrics),
+            observer=AlgorithmObserver(metrics.plugins),
             timeout=SigalrmTimeout(budget),
             coroutine_seconds=budget,
             breakers=self._breakers,
@@ -176,8 +177,8 @@ class PluginManager:
         return tuple(extenders)
 
     def _count_run_failure(self, plugin: str) -> None:
-        self._metrics.plugin_run_failures.labels(plugin).inc()
+        self._metrics.plugins.run_failures.labels(plugin).inc()
 
     def _observe(self, extender: str, verb: str, result: str, seconds: float) -> None:
-        self._metrics.extender_requests.labels(extender, verb, result).inc()
-        self._metrics.extender_duration.labels(extender, verb).observe(seconds)
+        self._metrics.plugins.extender_requests.labels(extender, verb, result).inc()
+        self._metrics.plugins.extender_duration.labels(extender, verb).observe(seconds)

@@ -1,7 +1,7 @@
-"""The garbage collector, kept away from what lives long and holds no cycles: the caches.
+"""Excludes long-lived objects without reference cycles, mostly the caches, from garbage collection.
 
-Measured: decoding 20,000 bindings and keeping them took 124 us each with the default collector, and page by
-page without it 39 us; with 10,000 objects cached, it more than doubles the cost of an event.
+Decoding and caching 20,000 bindings took 124 µs each with the default settings, and 39 µs without collections. With
+10,000 cached objects, collections more than double the CPU time of an event.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def settling() -> Iterator[None]:
-    """Collect nothing while the caches are filled, then ``settle``."""
+def paused() -> Iterator[None]:
+    """Run a block, such as the initial lists, without collections, then ``freeze``."""
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-    settle()
+    freeze()
 
 
-def settle() -> None:
-    """Leave alone for good what is there now, and look rarely for what comes."""
+def freeze() -> None:
+    """Exclude all present objects from later collections, and collect new ones rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)

@@ -1,7 +1,7 @@
-"""The two ways in which a scheduler process ends: when it is told to, and when it must.
+"""The end of a scheduler process: after a signal, or when it must not go on.
 
-A process that has lost its Lease, or whose event loop stands, cannot rely on that loop, on the interpreter's orderly
-end (which joins threads), or on the log being read. Everything here therefore ends in ``os._exit``.
+A process that has lost its Lease, or whose event loop is blocked, cannot rely on that loop, on the interpreter's regular
+exit (which joins threads), or on a reader of the log. Every end therefore uses ``os._exit``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _FLUSH_SECONDS: Final = 2.0
-"""How long an end waits for what reads the log."""
+"""How long the end waits until the log is written."""
 
 
 def end(status: int, *, log_last: Callable[[], object] = lambda: None) -> None:
@@ -28,8 +28,8 @@ def end(status: int, *, log_last: Callable[[], object] = lambda: None) -> None:
 
     Args:
         status: The exit status.
-        log_last: Writes the last words to the log. Whoever reads the log may have stopped reading, so the process
-            ends even if this does not return.
+        log_last: Writes the last log line. The log's reader may have stopped reading, so the process ends even if
+            this does not return.
     """
     threading.Thread(target=_end_soon, args=(status,), name="end", daemon=True).start()
     with contextlib.suppress(Exception):
@@ -47,29 +47,29 @@ def _end_soon(status: int) -> None:
 
 
 class TerminationSignals:
-    """SIGTERM and SIGINT from the first moment of the process on.
+    """Handlers of SIGTERM and SIGINT, from the start of the process.
 
-    The kernel gives a process with PID 1, as in a container, no signal that it has no handler for. Until somebody
-    listens there is nothing to put in order, so a signal ends the process at once. Later ones only repeat the first.
+    The kernel delivers no signal without a handler to a process with PID 1, as in a container. Before there is a
+    listener, no clean-up is needed, and a signal ends the process at once. Further signals call the listener again.
     """
 
     def __init__(self) -> None:
-        """Nobody listens, and no handler is installed."""
+        """Start without a listener and without handlers."""
         self._listener: Callable[[], None] | None = None
         self._before: dict[signal.Signals, Any] = {}
 
     def install(self) -> None:
-        """Install the handlers, again after somebody replaced them; must be called in the main thread."""
+        """Install the handlers, also again after they were replaced; must be called in the main thread."""
         for number in SIGNALS:
             before = signal.signal(number, self._handle)
             self._before.setdefault(number, before)
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call a function at each signal, between two steps of the main thread, even while its loop stands."""
+        """Call a function at each signal, in the main thread, even while its event loop is blocked."""
         self._listener = listener
 
     def restore(self) -> None:
-        """Put back the handlers of before, and forget who listened."""
+        """Restore the previous handlers, and remove the listener."""
         self._listener = None
         for number, before in self._before.items():
             signal.signal(number, before)
@@ -82,4 +82,4 @@ class TerminationSignals:
 
 
 TERMINATION: Final = TerminationSignals()
-"""Those of this process."""
+"""The handlers of this process."""

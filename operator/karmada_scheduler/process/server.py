@@ -1,10 +1,10 @@
 """The HTTP endpoints: ``/healthz``, ``/readyz`` and ``/metrics``.
 
-Both addresses may be the same; then one server has all paths, as upstream.
-``/healthz`` fails when the main event loop has not turned for a while; ``/readyz`` also when a cache is not
-filled or its watch is down. A standby is ready: its caches are warm.
+Both addresses may be the same; then one server has all paths, as upstream. ``/healthz`` fails when the main event loop
+has been blocked for some time. ``/readyz`` fails then, and when a cache is not filled or its watch is down. A standby is
+ready: its caches are complete.
 
-The server runs in the supervisor's event loop, so that it answers while the main one stands.
+The server runs in the supervisor's event loop, so it responds while the main loop is blocked.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 10.0
 
 Check = Callable[[], str | None]
-"""Returns None when all is well, otherwise one line that says what is not."""
+"""Returns None without a problem, otherwise one line that describes it."""
 
 
 class ListenError(Exception):
-    """An address that cannot be listened on."""
+    """The server cannot listen on an address."""
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -78,7 +78,7 @@ class Server:
         self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen; ListenError names the address that is taken or not ours."""
+        """Listen; ListenError has the address that is in use or not local."""
         self._sweeper = asyncio.create_task(self._sweep(), name="close old connections")
         for address, routes in self._routes.items():
             app = web.Application()
@@ -102,9 +102,9 @@ class Server:
         await asyncio.gather(*(runner.cleanup() for runner in self._runners))
 
     async def _sweep(self) -> None:
-        """Close connections that are older than 10 to 20 seconds, so that unfinished requests do not add up.
+        """Close connections that are older than 10 to 20 seconds, so that unfinished requests do not accumulate.
 
-        A scrape takes milliseconds, and a client whose kept connection is closed opens another one.
+        A scrape takes milliseconds, and a client opens another connection when its persistent one is closed.
         """
         seen: set[object] = set()
         while True:

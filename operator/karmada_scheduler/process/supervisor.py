@@ -1,12 +1,11 @@
-"""A thread with an event loop of its own, for what must not depend on the scheduler's event loop.
+"""A thread with an event loop for everything that must not depend on the main event loop.
 
-The Lease is renewed here and health checks are answered here. A plugin, a long decision or a garbage collection
-may keep the main loop from turning; this thread still gets the interpreter every few milliseconds, unless code of
-a C extension keeps the interpreter to itself.
+The Lease is renewed and health checks are answered here. A plugin, a long decision or a garbage collection may block
+the main loop. This thread still runs every few milliseconds, unless a C extension holds the interpreter lock.
 
-Three things end the process from here, without asking the main loop: the Lease is lost (``end``), a leader's main
-loop has not turned for ``STALL_SECONDS``, and a stop has taken longer than ``STOP_SECONDS``. If even this thread
-does not get the interpreter for ``FROZEN_SECONDS``, faulthandler's watchdog, which needs none, ends the process.
+Three events end the process from here, without the main loop: the Lease is lost (``end``), a leader's main loop was
+blocked for ``STALL_SECONDS``, or a stop took longer than ``STOP_SECONDS``. If even this thread does not run for
+``FROZEN_SECONDS``, the watchdog of faulthandler ends the process; it needs no interpreter lock.
 
 docs/decisions/0016-supervisor.md has the reasons.
 """
@@ -30,10 +29,10 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STALL_SECONDS: Final = 30.0
-"""For how long a main loop may stand before health checks fail, and before a leader ends."""
+"""How long the main loop may be blocked before health checks fail, and before a leader ends."""
 
 STOP_SECONDS: Final = 25.0
-"""What a stop may take from the signal to the end; a Pod has 30 seconds."""
+"""Limit for a stop, from the signal to the end; a Pod has 30 seconds."""
 
 FROZEN_SECONDS: Final = 60.0
 
@@ -42,7 +41,7 @@ _REARM_BEATS: Final = 10
 
 
 class Supervisor:
-    """The thread. Made, started and closed by the main thread."""
+    """The thread. The main thread makes, starts and closes it."""
 
     def __init__(
         self,
@@ -52,11 +51,11 @@ class Supervisor:
         end: Callable[..., None] = process_exit.end,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
-        """Take what ends the process; nothing runs yet.
+        """Prepare; ``start`` starts the thread.
 
         Args:
             clock: In seconds, never running backwards.
-            on_stall: Awaited in the thread, for 2 seconds at most, before a leader ends because its main loop stands.
+            on_stall: Awaited in the thread, for 2 seconds at most, before a leader with a blocked main loop ends.
             end: Ends the process; see ``process_exit.end``.
             stall_seconds: See ``STALL_SECONDS``.
         """
@@ -72,7 +71,7 @@ class Supervisor:
         self._last_beat: float | None = None
         self._deadline: float | None = None
         self.leading = False
-        """Whether this process is the leader; a leader ends when its main loop stands."""
+        """Whether this process is the leader; a leader ends when its main loop is blocked."""
 
     def start(self) -> None:
         """Start the thread and wait until its loop runs."""
@@ -81,37 +80,37 @@ class Supervisor:
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread can run something."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the thread's loop and wait for it in the main one; cancelling cancels both."""
+        """Run a coroutine in the thread's loop and await it in the main one; a cancellation cancels both."""
         assert self._loop is not None  # started
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def beat(self) -> None:
-        """Show that the main loop turns, once a second until cancelled; to be run in it."""
+        """Record once a second that the main loop is not blocked, until cancelled; runs in the main loop."""
         while True:
             self._last_beat = self._clock()
             await asyncio.sleep(_BEAT_SECONDS)
 
     def silence(self) -> float:
-        """Return for how many seconds the main loop has not turned; 0 before it first did."""
+        """Return the seconds since the last ``beat`` of the main loop; 0 before the first one."""
         return 0.0 if self._last_beat is None else self._clock() - self._last_beat
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the main loop, None if it turns."""
+        """That the main loop is blocked, None if it is not."""
         silence = self.silence()
         return None if silence < self._stall_seconds else f"the event loop has not turned for {silence:.0f}s"
 
     def stop_within(self, seconds: float = STOP_SECONDS) -> None:
-        """End the process in some seconds if it has not ended by then. May be called from a signal handler."""
+        """End the process after some seconds unless it ends before. May be called from a signal handler."""
         if self._deadline is None:
             self._deadline = self._clock() + seconds
 
     def close(self) -> None:
-        """End the thread's loop; whatever runs in it is cancelled."""
+        """End the thread's loop and cancel its tasks."""
         if self._loop is not None and self._closed is not None:
             self._loop.call_soon_threadsafe(self._closed.set)
             self._thread.join(timeout=2.0)
@@ -120,9 +119,9 @@ class Supervisor:
     def _run(self) -> None:
         with asyncio.Runner() as runner:
             self._loop = runner.get_loop()
-            runner.run(self._watch_over())
+            runner.run(self._supervise())
 
-    async def _watch_over(self) -> None:
+    async def _supervise(self) -> None:
         self._closed = closed = asyncio.Event()
         self._started.set()
         beats = 0
@@ -130,14 +129,14 @@ class Supervisor:
             if beats % _REARM_BEATS == 0 and (stream := _stderr()) is not None:
                 faulthandler.dump_traceback_later(FROZEN_SECONDS, exit=True, file=stream)
             beats += 1
-            await self._look()
+            await self._check()
             try:
                 async with asyncio.timeout(_BEAT_SECONDS):
                     await closed.wait()
             except TimeoutError:
                 continue
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         if self._deadline is not None and self._clock() >= self._deadline:
             self._end(1, log_last=partial(log.error, "The scheduler did not stop in time and is ended"))
         problem = self.problem
@@ -154,12 +153,12 @@ class Supervisor:
         self._end(1, log_last=partial(log.error, text, problem, extra={"stack": stack}))
 
     def _main_stack(self) -> str:
-        frame = sys._current_frames().get(self._main.ident or 0)  # noqa: SLF001 (what faulthandler shows)
+        frame = sys._current_frames().get(self._main.ident or 0)  # noqa: SLF001 (as faulthandler does)
         return "".join(traceback.format_stack(frame)[-12:]) if frame is not None else ""
 
 
 def _stderr() -> int | None:
-    """Return the descriptor of the standard error, None where it has none."""
+    """Return the file descriptor of standard error, None if it has none."""
     try:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):

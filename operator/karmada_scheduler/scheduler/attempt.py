@@ -148,5 +148,5 @@ class Attempt:
         result = "scheduled" if error is None or isinstance(error, FitError) else "error"
         ended = self._attempts.clock() if self.ended is None else self.ended
         metrics = self._attempts.metrics
-        metrics.schedule_attempts.labels(result, schedule_type).inc()
-        metrics.e2e_duration.labels(result, schedule_type).observe(ended - self.started)
+        metrics.scheduling.attempts.labels(result, schedule_type).inc()
+        metrics.scheduling.e2e_duration.labels(result, schedule_type).observe(ended - self.started)

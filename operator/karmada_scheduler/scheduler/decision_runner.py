@@ -134,7 +134,7 @@ class DecisionRunner:
         if not session.fallbacks:
             return decision
         extent = "all" if session.fallbacks.keys() >= session.clusters else "some"
-        self._metrics.estimate_fallbacks.labels(extent).inc()
+        self._metrics.estimators.fallbacks.labels(extent).inc()
         return replace(decision, fallbacks=session.fallbacks)
 
     def _requests_estimates(self, binding: Binding) -> bool:

@@ -47,7 +47,7 @@ class Permit:
         binding = transaction.binding
         clusters = frozenset(target.name for target in transaction.targets or ())
         timeouts = {plugin: result.timeout for plugin, result in waits.items()}
-        gauges = [self._metrics.permit_waiting.labels(plugin) for plugin in waits]
+        gauges = [self._metrics.plugins.permit_waiting.labels(plugin) for plugin in waits]
         self._cycle.record_waiting(binding, waits)
         async with attempt.without_slot():
             started, label = self._clock(), "abandoned"
@@ -65,7 +65,7 @@ class Permit:
             finally:
                 for gauge in gauges:
                     gauge.dec()
-                self._metrics.permit_wait.labels(label).observe(self._clock() - started)
+                self._metrics.plugins.permit_wait.labels(label).observe(self._clock() - started)
         return result
 
     def _abandon_outdated(self, key: BindingKey, clusters: frozenset[str]) -> None:

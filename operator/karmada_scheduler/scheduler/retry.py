@@ -111,7 +111,7 @@ class Requeuer:
         self._retry(key, 0.0, unschedulable=False)
 
     def _retry(self, key: BindingKey, delay: float, *, unschedulable: bool) -> None:
-        self._metrics.queue_incoming.labels(requeue_rules.ATTEMPT_FAILED).inc()
+        self._metrics.scheduling.queue_incoming.labels(requeue_rules.ATTEMPT_FAILED).inc()
         if delay:
             self._queue.add_after(key, delay)
         else:

@@ -138,7 +138,7 @@ class Scheduler:
         slice_start = self._clock()
         while True:
             key, waited = await self._queue.get()
-            self._metrics.queue_wait.observe(waited)
+            self._metrics.scheduling.queue_wait.observe(waited)
             attempt = await self._begin(key)
             start = self._clock()
             self._schedule_one(attempt)
@@ -199,7 +199,7 @@ class Scheduler:
             self._missing_placements.warn_once(binding)
             return DONE
         classification = self._classify(binding)
-        self._metrics.classified.labels(classification.type.value).inc()
+        self._metrics.scheduling.classified.labels(classification.type.value).inc()
         request = Request(binding, framework, classification)
         if classification.type is ScheduleType.AVOID:
             return self._skip(attempt, request)

@@ -30,7 +30,7 @@ class AttemptTasks:
 
     def start(self, attempt: Attempt, work: Coroutine[Any, Any, Outcome]) -> None:
         """Start a task for the rest of an attempt; the attempt is finished with the outcome of the task."""
-        self._metrics.in_flight.inc()
+        self._metrics.scheduling.in_flight.inc()
         task = asyncio.create_task(self._run(attempt, work), name=f"bind {attempt.key}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -53,5 +53,5 @@ class AttemptTasks:
             log.exception("Cannot write the decision about %s", attempt.key.display)
             outcome = failed(error)
         finally:
-            self._metrics.in_flight.dec()
+            self._metrics.scheduling.in_flight.dec()
             self.finish(attempt, outcome)

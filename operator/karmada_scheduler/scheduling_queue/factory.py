@@ -42,12 +42,12 @@ def make_queue(
         return _observed(PrioritySchedulingQueue(clock=clock), metrics)
     observer = metrics.workqueues.of("scheduler-queue")
     queue: WorkQueue[BindingKey] = WorkQueue(limits=options.retry_limits, clock=clock, observer=observer)
-    observer.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
+    observer.expose(depth=lambda: queue.depth, unfinished=queue.unfinished)
     return queue
 
 
 def _observed(
     queue: PrioritySchedulingQueue[BindingKey], metrics: Metrics
 ) -> PrioritySchedulingQueue[BindingKey]:
-    metrics.watch_pending(queue.pending)
+    metrics.scheduling.expose_pending(queue.pending)
     return queue

@@ -20,7 +20,7 @@ from karmada_scheduler.binding_cycle.result import DONE, CycleResult
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
 from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision, TermAttempt, TermFailure
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.result import Result

@@ -12,7 +12,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.binding_cycle.result import TransactionResult
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.binding_cycle.writer import NotLeadingError
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import SUCCESS, BindContext, FitError, PluginError, Result
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError

@@ -12,7 +12,7 @@ from karmada_scheduler.binding_cycle.write_limiter import (
     MIN_WINDOW,
     WriteLimiter,
 )
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
 
 

@@ -15,8 +15,10 @@ import orjson
 import pytest
 from aiohttp import web
 
-from karmada_scheduler.client.connection import ApiError, Connection, Credentials, connect
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection, Credentials, connect
 from karmada_scheduler.client.json_body import unreadable
+from karmada_scheduler.client.lists import list_pages
 from tools.controlplane.pki import Authority
 
 PATH = "/apis/a/v1/things"
@@ -59,7 +61,7 @@ async def _answering(body: bytes | str, status: int = 200, **arguments: Any) -> 
 
 
 async def _list(connection: Connection) -> list[Any]:
-    return [page async for page in connection.list_pages(PATH)]
+    return [page async for page in list_pages(connection, PATH)]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ async def test_an_answer_that_is_no_object_is_an_error_that_shows_it(
     assert str(caught.value).startswith(f"PATCH {PATH}: expected a JSON object, got HTTP 200, {shown}")
     assert len(str(caught.value)) < 600
     assert caught.value.code == 0
-    assert caught.value.may_pass
+    assert caught.value.is_transient
 
 
 async def test_an_object_that_is_too_deep_comes_back_without_its_depths() -> None:
@@ -131,7 +133,7 @@ async def test_items_that_cannot_be_used_are_replaced_and_the_others_come_as_the
 
 async def test_a_page_that_is_followed_by_itself_is_an_error() -> None:
     async with _answering('{"metadata":{"resourceVersion":"7","continue":"x"},"items":[]}') as connection:
-        with pytest.raises(ApiError, match="followed by itself"):
+        with pytest.raises(ApiError, match="refers to itself"):
             await _list(connection)
 
 
@@ -159,8 +161,8 @@ async def test_a_body_that_cannot_be_sent_is_an_error(body: Any) -> None:
 
 async def test_an_answer_that_is_longer_than_allowed_is_an_error() -> None:
     async with _answering(b'{"a":"' + b"x" * 1000 + b'"}') as connection:
-        connection._connections._max_answer = 500  # type: ignore[union-attr]
-        with pytest.raises(ApiError, match="the answer is longer than 500 bytes"):
+        connection._connections._max_response = 500  # type: ignore[union-attr]
+        with pytest.raises(ApiError, match="the response is longer than 500 bytes"):
             await connection.request("GET", PATH)
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from karmada_scheduler.client.http import Answer, ConnectionLostError, HttpConnections
-from karmada_scheduler.client.sessions import is_tls_trouble
+from karmada_scheduler.client.http import ConnectionLostError, HttpConnections, Response
+from karmada_scheduler.client.sessions import is_tls_refusal
 from karmada_scheduler.client.tls import verify_as_go_does
 from tools.controlplane.pki import Authority
 
@@ -74,7 +74,7 @@ async def served(path: str = "") -> AsyncIterator[tuple[Server, HttpConnections]
 
 async def ask(
     connections: HttpConnections, method: str = "PATCH", path: str = "/it", timeout: float = 20.0
-) -> Answer:
+) -> Response:
     return await connections.request(method, path, headers={"Accept": "a/b"}, body=b"{}", timeout=timeout)
 
 
@@ -113,7 +113,7 @@ async def test_a_request_has_its_method_path_query_headers_and_body() -> None:
 async def test_an_answer_has_its_status_headers_and_body() -> None:
     async with served() as (server, connections):
         server.behaviours = [b"HTTP/1.1 429 No\r\nRETRY-After: 7\r\nContent-Length: 4\r\n\r\nlate"]
-        assert await ask(connections) == Answer(429, {"retry-after": "7", "content-length": "4"}, b"late")
+        assert await ask(connections) == Response(429, {"retry-after": "7", "content-length": "4"}, b"late")
 
 
 @pytest.mark.parametrize(
@@ -308,9 +308,9 @@ def test_what_is_no_url_of_a_server_is_refused(server: str) -> None:
 )
 async def test_an_answer_that_is_too_long_is_not_taken_in(answer: bytes) -> None:
     async with served() as (server, connections):
-        connections._max_answer = 1000
+        connections._max_response = 1000
         server.behaviours = [answer]
-        with pytest.raises(OSError, match="the answer is longer than 1000 bytes"):
+        with pytest.raises(OSError, match="the response is longer than 1000 bytes"):
             await ask(connections)
         assert (await ask(connections)).body == b"ok"
 
@@ -370,7 +370,7 @@ def test_a_server_that_does_not_take_our_certificate_is_told_from_one_that_is_aw
         connections = HttpConnections(url, tls=trusting, tls_name=None, agent="tests")
         with pytest.raises(OSError) as caught:
             await ask(connections)
-        assert is_tls_trouble(caught.value)
+        assert is_tls_refusal(caught.value)
         await connections.close()
 
     with asyncio.Runner(loop_factory=new_loop) as runner:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import CLUSTERS, KarmadaClient
 
 KEY = BindingKey("ResourceBinding", "demo", "web")
@@ -58,9 +58,9 @@ async def test_an_answer_that_is_not_the_binding_is_an_error_that_may_pass(
         lambda: client.patch_result(KEY, resource_version="6", annotations={}, clusters=None),
         lambda: client.patch_status(KEY, resource_version="6", status={}),
     )
-    with pytest.raises(ApiError, match=r"the answer is not ResourceBinding\(demo/web\)") as caught:
+    with pytest.raises(ApiError, match=r"the response is not ResourceBinding\(demo/web\)") as caught:
         await requests[request_number]()
-    assert caught.value.may_pass
+    assert caught.value.is_transient
 
 
 async def test_a_list_of_what_is_served_is_read_whatever_is_in_it() -> None:

@@ -198,7 +198,7 @@ def test_a_server_that_is_not_verified_is_a_warning(config: Path) -> None:
     [
         ("", "{path} is empty"),
         ("# nothing\n", "{path} is empty"),
-        ("[1]", "{path} holds no object"),
+        ("[1]", "{path} is not an object"),
         ("a: [", "while parsing"),
         ("clusters: 5", "'int' object is not iterable"),
         ('{"clusters": [{"name": "k"}]}', "Expected key current-context"),
@@ -310,10 +310,10 @@ def test_a_plugin_with_a_slash_is_looked_for_beside_the_kubeconfig(config: Path)
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("print('x')", "its answer cannot be used: "),
-        ("print('[]')", "its answer cannot be used: unexpected shape"),
+        ("print('x')", "its output cannot be used: "),
+        ("print('[]')", "its output cannot be used: unexpected shape"),
         ("print('{\"kind\": \"Other\", \"apiVersion\": \"v1\", \"status\": {}}')", "expected an ExecCredential of"),
-        (f"import json; print(json.dumps({ {**_ANSWER, 'status': {} }!r}))", "answered neither token nor"),
+        (f"import json; print(json.dumps({ {**_ANSWER, 'status': {} }!r}))", "returned neither token nor"),
         (f"import json; print(json.dumps({ {**_ANSWER, 'status': {'token': 5} }!r}))", "expected strings"),
         ("import sys; sys.exit('no\\n session')", "ended with status 1: no session"),
     ],

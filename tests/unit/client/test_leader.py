@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.config.options import LeaderElection
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
 
 VERBS = ["get", "list", "watch"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.permissions import missing, needed
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from karmada_scheduler.client.connection import ApiError, Connection, connect
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection, connect
 
 
 async def _connected(folder: Path, proxy: str) -> Connection:

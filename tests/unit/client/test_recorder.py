@@ -8,7 +8,7 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.client import recorder as module
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.recorder import NORMAL, EventRecorder
 from tests import manifests
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.watch_requests import WatchRequests
 
 TARGET = "/apis/a/v1/clusters?watch=true&resourceVersion=7"
@@ -60,7 +60,7 @@ async def test_a_line_that_cannot_be_read_is_left_out_and_named_once(
     world = World([b"<html>", b"<html>", LINE])
     assert await world.ask() == [EVENT]
     assert [record.message for record in caplog.records] == [
-        "A line of a watch cannot be read, it is left out"
+        "A line of a watch cannot be read, it is skipped"
     ]
     assert "<html>" in caplog.records[0].__dict__["error"]
 

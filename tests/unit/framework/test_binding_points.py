@@ -22,7 +22,7 @@ from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Change
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result

@@ -23,7 +23,8 @@ from karmada_scheduler.framework.runtime.circuit_breaker import (
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
-from karmada_scheduler.metrics.metrics import CircuitBreakerMetrics, Metrics
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.metrics.plugins import CircuitBreakerMetrics
 from karmada_scheduler.testing import binding, cluster, decide, placed
 from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
 
@@ -40,7 +41,7 @@ class World:
         self.metrics = Metrics()
         self.alarm = SigalrmTimeout(BUDGET)
         self.breakers = CircuitBreakers(
-            clock=lambda: self.now, exempt={"InTree"}, observer=CircuitBreakerMetrics(self.metrics)
+            clock=lambda: self.now, exempt={"InTree"}, observer=CircuitBreakerMetrics(self.metrics.plugins)
         )
         self.caller = PluginCaller(
             timeout=self.alarm, coroutine_seconds=BUDGET, breakers=self.breakers, clock=lambda: self.now

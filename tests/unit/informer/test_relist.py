@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
 from karmada_scheduler.informer.relist import Relister
 

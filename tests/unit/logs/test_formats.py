@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from karmada_scheduler import logs
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 
 
 def record(
@@ -102,7 +102,7 @@ def test_of_the_attempts_of_one_request_of_kopf_s_the_first_and_every_sixteenth_
 ) -> None:
     made = record(text)
     made.name = name
-    assert logs._few_tries_only(made) is shown
+    assert logs._drop_repeated_attempts(made) is shown
 
 
 def test_packages_of_plugins_log_as_verbosely_as_we_do_unless_they_have_said_otherwise() -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.framework.result import Code
-from karmada_scheduler.metrics.metrics import AlgorithmObserver, EstimatingObserver, Metrics
+from karmada_scheduler.metrics.estimators import EstimatingObserver
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 UPSTREAM = {
@@ -43,20 +45,20 @@ UPSTREAM = {
 def used() -> Metrics:
     """Return metrics that have seen one of everything."""
     metrics = Metrics()
-    metrics.schedule_attempts.labels("scheduled", "ScaleSchedule").inc()
-    metrics.e2e_duration.labels("scheduled", "ScaleSchedule").observe(0.003)
-    metrics.queue_incoming.labels("BindingAdd").inc()
-    metrics.rest_requests.labels("200", "GET", "localhost").inc()
-    metrics.leader.labels("").set(1)
-    observer = AlgorithmObserver(metrics)
+    metrics.scheduling.attempts.labels("scheduled", "ScaleSchedule").inc()
+    metrics.scheduling.e2e_duration.labels("scheduled", "ScaleSchedule").observe(0.003)
+    metrics.scheduling.queue_incoming.labels("BindingAdd").inc()
+    metrics.api_server.requests.labels("200", "GET", "localhost").inc()
+    metrics.api_server.leader.labels("").set(1)
+    observer = AlgorithmObserver(metrics.plugins)
     for _ in range(2):
         observer.plugin("ClusterAffinity", "Filter", Code.SUCCESS, 0.00002)
         observer.extension_point("Filter", Code.UNSCHEDULABLE, 0.0001)
         observer.step("Filter", 0.001)
-    EstimatingObserver(metrics).request_ended("MaxAvailableReplicas", "success", 0.002)
+    EstimatingObserver(metrics.estimators).request_ended("MaxAvailableReplicas", "success", 0.002)
     part = metrics.workqueues.of("scheduler-queue")
     queue: WorkQueue[str] = WorkQueue(limits=RetryLimits(), clock=lambda: 0.0, observer=part)
-    part.watch(depth=lambda: queue.depth, unfinished=queue.unfinished)
+    part.expose(depth=lambda: queue.depth, unfinished=queue.unfinished)
     queue.add("a")
     queue.add("a")
     queue.pop()
@@ -118,14 +120,14 @@ def test_no_series_tells_when_another_was_created() -> None:
 
 def test_the_priority_queue_s_sets_are_exposed() -> None:
     metrics = Metrics()
-    metrics.watch_pending(lambda: {"active": 3, "backoff": 2, "unschedulable": 1})
+    metrics.scheduling.expose_pending(lambda: {"active": 3, "backoff": 2, "unschedulable": 1})
     assert 'scheduler_pending_bindings{queue="backoff"} 2.0' in metrics.exposition().decode()
 
 
 def test_estimators_are_counted_by_what_is_known_of_them() -> None:
     metrics = Metrics()
-    metrics.watch_estimators(lambda: {"connected": 3, "absent": 1})
-    metrics.watch_assumed(lambda: 5)
+    metrics.estimators.expose_states(lambda: {"connected": 3, "absent": 1})
+    metrics.scheduling.expose_assumed(lambda: 5)
     exposition = metrics.exposition().decode()
     assert 'karmada_scheduler_estimators{standing="absent"} 1.0' in exposition
     assert "karmada_scheduler_assumed_placements 5.0" in exposition

@@ -295,7 +295,7 @@ def test_unplaced_bindings_are_not_exposed_before_the_process_leads(harness: Unp
     before = metrics.exposition().decode()
     assert "karmada_scheduler_unplaced_bindings{" not in before
     assert "karmada_scheduler_unclaimed_bindings 0.0" in before
-    metrics.watch_unplaced(harness.unplaced.report, unclaimed=harness.unplaced.unclaimed)
+    metrics.scheduling.expose_unplaced(harness.unplaced.report, unclaimed=harness.unplaced.unclaimed)
     after = metrics.exposition().decode()
     assert 'karmada_scheduler_unplaced_bindings{reason="NoClusterFit"} 1.0' in after
     assert f'karmada_scheduler_unplaced_binding_age_seconds{{reason="NoClusterFit"}} {HOUR}' in after

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from karmada_scheduler.cli.table import table
 from tools.controlplane import golang
 from tools.controlplane.fleet import simulated_members
 from tools.controlplane.pki import Authority
 from tools.controlplane.processes import Supervisor, free_port
-from tools.controlplane.table import table
 from tools.controlplane.waiting import WaitTimeoutError, wait_for
 from tools.controlplane.workspace import WorkspaceError, workspace
 

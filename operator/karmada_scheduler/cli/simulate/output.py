@@ -10,13 +10,14 @@ from typing import IO, Final, TypeVar
 import yaml
 
 from karmada_scheduler.cli.simulate.forecast import Placed
+from karmada_scheduler.cli.table import table
 from karmada_scheduler.framework.extension_points import Point
 
 T = TypeVar("T")
 
 
 def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
-    rows = [("BINDING", "TYPE", "SCHEDULED", "CLUSTERS", "MESSAGE")]
+    rows = []
     for each in settled:
         condition = each.condition
         clusters = ", ".join(f"{target.name}:{target.replicas}" for target in each.targets)
@@ -31,11 +32,8 @@ def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
         elif condition is not None and condition.status != "True":
             scheduled, message = condition.reason, condition.message
         rows.append((each.binding.key.display, type_, scheduled, clusters or "-", message))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        out.write(
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n"
-        )
+    text = table(("BINDING", "TYPE", "SCHEDULED", "CLUSTERS", "MESSAGE"), rows)
+    out.writelines(f"{line}\n" for line in text.splitlines())  # a closed pipe raises only between two writes
 
 
 def _write_json(settled: Sequence[Placed], out: IO[str]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.client import json_body
-from karmada_scheduler.client.connection import ApiError
+from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.metadata import WATCH_SECONDS, KindName, NotServedError, ServedResource
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Name
 

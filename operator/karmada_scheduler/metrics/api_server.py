@@ -1,0 +1,67 @@
+"""Metrics of everything between the scheduler and the API server: watches, caches, writes, the Lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import Counter
+
+from karmada_scheduler.metrics.families import Families, Labelled
+
+
+class ApiServerMetrics:
+    """Requests, watch events, caches, and the Lease."""
+
+    def __init__(self, families: Families) -> None:
+        """Register the families."""
+        self.requests: Final = Labelled(
+            Counter(
+                "rest_client_requests",
+                "Number of HTTP requests, partitioned by status code, method, and host.",
+                ["code", "method", "host"],
+                registry=families.registry,
+            )
+        )
+        self.writes: Final = families.counter("api_writes", "Writes to the API server", "target", "result")
+        self.write_window: Final = families.gauge(
+            "write_window",
+            "Limit of placement writes that may be under way at the same time; follows the API server's latency",
+        )
+        self.watch_events: Final = families.counter(
+            "watch_events",
+            "Watch events, without changes whose version the cache had already",
+            "kind",
+            "event",
+        )
+        self.repairs: Final = families.counter(
+            "cache_repairs", "Objects that differed between a list and the cache", "kind", "repair"
+        )
+        self.malformed: Final = families.counter(
+            "malformed_objects", "Objects that could not be read; they are left alone", "kind"
+        )
+        self.leader: Final = families.gauge(
+            "master_status", "1 while this process holds the lease", "name", subsystem="leader_election"
+        )
+        self._cached = families.gauge("cached_objects", "Objects in the cache", "kind")
+        self._watch_age = families.gauge(
+            "watch_age_seconds",
+            "Time since the last event or bookmark of a watch, or since the API server accepted it",
+            "kind",
+        )
+        self._unavailable_workloads = families.gauge(
+            "unavailable_workload_kinds",
+            "Kinds of workloads whose metadata plugins need, and that cannot be watched or were not listed yet",
+        )
+
+    def expose_cache_size(self, kind: str, count: Callable[[], int]) -> None:
+        """Expose the number of cached objects of a kind."""
+        self._cached.labels(kind).set_function(count)
+
+    def expose_watch_age(self, kind: str, age: Callable[[], float]) -> None:
+        """Expose the seconds since the watch of a kind last delivered something."""
+        self._watch_age.labels(kind).set_function(age)
+
+    def expose_unavailable_workloads(self, count: Callable[[], int]) -> None:
+        """Expose the number of kinds of workloads whose metadata plugins need and do not get."""
+        self._unavailable_workloads.set_function(count)

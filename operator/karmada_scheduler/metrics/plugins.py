@@ -1,0 +1,113 @@
+"""Metrics of the algorithm, its plugins and extenders, and the observers that feed them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from karmada_scheduler.metrics.families import Families, exponential
+from karmada_scheduler.metrics.histogram import FastHistogram, HistogramCollector, ResultCode
+
+
+class PluginMetrics:
+    """Durations of the algorithm, of plugins and of extenders; circuit breakers; waits at Permit."""
+
+    def __init__(self, families: Families) -> None:
+        """Register the families."""
+        self.algorithm_duration: Final = families.histogram(
+            "scheduling_algorithm_duration_seconds",
+            "Scheduling algorithm latency in seconds",
+            "schedule_step",
+        )
+        self.extension_point_duration: Final[FastHistogram[tuple[str, ResultCode]]] = FastHistogram(
+            exponential(0.0001, 2, 12)
+        )
+        families.registry.register(
+            HistogramCollector(
+                self.extension_point_duration,
+                "framework_extension_point_duration_seconds",
+                "Latency for running all plugins of a specific extension point.",
+                "extension_point",
+                "result",
+            )
+        )
+        self.duration: Final[FastHistogram[tuple[str, str, ResultCode]]] = FastHistogram(
+            exponential(0.00001, 1.5, 20)
+        )
+        families.registry.register(
+            HistogramCollector(
+                self.duration,
+                "plugin_execution_duration_seconds",
+                "Duration for running a plugin at a specific extension point.",
+                "plugin",
+                "extension_point",
+                "result",
+            )
+        )
+        self.breaker_openings: Final = families.counter(
+            "plugin_breaker_openings",
+            "Number of times that a plugin took too long and was not called for a while",
+            "plugin",
+        )
+        self.breakers_open: Final = families.gauge(
+            "plugin_breakers_open",
+            "Profiles in which a plugin is not called because it took too long",
+            "plugin",
+        )
+        self.run_failures: Final = families.counter(
+            "plugin_run_failures",
+            "Number of times that the run method of a plugin failed and was started again",
+            "plugin",
+        )
+        self.permit_waiting: Final = families.gauge(
+            "permit_waiting_bindings",
+            "Bindings that wait at Permit, by the plugin that made them wait",
+            "plugin",
+        )
+        self.permit_wait: Final = families.histogram(
+            "permit_wait_duration_seconds", "Time that bindings wait at Permit", "result"
+        )
+        self.extender_requests: Final = families.counter(
+            "extender_requests", "Requests to HTTP extenders", "extender", "verb", "result"
+        )
+        self.extender_duration: Final = families.histogram(
+            "extender_request_duration_seconds", "Duration of requests to extenders", "extender", "verb"
+        )
+
+
+class AlgorithmObserver:
+    """Feeds upstream's three histograms of the algorithm; implements the framework's ``Observer``."""
+
+    def __init__(self, metrics: PluginMetrics) -> None:
+        """Observe into these metrics."""
+        self._points = metrics.extension_point_duration
+        self._plugins = metrics.duration
+        self._steps = metrics.algorithm_duration
+
+    def extension_point(self, point: str, code: ResultCode, seconds: float, /) -> None:
+        """Count a run of all plugins of an extension point."""
+        self._points.observe((point, code), seconds)
+
+    def plugin(self, plugin: str, point: str, code: ResultCode, seconds: float, /) -> None:
+        """Count a run of one plugin."""
+        self._plugins.observe((plugin, point, code), seconds)
+
+    def step(self, step: str, seconds: float, /) -> None:
+        """Count one step of the algorithm."""
+        self._steps.labels(step).observe(seconds)
+
+
+class CircuitBreakerMetrics:
+    """Feeds the metrics of circuit breakers; implements the framework's ``BreakerObserver``."""
+
+    def __init__(self, metrics: PluginMetrics) -> None:
+        """Count in these metrics."""
+        self._metrics = metrics
+
+    def opened(self, plugin: str, now_open: int, /) -> None:
+        """Count a breaker that opened."""
+        self._metrics.breaker_openings.labels(plugin).inc()
+        self._metrics.breakers_open.labels(plugin).set(now_open)
+
+    def closed(self, plugin: str, now_open: int, /) -> None:
+        """Count a breaker that closed, or whose plugin is gone."""
+        self._metrics.breakers_open.labels(plugin).set(now_open)
