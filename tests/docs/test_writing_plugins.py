@@ -31,7 +31,7 @@ def test_the_readme_shows_the_same_plugin() -> None:
 
 
 def test_the_first_plugin_runs_within_the_first_screen() -> None:
-    first = DOCUMENT.read_text().split("Change the file while it runs")[0]
+    first = DOCUMENT.read_text().split("Change the file while the scheduler runs")[0]
     assert len(first.splitlines()) <= SCREEN
     assert "--kubeconfig" in first
 

@@ -339,8 +339,8 @@ def test_what_has_no_effect_is_noticed() -> None:
 
 def test_a_name_that_is_disabled_and_not_there_is_refused_unless_it_may_be_elsewhere() -> None:
     profiles = [{"plugins": {"filter": {"disabled": refs("TaintTolerance")}}}]
-    [mistake] = problems(profiles, available())
-    assert mistake.startswith(
+    [problem] = problems(profiles, available())
+    assert problem.startswith(
         'profiles[0].plugins.filter.disabled[0].name: no plugin named "TaintTolerance"; '
         'did you mean "TaintToleration"? known: '
     )
