@@ -58,6 +58,9 @@ _REPLICAS: Final = (1, 2, 3, 3, 5, 5, 10, 20, 50)
 _GRADES: Final = ((0, 0), (1, 4), (2, 16), (4, 32), (8, 64), (16, 128), (32, 256), (64, 512), (128, 1024))
 
 
+_TRANSITION = "2026-01-01T00:00:00Z"
+
+
 @dataclass
 class Fleet:
     """Clusters by name, as they are now.
@@ -106,6 +109,8 @@ class Fleet:
             "generation": 1,
         }
         manifest["status"] = member.status()
+        for condition in manifest["status"]["conditions"]:
+            condition["lastTransitionTime"] = _TRANSITION  # the same fleet at any time of day
         if self.models and number % 3 == 0:
             manifest["spec"]["resourceModels"] = [_model(grade) for grade in range(len(_GRADES))]
             manifest["status"]["resourceSummary"]["allocatableModelings"] = [
