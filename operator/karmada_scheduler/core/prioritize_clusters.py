@@ -108,7 +108,7 @@ def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionI
     score_key = ScoreKey(results.key, found.score_key, tiers)
     scores = inputs.caches.scores(score_key, snapshot)
     scores.refresh(results, partial(_tier_scores, cycle, inputs.framework))
-    order = inputs.caches.order(OrderKey(score_key, has_replicas, request), snapshot)
+    order = inputs.caches.order(OrderKey(*score_key, has_replicas, request), snapshot)
     order.refresh(results, lambda rows: least_by_row(spec, results, rows, inputs.estimators.local))
     # The binding's replicas stand for available replicas that no estimator gives.
     return order.shared(scores.feasible, spec.replicas if has_replicas else MAX_INT32)

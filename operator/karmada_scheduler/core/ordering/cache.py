@@ -146,28 +146,43 @@ class OrderKey(NamedTuple):
     """What a cached order depends on.
 
     Attributes:
-        scores: What the scores depend on.
+        filter_key: See ``ScoreKey``.
+        score_key: See ``ScoreKey``.
+        tiers: See ``ScoreKey``.
         has_replicas: Whether the binding needs capacity.
         request: The resource request of a replica, None without one.
     """
 
-    scores: ScoreKey
+    filter_key: Hashable
+    score_key: Hashable
+    tiers: Hashable
     has_replicas: bool
     request: Hashable
 
 
 class OrderingCaches:
-    """The cached scores and orders of one profile."""
+    """The cached scores and orders of one profile, with a common limit of their number.
+
+    Their ratio depends on the bindings: many orders with few scores behind one policy, as many of both if every binding
+    has a different placement.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
-        self._scores: LRUCache[ScoreCache] = LRUCache()
-        self._orders: LRUCache[OrderCache] = LRUCache()
+        self._caches: LRUCache[ScoreCache | OrderCache] = LRUCache()
+
+    def __len__(self) -> int:
+        """Return the number of cached scores and orders."""
+        return len(self._caches)
 
     def scores(self, key: ScoreKey, snapshot: Snapshot) -> ScoreCache:
         """Return the scores for a key, empty if there are none yet."""
-        return self._scores.get_for(key, ScoreCache, snapshot)
+        cache = self._caches.get_for(key, ScoreCache, snapshot)
+        assert isinstance(cache, ScoreCache)  # keys of orders have more elements
+        return cache
 
     def order(self, key: OrderKey, snapshot: Snapshot) -> OrderCache:
         """Return the order for a key, empty if there is none yet."""
-        return self._orders.get_for(key, OrderCache, snapshot)
+        cache = self._caches.get_for(key, OrderCache, snapshot)
+        assert isinstance(cache, OrderCache)  # keys of scores have fewer elements
+        return cache
