@@ -68,14 +68,14 @@ class Snapshot:
 
     Attributes:
         generation: Grows with every change; snapshots of one cache with equal generations are equal.
-        living: The clusters that are not being deleted, in the same order.
+        not_terminating: The clusters that are not being deleted, in the same order.
         terminating: The names of the other clusters.
         unknown: The clusters that are unknown, none of which is in ``clusters``.
     """
 
     clusters: tuple[Cluster, ...] = ()
     generation: int = 0
-    living: tuple[Cluster, ...] = ()
+    not_terminating: tuple[Cluster, ...] = ()
     terminating: frozenset[str] = frozenset()
     _places: Mapping[str, int] = field(default_factory=dict)
     _log: ChangeLog | None = None
@@ -104,9 +104,11 @@ class Snapshot:
             clusters[self._places[cluster.name]] = cluster
         now = tuple(clusters)
         has_terminating = self.terminating or any(cluster.deleting for cluster in changed)
-        living, terminating = _split_by_deletion(now) if has_terminating else (now, self.terminating)
+        not_terminating, terminating = _split_by_deletion(now) if has_terminating else (now, self.terminating)
         logged = len(self._log) if self._log is not None else 0
-        return Snapshot(now, generation, living, terminating, self._places, self._log, logged, self.unknown)
+        return Snapshot(
+            now, generation, not_terminating, terminating, self._places, self._log, logged, self.unknown
+        )
 
     def get(self, name: str) -> Cluster | None:
         """Return a cluster by its name, None if there is none."""
@@ -137,5 +139,5 @@ class Snapshot:
 
 def _split_by_deletion(clusters: tuple[Cluster, ...]) -> tuple[tuple[Cluster, ...], frozenset[str]]:
     """Return the clusters that are not being deleted, and the names of those that are."""
-    living = tuple(cluster for cluster in clusters if not cluster.deleting)
-    return living, frozenset(cluster.name for cluster in clusters if cluster.deleting)
+    not_terminating = tuple(cluster for cluster in clusters if not cluster.deleting)
+    return not_terminating, frozenset(cluster.name for cluster in clusters if cluster.deleting)
