@@ -56,5 +56,5 @@ def in_tree(gates: Gates) -> Registry:
         if name not in _GATED or gates.enabled(_GATED[name]):
             registry.register(name, factory, origin=ORIGIN)
     for name, factory in MANDATORY.items():
-        registry.register(name, factory, origin=ORIGIN, essential=True)
+        registry.register(name, factory, origin=ORIGIN, mandatory=True)
     return registry

@@ -105,7 +105,7 @@ class BindingCycle:
                 return await self._report_end(binding, decision, result.stored, None)
             case AbandonedError() as error:
                 log.log(logs.V3, "%s is not bound: %s", binding.key.display, error)
-                return CycleResult(is_outdated=error.again)
+                return CycleResult(is_outdated=error.reschedule)
             case SchedulingError() as error:
                 return await self._report_end(binding, refused(decision, error), result.stored, None)
             case ApiError() as error:

@@ -1,1 +1,1 @@
-"""Programs elsewhere that take part in decisions, asked over HTTP."""
+"""Extenders: programs that take part in decisions over HTTP."""

@@ -1,7 +1,7 @@
-"""One extender, asked over HTTP: one call for all clusters, over connections that stay open.
+"""An extender over HTTP, with one request for all clusters and persistent connections.
 
-A request that fails is not repeated: the decision fails or goes on without the extender, and is tried again
-as a whole. Redirects are answers like any other but 200: errors. Proxies of the environment are ignored.
+A request that fails is not retried: the decision fails or continues without the extender. Each status other than 200,
+redirects included, is an error. The proxies of the environment are ignored.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ CANCELLED: Final = "cancelled"
 
 _SCALE: Final = MAX_CLUSTER_SCORE // wire.MAX_EXTENDER_SCORE
 _OF_AIOHTTP: Final = re.compile(r" ssl:(?:\w+|<[^>]*>)")
-"""What aiohttp adds to the host in errors, also for URLs without TLS."""
+"""A suffix that aiohttp adds to the host in errors, also for URLs without TLS."""
 
 _IDLE_SECONDS: Final = 90.0
-"""How long an unused connection is kept, as in Go: longer, and something on the way may have dropped it."""
+"""How long an unused connection is kept, as in Go; a proxy may drop it later."""
 
-_ANSWER_BYTES: Final = 16 * 1024 * 1024
+_MAX_RESPONSE_BYTES: Final = 16 * 1024 * 1024
 _CHUNK: Final = 256 * 1024
-_LOG_AGAIN_SECONDS: Final = 300.0
+_LOG_INTERVAL_SECONDS: Final = 300.0
 
 Answer = TypeVar("Answer")
 
 
 class Manifests(Protocol):
-    """The objects as the API server sent them, as JSON documents with kind and apiVersion."""
+    """The objects as the API server returned them, as JSON documents with kind and apiVersion."""
 
     def binding(self, key: BindingKey) -> bytes | None:
-        """Return a binding; None if it is not known (any more)."""
+        """Return a binding, None if it is unknown."""
         ...
 
     def cluster(self, name: str) -> bytes | None:
-        """Return a Cluster; None if it is not known (any more)."""
+        """Return a Cluster, None if it is unknown."""
         ...
 
 
 Observe = Callable[[str, str, str, float], None]
-"""Takes the extender's name, the verb, ``success`` or what went wrong in one word, and the seconds."""
+"""Takes the extender's name, the verb, ``success`` or the cause of a failure in one word, and the seconds."""
 
 
 class _CallError(ExtenderError):
-    """An error with its cause in one word, for metrics and for what was logged before."""
+    """An error with its cause in one word, for metrics and the rate limit of the log."""
 
     def __init__(self, text: str, *, cause: str) -> None:
         super().__init__(text)
@@ -72,7 +72,7 @@ class _CallError(ExtenderError):
 
 
 class HttpExtender:
-    """One extender of the configuration; conforms to ``framework.extender.Extender``. Close it when done."""
+    """An extender of the configuration; implements ``framework.extender.Extender``."""
 
     def __init__(
         self,
@@ -81,16 +81,16 @@ class HttpExtender:
         *,
         clock: Callable[[], float],
         observe: Observe = lambda *_: None,
-        answer_bytes: int = _ANSWER_BYTES,
+        max_response_bytes: int = _MAX_RESPONSE_BYTES,
     ) -> None:
-        """Read the certificates; nothing is sent yet.
+        """Read the certificates.
 
         Args:
-            config: What it offers, and how it is reached.
-            manifests: The objects that go into requests.
-            clock: Seconds that only grow.
-            observe: Told of every request.
-            answer_bytes: An answer may be as large as this, or twice the request if that is more.
+            config: The configuration of the extender.
+            manifests: The objects for requests.
+            clock: Returns seconds of a monotonic clock.
+            observe: Receives every request.
+            max_response_bytes: The largest size of a response, unless twice the size of the request is more.
 
         Raises:
             ExtenderTLSError: A certificate, key or CA cannot be used.
@@ -109,116 +109,115 @@ class HttpExtender:
         }
         self._tls = tls.context_for(config)
         self._server_name = (config.tls_config.server_name if config.tls_config else "") or None
-        self._answer_bytes = answer_bytes
+        self._answer_bytes = max_response_bytes
         self._clock = clock
         self._observe = observe
         self._session: aiohttp.ClientSession | None = None
         self._logged: dict[tuple[str, str], float] = {}
 
     def is_interested(self, binding: Binding) -> bool:
-        """Tell whether the binding requests a resource that it manages, if it manages any."""
+        """Return whether the binding requests a resource of ``managedResources``, or there is no such list."""
         return interest.is_interested(self._config, binding)
 
     async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
-        """Ask which clusters may take the binding, all in one call; ExtenderError if it does not say.
+        """Return which clusters can take the binding.
 
-        A cluster that is both kept and refused is kept, a refusal of one that was not asked about is
-        ignored, and what ``FailedAndUnresolvableClusters`` says wins over ``FailedClusters``, as upstream.
+        As upstream, a cluster that is both kept and refused is kept, the refusal of a cluster that was not in the request
+        is ignored, and ``FailedAndUnresolvableClusters`` takes precedence over ``FailedClusters``.
+
+        Raises:
+            ExtenderError: The request failed, or the response cannot be used.
         """
         known = frozenset(cluster.name for cluster in clusters)
 
         def read(body: bytes) -> ExtenderFilterResult:
-            answer = wire.read_filter(body)
+            answer = wire.read_filter_response(body)
             if answer.error:
                 raise self._failure(FILTER, f"it says: {answer.error}", cause="error")
-            if (error := answer.leaves_open(each.name for each in clusters)) is not None:
+            if (error := answer.missing_results(each.name for each in clusters)) is not None:
                 raise error
             kept = self._kept(answer)
-            stranger = wire.unknown(kept, known)
-            if stranger is not None:
-                raise self._claims("a filtered", stranger)
+            unknown = wire.first_unknown(kept, known)
+            if unknown is not None:
+                raise self._unknown_cluster("a filtered", unknown)
             return ExtenderFilterResult(
                 frozenset(kept),
                 {each.name: self._refusal(answer, each.name) for each in clusters if each.name not in kept},
             )
 
-        return await self._call(FILTER, lambda: self._question(FILTER, cycle, clusters), read)
+        return await self._call(FILTER, lambda: self._request_body(FILTER, cycle, clusters), read)
 
-    def _kept(self, answer: wire.FilterAnswer) -> frozenset[str]:
-        """Take the list that fits what was sent, else the other one, else nothing."""
+    def _kept(self, answer: wire.FilterResponse) -> frozenset[str]:
+        """Return the list that corresponds to the request, else the other one, else nothing."""
         lists = (answer.names, answer.objects)
         if not self._config.node_cache_capable:
             lists = lists[::-1]
         return frozenset(next((each for each in lists if each is not None), ()))
 
-    def _refusal(self, answer: wire.FilterAnswer, name: str) -> Result:
+    def _refusal(self, answer: wire.FilterResponse, name: str) -> Result:
         silence = f"cluster(s) were rejected by extender {self.name}"
         if name in answer.unresolvable:
             return Result.unresolvable(answer.unresolvable[name] or silence)
         return Result.unschedulable(answer.failed.get(name) or silence)
 
     async def prioritize(self, cycle: Cycle, clusters: Sequence[Cluster]) -> Mapping[str, int]:
-        """Ask for scores by cluster name; a cluster that is left out gets none.
-
-        Returns:
-            0 to 10 from the extender, times 10, times its weight.
+        """Return scores by cluster name: 0 to 10 from the extender, times 10, times its weight.
 
         Raises:
-            ExtenderError: It does not say; already logged, because the decision goes on without it.
+            ExtenderError: The request failed, or the response cannot be used; it is logged, because the decision
+                continues.
         """
         known = frozenset(cluster.name for cluster in clusters)
 
         def read(body: bytes) -> dict[str, int]:
-            scores = wire.read_prioritize(body)
-            stranger = wire.unknown(scores, known)
-            if stranger is not None:
-                raise self._claims("a prioritized", stranger)
+            scores = wire.read_prioritize_response(body)
+            unknown = wire.first_unknown(scores, known)
+            if unknown is not None:
+                raise self._unknown_cluster("a prioritized", unknown)
             factor = self._config.weight * _SCALE
             return {name: score * factor for name, score in scores.items()}
 
-        return await self._call(PRIORITIZE, lambda: self._question(PRIORITIZE, cycle, clusters), read)
+        return await self._call(PRIORITIZE, lambda: self._request_body(PRIORITIZE, cycle, clusters), read)
 
     async def bind(self, cycle: Cycle, targets: Sequence[TargetCluster]) -> None:
-        """Let it write ``spec.clusters`` and the annotation; ExtenderError if it did not, or may not have."""
+        """Let the extender write ``spec.clusters`` and the annotation; ExtenderError if it may have failed."""
 
         def read(body: bytes) -> None:
-            error = wire.read_bind(body)
+            error = wire.read_bind_response(body)
             if error:
                 raise self._failure(BIND, f"it says: {error}", cause="error")
 
-        await self._call(BIND, lambda: wire.ask_to_bind(cycle.binding, targets), read)
+        await self._call(BIND, lambda: wire.bind_request(cycle.binding, targets), read)
 
     async def close(self) -> None:
-        """Close the connections; what is under way fails."""
+        """Close the connections; requests under way fail."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
-    # --- one request ---
-
-    def _question(self, verb: str, cycle: Cycle, clusters: Sequence[Cluster]) -> bytes:
+    def _request_body(self, verb: str, cycle: Cycle, clusters: Sequence[Cluster]) -> bytes:
         key = cycle.binding.key
         binding = self._manifests.binding(key)
         if binding is None:
             raise self._failure(verb, f"{key.display} is not known any more", cause="gone")
         names = [cluster.name for cluster in clusters]
         if self._config.node_cache_capable:
-            return wire.ask_by_name(binding, cycle.affinity_name, names)
+            return wire.request_with_names(binding, cycle.affinity_name, names)
         documents = []
         for name in names:
             document = self._manifests.cluster(name)
             if document is None:
                 raise self._failure(verb, f"cluster {name} is not known any more", cause="gone")
             documents.append(document)
-        return wire.ask_by_object(binding, cycle.affinity_name, documents)
+        return wire.request_with_objects(binding, cycle.affinity_name, documents)
 
     async def _call(self, verb: str, write: Callable[[], bytes], read: Callable[[bytes], Answer]) -> Answer:
-        """Send one request and read its answer; time it, count it, and log a failure that nobody sees."""
+        """Send one request and return its result; observe it, and log an error in spite of which the decision continues."""
         started, outcome = self._clock(), CANCELLED
         try:
             answer = read(await self._post(verb, write()))
             outcome = SUCCEEDED
-        except wire.AnswerError as error:
+        except wire.ResponseError as error:
             outcome = "answer"
             failure = self._failure(verb, f"the answer cannot be used: {error}", cause=outcome)
             self._log_once(verb, failure)
@@ -235,7 +234,7 @@ class HttpExtender:
         url, seconds = f"{self._config.url_prefix.rstrip('/')}/{self._verbs[verb]}", self._config.http_timeout
         limit = max(self._answer_bytes, 2 * len(body))
         try:
-            async with self._connected().post(
+            async with self._open_session().post(
                 url, data=io.BytesIO(body), server_hostname=self._server_name, allow_redirects=False
             ) as response:
                 if response.status != 200:
@@ -256,7 +255,7 @@ class HttpExtender:
             text = _OF_AIOHTTP.sub("", str(error)) or type(error).__name__
             raise self._failure(verb, text, cause="connection") from error
 
-    def _connected(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
@@ -273,25 +272,23 @@ class HttpExtender:
             )
         return self._session
 
-    # --- what went wrong ---
-
     def _failure(self, verb: str, what: str, *, cause: str) -> _CallError:
         url = f"{self.name.rstrip('/')}/{self._verbs[verb]}"
         return _CallError(f"failed {self._verbs[verb]} with extender at URL {url}, {what}", cause=cause)
 
-    def _claims(self, what: str, name: str) -> _CallError:
+    def _unknown_cluster(self, what: str, name: str) -> _CallError:
         text = f'claims {what} cluster "{name}" which is not found in the input cluster list'
         return _CallError(f'extender "{self.name}" {text}', cause="answer")
 
     def _log_once(self, verb: str, failure: _CallError) -> None:
-        """Log what the decision goes on in spite of, each cause once in five minutes; the rest is raised."""
+        """Log an error in spite of which the decision continues, once in five minutes for each cause."""
         if verb != PRIORITIZE and not self.ignorable:
             return
         now, key = self._clock(), (verb, failure.cause)
-        if now - self._logged.get(key, -_LOG_AGAIN_SECONDS) < _LOG_AGAIN_SECONDS:
+        if now - self._logged.get(key, -_LOG_INTERVAL_SECONDS) < _LOG_INTERVAL_SECONDS:
             return
         self._logged[key] = now
         log.warning(
-            "An extender failed, decisions go on without it",
+            "An extender failed, decisions continue without it",
             extra={"extender": self.name, "verb": verb, "error": str(failure)},
         )

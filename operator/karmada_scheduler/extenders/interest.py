@@ -1,4 +1,4 @@
-"""What the extenders of a configuration want to hear about, and what has to be kept for them."""
+"""Which bindings are sent to the extenders of a configuration, and which objects have to be kept for that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from karmada_scheduler.config.extenders import ExtenderConfig
 
 
 def is_interested(extender: ExtenderConfig, binding: Binding) -> bool:
-    """Tell whether a binding requests a resource that the extender manages, if it manages any."""
+    """Return whether a binding requests a resource of ``managedResources``, or there is no such list."""
     if not extender.managed_resources:
         return True
     spec = binding.spec
@@ -23,14 +23,14 @@ def is_interested(extender: ExtenderConfig, binding: Binding) -> bool:
 
 
 def needs_binding(extenders: Iterable[ExtenderConfig], binding: Binding) -> bool:
-    """Tell whether the whole object of a binding goes into some request."""
-    return any(_asks_about_clusters(each) and is_interested(each, binding) for each in extenders)
+    """Return whether a request has the whole object of a binding."""
+    return any(_filters_or_prioritizes(each) and is_interested(each, binding) for each in extenders)
 
 
 def needs_clusters(extenders: Iterable[ExtenderConfig]) -> bool:
-    """Tell whether whole Clusters go into some request."""
-    return any(_asks_about_clusters(each) and not each.node_cache_capable for each in extenders)
+    """Return whether a request has whole Cluster objects."""
+    return any(_filters_or_prioritizes(each) and not each.node_cache_capable for each in extenders)
 
 
-def _asks_about_clusters(extender: ExtenderConfig) -> bool:
+def _filters_or_prioritizes(extender: ExtenderConfig) -> bool:
     return bool(extender.filter_verb or extender.prioritize_verb)

@@ -1,4 +1,4 @@
-"""How an extender is recognised, and how it recognises us.
+"""TLS for connections to an extender.
 
 Source: kubernetes v1.35 pkg/scheduler/extender.go makeTransport, k8s.io/client-go transport.TLSConfigFor.
 """
@@ -18,23 +18,23 @@ class ExtenderTLSError(ValueError):
 
 
 def context_for(config: ExtenderConfig) -> ssl.SSLContext | None:
-    """Build what the extender of a configuration needs; reads its files.
+    """Return the TLS context for an extender; reads its files.
 
-    Data is used rather than a file. With ``enableHTTPS`` and no CA the server's certificate is not
-    verified; without ``enableHTTPS`` and without a CA the system's CAs verify it.
+    ``*Data`` takes precedence over ``*File``. With ``enableHTTPS`` and without a CA the server's certificate is not
+    verified. Without both, the CAs of the system verify it.
 
     Returns:
-        None where the URL says http: then nothing is encrypted, whatever else is configured.
+        None for an http URL.
 
     Raises:
-        ExtenderTLSError: A file is missing, or it or the data holds no certificate or key.
+        ExtenderTLSError: A file is missing, or has no certificate or key.
     """
     if not config.url_prefix.lower().startswith("https:"):
         return None
     tls = config.tls_config or ExtenderTLS()
     try:
         has_ca = bool(tls.ca_data or tls.ca_file)
-        # What is not ASCII in a bundle can only stand in comments between the certificates.
+        # Characters outside ASCII can only be in comments between the certificates.
         context = ssl.create_default_context(
             cadata=tls.ca_data.decode("ascii", "backslashreplace") or None,
             cafile=None if tls.ca_data else tls.ca_file or None,
@@ -46,20 +46,20 @@ def context_for(config: ExtenderConfig) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if (tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file):
-        _identify(context, config, tls)
+        _load_client_certificate(context, config, tls)
     return context
 
 
-def _identify(context: ssl.SSLContext, config: ExtenderConfig, tls: ExtenderTLS) -> None:
-    """Load our certificate. OpenSSL reads it from files only, so data goes through a private folder."""
+def _load_client_certificate(context: ssl.SSLContext, config: ExtenderConfig, tls: ExtenderTLS) -> None:
+    """Load the client certificate. OpenSSL reads it from files only, so data is written to a temporary folder."""
     certificate = "certData" if tls.cert_data else f"certFile {tls.cert_file}"
     key = "keyData" if tls.key_data else f"keyFile {tls.key_file}"
     try:
-        with tempfile.TemporaryDirectory(prefix="extender-") as folder:  # nobody else may look into it
+        with tempfile.TemporaryDirectory(prefix="extender-") as folder:  # readable by this user only
             context.load_cert_chain(
                 _as_file(Path(folder, "crt"), tls.cert_data) or tls.cert_file,
                 _as_file(Path(folder, "key"), tls.key_data) or tls.key_file,
-                password=lambda: "",  # an encrypted key is an error instead of a question at the terminal
+                password=lambda: "",  # no prompt for an encrypted key
             )
     except OSError as error:
         raise _unusable(config, f"{certificate} with {key}", error) from error

@@ -1,15 +1,15 @@
 """The messages between the scheduler and an extender: kube-scheduler's, with clusters in place of nodes.
 
-The types have no JSON tags upstream, so keys go out as the capitalised Go names and are accepted in any
-case, as Go's decoder does; a missing key and an explicit null are the zero value, unknown keys are ignored.
-What is a name or a text of the user's (the keys of ``FailedClusters``) keeps its case.
+The types have no JSON tags upstream, so keys are written as the capitalised Go names and read in any case, as Go's decoder
+does. A missing key and an explicit null are the zero value, unknown keys are ignored. Names of clusters (the keys of
+``FailedClusters``) keep their case.
 
-An answer to filter without either list says nothing of the clusters, unless each of them is among those that failed:
-Go writes an empty list as null. An explicit empty list is an answer.
+A response to filter without either list is an error, unless all clusters failed: Go writes an empty list as null. An
+explicit empty list means that no cluster passes.
 
 =================  ==================================================================================
 filter request     ``{"Binding":{},"AffinityName":"","Clusters":{ClusterList}|null,"ClusterNames":[]|null}``
-filter answer      ``{"Clusters":{}|null,"ClusterNames":[]|null,"FailedClusters":{},
+filter response    ``{"Clusters":{}|null,"ClusterNames":[]|null,"FailedClusters":{},
                    "FailedAndUnresolvableClusters":{},"Error":""}``
 prioritize request as filter
 prioritize answer  ``[{"Host":"m1","Score":7}]``; ``Cluster`` is accepted for ``Host``
@@ -47,20 +47,20 @@ MAX_EXTENDER_SCORE: Final = 10
 _KEYS_SHOWN: Final = 10
 
 
-class AnswerError(ValueError):
-    """An answer that is not what the verb asks for; the text says what was found where."""
+class ResponseError(ValueError):
+    """A response that cannot be used; the text has the field and its value."""
 
 
 @dataclass(frozen=True, slots=True)
-class FilterAnswer:
-    """What an extender answered to filter, before it is held against what it was asked.
+class FilterResponse:
+    """The response to filter, before it is compared with the request.
 
     Attributes:
-        names: The clusters that pass, by ``ClusterNames``; None when that is missing.
-        objects: The same, by the objects in ``Clusters``.
-        failed, unresolvable: Why others do not pass, by name.
-        keys: All that the answer has, as they are written.
-        error: What the extender says went wrong; "" when nothing did.
+        names: The clusters that pass, by ``ClusterNames``; None without that field.
+        objects: The clusters that pass, by ``Clusters``; None without that field.
+        failed, unresolvable: The reasons for which others do not pass, by name.
+        error: The error of the extender, "" without one.
+        keys: The keys of the response as they are written, for error texts.
     """
 
     names: Sequence[str] | None = None
@@ -72,33 +72,30 @@ class FilterAnswer:
 
     @property
     def has_list(self) -> bool:
-        """Whether it says which clusters pass."""
+        """Whether the clusters that pass are listed."""
         return self.names is not None or self.objects is not None
 
-    def leaves_open(self, clusters: Iterable[str]) -> AnswerError | None:
-        """Return what is wrong if the answer does not say of all clusters whether they pass; None if nothing is."""
+    def missing_results(self, clusters: Iterable[str]) -> ResponseError | None:
+        """Return the error of a response without a result for each of the clusters, None if each has one."""
         if self.has_list or all(name in self.failed or name in self.unresolvable for name in clusters):
             return None
         keys = f"its keys are {', '.join(self.keys)}" if self.keys else "it has no keys"
-        return AnswerError(f"expected a list in ClusterNames, or Clusters with items; {keys}")
+        return ResponseError(f"expected a list in ClusterNames, or Clusters with items; {keys}")
 
 
-# --- what goes out ---
-
-
-def ask_by_object(binding: bytes, affinity_name: str, clusters: Iterable[bytes]) -> bytes:
-    """Write a filter or prioritize request with whole Clusters; documents are JSON already."""
+def request_with_objects(binding: bytes, affinity_name: str, clusters: Iterable[bytes]) -> bytes:
+    """Return the body of a filter or prioritize request with whole objects, given as JSON."""
     items = [orjson.Fragment(cluster) for cluster in clusters]
     listed = {"kind": "ClusterList", "apiVersion": CLUSTER_API_VERSION, "metadata": {}, "items": items}
-    return _ask(binding, affinity_name, listed, None)
+    return _request(binding, affinity_name, listed, None)
 
 
-def ask_by_name(binding: bytes, affinity_name: str, names: Sequence[str]) -> bytes:
-    """Write a filter or prioritize request for an extender that keeps its own cache of Clusters."""
-    return _ask(binding, affinity_name, None, names)
+def request_with_names(binding: bytes, affinity_name: str, names: Sequence[str]) -> bytes:
+    """Return the body of a filter or prioritize request with the names of clusters."""
+    return _request(binding, affinity_name, None, names)
 
 
-def _ask(
+def _request(
     binding: bytes, affinity_name: str, clusters: Mapping[str, Any] | None, names: Sequence[str] | None
 ) -> bytes:
     return orjson.dumps({
@@ -109,8 +106,8 @@ def _ask(
     })  # fmt: skip
 
 
-def ask_to_bind(binding: Binding, targets: Iterable[TargetCluster]) -> bytes:
-    """Write a bind request; ``BindingResourceVersion`` is the version that was decided about."""
+def bind_request(binding: Binding, targets: Iterable[TargetCluster]) -> bytes:
+    """Return the body of a bind request; ``BindingResourceVersion`` is the version on which the decision is based."""
     return orjson.dumps({
         "BindingKind": binding.key.kind,
         "BindingNamespace": binding.key.namespace,
@@ -121,20 +118,17 @@ def ask_to_bind(binding: Binding, targets: Iterable[TargetCluster]) -> bytes:
     })  # fmt: skip
 
 
-# --- what comes back ---
-
-
-def read_filter(body: bytes) -> FilterAnswer:
-    """Read the answer to filter.
+def read_filter_response(body: bytes) -> FilterResponse:
+    """Return the response to filter.
 
     Raises:
-        AnswerError: It is not a JSON object, or a field has the wrong type.
+        ResponseError: It is not a JSON object, or a field has the wrong type.
     """
     found = _object(body)
     answer = _fields(found, "ClusterNames", "Clusters", "FailedClusters",
                      "FailedAndUnresolvableClusters", "Error")  # fmt: skip
     try:
-        return FilterAnswer(
+        return FilterResponse(
             names=None if answer.get("ClusterNames") is None else read_texts(answer, "ClusterNames", ""),
             objects=None if answer.get("Clusters") is None else _names_of_objects(answer),
             failed=read_text_map(answer, "FailedClusters", ""),
@@ -143,7 +137,7 @@ def read_filter(body: bytes) -> FilterAnswer:
             keys=[excerpt(key.encode(), limit=40) for key in list(found)[:_KEYS_SHOWN]],
         )
     except ManifestError as error:
-        raise AnswerError(str(error)) from None
+        raise ResponseError(str(error)) from None
 
 
 def _names_of_objects(answer: Manifest) -> list[str]:
@@ -156,18 +150,18 @@ def _names_of_objects(answer: Manifest) -> list[str]:
     return names
 
 
-def read_prioritize(body: bytes) -> dict[str, int]:
-    """Read the answer to prioritize: scores 0 to 10 by cluster name.
+def read_prioritize_response(body: bytes) -> dict[str, int]:
+    """Return the scores of a response to prioritize, 0 to 10 by cluster name.
 
     Raises:
-        AnswerError: It is not JSON, a field has the wrong type, a score is out of range, or a cluster has
-            two.
+        ResponseError: It is not JSON, a field has the wrong type, a score is out of range, or a cluster has two
+            scores.
     """
     answer = _json(body)
-    if answer is None:  # an empty list in Go, and without scores the decision is as good
+    if answer is None:  # an empty list in Go
         return {}
     if not isinstance(answer, list):
-        raise AnswerError(f"expected a list, got {_shown(answer)}")
+        raise ResponseError(f"expected a list, got {_shown(answer)}")
     scores: dict[str, int] = {}
     try:
         for index, each in enumerate(read_mappings({"": answer}, "", "")):
@@ -176,31 +170,33 @@ def read_prioritize(body: bytes) -> dict[str, int]:
             name = read_text(entry, "Host", path) or read_required_text(entry, "Cluster", path)
             score = read_integer(entry, "Score", path)
             if not 0 <= score <= MAX_EXTENDER_SCORE:
-                raise AnswerError(f"{path}.Score: {score} for {name} is not within 0 to {MAX_EXTENDER_SCORE}")
+                raise ResponseError(
+                    f"{path}.Score: {score} for {name} is not within 0 to {MAX_EXTENDER_SCORE}"
+                )
             if name in scores:
-                raise AnswerError(f"{path}: {name} has been scored before")
+                raise ResponseError(f"{path}: {name} has been scored before")
             scores[name] = score
     except ManifestError as error:
-        raise AnswerError(str(error)) from None
+        raise ResponseError(str(error)) from None
     return scores
 
 
-def read_bind(body: bytes) -> str:
-    """Read the answer to bind: what went wrong, or "".
+def read_bind_response(body: bytes) -> str:
+    """Return the error of a response to bind, "" without one.
 
-    Whether it has bound is found out by reading the binding, so an answer that says nothing may stand.
+    The binding is read afterwards, so an empty response is accepted.
 
     Raises:
-        AnswerError: It is not JSON, or a field has the wrong type.
+        ResponseError: It is not JSON, or a field has the wrong type.
     """
     try:
         return read_text(_fields(_object(body, null_is_empty=True), "Error"), "Error", "")
     except ManifestError as error:
-        raise AnswerError(str(error)) from None
+        raise ResponseError(str(error)) from None
 
 
-def unknown(names: Iterable[str], known: Collection[str]) -> str | None:
-    """Return the first name that nobody asked about."""
+def first_unknown(names: Iterable[str], known: Collection[str]) -> str | None:
+    """Return the first name that was not in the request, None if all were."""
     return next((name for name in names if name not in known), None)
 
 
@@ -208,7 +204,7 @@ def _json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise AnswerError(f"not JSON: {error}, got {excerpt(body)!r}") from None
+        raise ResponseError(f"not JSON: {error}, got {excerpt(body)!r}") from None
 
 
 def _object(body: bytes, *, null_is_empty: bool = False) -> Manifest:
@@ -216,12 +212,12 @@ def _object(body: bytes, *, null_is_empty: bool = False) -> Manifest:
     if answer is None and null_is_empty:
         return {}
     if not isinstance(answer, dict):
-        raise AnswerError(f"expected an object, got {_shown(answer)}")
+        raise ResponseError(f"expected an object, got {_shown(answer)}")
     return answer
 
 
 def _fields(found: Manifest, *names: str) -> dict[str, Any]:
-    """Return the fields of a message by their proper names, however they were written."""
+    """Return the fields of a message by their names, whatever the case of its keys."""
     proper = {name.lower(): name for name in names}
     return {proper[key.lower()]: value for key, value in found.items() if key.lower() in proper}
 
@@ -231,6 +227,6 @@ def _shown(value: object) -> str:
 
 
 def excerpt(body: bytes, *, limit: int = 200) -> str:
-    """Return the beginning of an answer as one line, for an error text."""
+    """Return the beginning of a response as one line, for an error text."""
     text = " ".join(body[: 4 * limit].decode(errors="replace").split())
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

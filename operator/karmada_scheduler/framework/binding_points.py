@@ -1,12 +1,10 @@
-"""The extension points around a decision: QueueSort and PreEnqueue before it, Reserve to PostBind after it.
+"""The extension points before a decision (QueueSort, PreEnqueue) and after it (Reserve to PostBind).
 
-A decision that succeeded and changes something goes through Reserve, Permit, PreBind, Bind, PostBind. A
-failure at any of them runs Unreserve of all plugins in reverse order; the binding keeps its placement, is
-reported as Unschedulable (a refusal) or SchedulerError (an error), and is tried again. A decision that no
-cluster fits clears the placement and passes by all of these points.
+Reserve, Permit, PreBind, Bind and PostBind run after a decision that changes the binding. If one of them fails, Unreserve
+runs for all plugins in reverse order; the binding keeps its placement, is reported as Unschedulable (a refusal) or
+SchedulerError (an error), and is tried again. If no cluster fits, the placement is cleared and none of them runs.
 
-Permit, PreBind, Bind and PostBind are coroutines: they may talk to the network, and other bindings are
-decided and written meanwhile.
+Permit, PreBind, Bind and PostBind are coroutine functions. Other bindings are scheduled and written while they wait.
 """
 
 from __future__ import annotations
@@ -23,17 +21,17 @@ from karmada_scheduler.framework.scheduling_points import Plugin
 from karmada_scheduler.framework.workload import SeesWorkload, problem_in, workload_in
 
 MAX_PERMIT_SECONDS = 15 * 60.0
-"""No binding waits for longer at Permit, whatever a plugin asks for."""
+"""The longest wait at Permit."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedBinding:
-    """A binding that waits to be decided.
+    """A binding in the queue.
 
     Attributes:
-        priority: Its ``spec.schedulePriority.priority``.
-        since: When it became due, in seconds of a clock that only grows.
-        binding: As it was when it was queued; None if it is not known any more.
+        priority: The ``spec.schedulePriority.priority`` of the binding.
+        since: When it was enqueued, in seconds of a monotonic clock.
+        binding: The binding as it was when it was enqueued; None if it is unknown.
     """
 
     key: BindingKey
@@ -43,29 +41,29 @@ class QueuedBinding:
 
     @property
     def default_rank(self) -> tuple[int, float]:
-        """Its place in the default order: higher priorities first, among equals what came first."""
+        """The key of the default order: higher priorities first, then first in, first out."""
         return -self.priority, self.since
 
 
 @runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
-    """Orders the queue; one for the whole process.
+    """Orders the queue; the process has one QueueSort plugin.
 
-    PrioritySort is the default, and in force under the gate PriorityBasedScheduling; without the gate the queue
-    is first in, first out. Any other QueueSort plugin is in force with or without the gate.
+    PrioritySort is the default, and is used with the feature gate PriorityBasedScheduling; without the gate the queue is
+    first in, first out. Any other QueueSort plugin is used with or without the gate.
     """
 
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
-        """Tell whether ``a`` goes before ``b``. Must be a strict order; what raises counts as False.
+        """Return whether ``a`` goes before ``b``: a strict order. An exception counts as False.
 
-        While the plugin is not called because it took too long, the default order holds.
+        While the plugin is not called because of a timeout, the default order is used.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PreEnqueueContext:
-    """A binding that is about to enter the queue.
+    """A binding that is due to be scheduled.
 
     Attributes:
         workload_answer: As in ``Cycle``.
@@ -90,27 +88,26 @@ class PreEnqueuePlugin(Plugin, Protocol):
     """Keeps bindings out of the queue until they are ready."""
 
     def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
-        """Let a binding in (SUCCESS), or park it; must be cheap.
+        """Return SUCCESS, or a refusal to gate the binding. Must be cheap.
 
-        A parked binding keeps its placement and nothing is written about it. A plugin that fails does not park: that is
-        told as a SchedulerError. It is asked about again at
-        its next event, after ``retry_after`` seconds, and every five minutes; ``handle.activate`` lets it in
-        without asking.
+        A gated binding keeps its placement, and nothing is written about it. The plugin is called for it again at its
+        next event, after ``retry_after`` seconds, and every five minutes; ``handle.activate`` enqueues it without a
+        call. An error does not gate the binding: it is reported as SchedulerError.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BindContext(SeesWorkload):
-    """A decision on its way to the API server; the same object for Reserve to PostBind.
+    """A decision that is to be written; the same object from Reserve to PostBind.
 
     Attributes:
-        binding: The binding as it is now; ``binding.spec.clusters`` is where it is.
-        targets: Where it is to be.
-        cycle: The attempt that succeeded, with its notes. A decision is repeated on its own result until it
-            settles, so ``cycle.binding`` may be the binding as an earlier pass left it in thought.
-        patch: Writes the targets and the applied placement as one patch, at Bind only. Returns the binding
-            as stored and raises what the API server answers.
+        binding: The binding as stored; ``binding.spec.clusters`` are its current clusters.
+        targets: The clusters and replicas of the decision.
+        cycle: The last attempt, with its cycle state. A decision is repeated on its own result until it is stable, so
+            ``cycle.binding`` may be the result of an earlier pass.
+        patch: Writes the targets and the applied placement in one patch; for Bind only. Returns the binding as stored
+            and raises the error of the API server.
     """
 
     binding: Binding
@@ -121,60 +118,60 @@ class BindContext(SeesWorkload):
 
 @runtime_checkable
 class ReservePlugin(Plugin, Protocol):
-    """Keeps books of what was promised to bindings that are not written yet."""
+    """Accounts for decisions that are not written yet."""
 
     def reserve(self, context: BindContext, /) -> Result:
-        """Claim what the targets need beyond what the binding has. Runs right after the decision.
+        """Reserve what the targets need in addition to what the binding has. Runs right after the decision.
 
-        What is not SUCCESS ends the attempt: a refusal as Unschedulable, an Error as SchedulerError.
+        Any other result than SUCCESS ends the attempt: a refusal as Unschedulable, an Error as SchedulerError.
         """
         ...
 
     def unreserve(self, context: BindContext, /) -> None:
-        """Give the claim back. Must do no harm when called twice, or without ``reserve``."""
+        """Undo ``reserve``. Must be harmless if it is called twice, or without ``reserve``."""
         ...
 
 
 @runtime_checkable
 class PermitPlugin(Plugin, Protocol):
-    """The last word before anything is written; sees the replicas of every cluster."""
+    """Approves or refuses a decision before it is written."""
 
     async def permit(self, context: BindContext, /) -> Result:
         """Approve (SUCCESS), refuse, or let the binding wait (``Result.wait(seconds)``).
 
-        A refusal keeps the placement. While a binding waits, anybody may allow or reject it through
-        ``handle.waiting``; it goes on when all plugins that made it wait have allowed it, and is refused
-        when the time of one is up (at most 15 minutes), or when the binding or a target changes.
+        A refusal keeps the placement. Plugins allow or reject a waiting binding with ``handle.waiting``. It continues
+        when all plugins that returned WAIT have allowed it. It is refused when the time of one of them is up (at most
+        15 minutes), or when the binding or a target changes.
         """
         ...
 
 
 @runtime_checkable
 class PreBindPlugin(Plugin, Protocol):
-    """Prepares what the targets need before the binding is written."""
+    """Prepares the target clusters before the binding is written."""
 
     async def pre_bind(self, context: BindContext, /) -> Result:
-        """Prepare. Plugins run in order; what is not SUCCESS or SKIP ends the attempt as SchedulerError."""
+        """Prepare. Any other result than SUCCESS and SKIP ends the attempt as SchedulerError."""
         ...
 
 
 @runtime_checkable
 class BindPlugin(Plugin, Protocol):
-    """Writes the decision; DefaultBinder does it with one patch."""
+    """Writes the decision; DefaultBinder writes one patch."""
 
     async def bind(self, context: BindContext, /) -> Result:
         """Write ``spec.clusters`` and the annotation (``await context.patch()``), or SKIP.
 
-        The first plugin that does not SKIP decides. One that returns SUCCESS without ``context.patch``
-        must have written both by itself; the scheduler reads the binding again and goes on with the status.
+        The first plugin that does not return SKIP decides. A plugin that returns SUCCESS without ``context.patch`` must
+        have written both; the scheduler then reads the binding and writes its status.
         """
         ...
 
 
 @runtime_checkable
 class PostBindPlugin(Plugin, Protocol):
-    """Is told what was written."""
+    """Runs after the write."""
 
     async def post_bind(self, context: BindContext, /) -> None:
-        """Take note. What it raises is logged and changes nothing."""
+        """Process the written decision. Exceptions are logged."""
         ...

@@ -1,4 +1,4 @@
-"""One attempt to place a binding: what all extension points have in common."""
+"""An attempt to schedule a binding: the part of the contexts that all extension points share."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from karmada_scheduler.framework.workload import problem_in, workload_in
 
 
 class Peers(Protocol):
-    """The other ResourceBindings, by the groups in which workloads attract or repel each other."""
+    """The other ResourceBindings by affinity and anti-affinity group."""
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
-        """All bindings of a group, in all namespaces, whoever schedules them."""
+        """Return all bindings of a group, in all namespaces, those of other schedulers included."""
         ...
 
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
-        """All bindings of a group, in all namespaces, whoever schedules them."""
+        """Return all bindings of a group, in all namespaces, those of other schedulers included."""
         ...
 
 
 def no_workload(key: BindingKey) -> Workload | None:  # noqa: ARG001
-    """Return None: no workload is known."""
+    """Return None; for cycles without workloads."""
     return None
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """One attempt to place a binding, with one affinity term.
+    """An attempt to schedule a binding with one affinity term.
 
     Attributes:
-        binding: The binding as it is, before this attempt.
-        placement: Its placement; a binding without one is never attempted.
-        affinity_name: The term of ``clusterAffinities`` under trial.
+        binding: The binding before this attempt.
+        placement: The placement of the binding.
+        affinity_name: The name of the affinity term in ``clusterAffinities``, "" with a single affinity.
         snapshot: All clusters.
-        state: Notes that plugins leave for each other.
-        peers: None where nothing keeps track of groups.
-        workload_answer: What is known of the workload; None where no plugin of the profile has ``needs_workload``.
-        stored_workload: Returns the workload of a binding, None if it is not known; plugins call ``handle.workload``.
+        state: Data that plugins share during the attempt.
+        peers: The bindings in affinity groups; None without the feature gate WorkloadAffinity.
+        workload_answer: The workload, or why it is unknown; None if no plugin of the profile has ``needs_workload``.
+        stored_workload: Returns the workload of a binding, None if it is unknown; plugins call ``handle.workload``.
     """
 
     binding: Binding
@@ -61,46 +61,46 @@ class Cycle:
     def workload(self) -> Workload | None:
         """The metadata of the workload as it was when the attempt began, for plugins with ``needs_workload = True``.
 
-        None if it is not known; ``workload_problem`` says why. UndeclaredWorkloadError where no plugin of the profile
-        declares that it needs it.
+        None if it is unknown; ``workload_problem`` has the reason.
+
+        Raises:
+            UndeclaredWorkloadError: No plugin of the profile declares that it needs the workload.
         """
         return workload_in(self.workload_answer)
 
     @property
     def workload_problem(self) -> str:
-        """Why ``workload`` is None, for people: not permitted, not there, not read in time; "" if it is not None."""
+        """Why ``workload`` is None: not permitted, deleted, not read in time; "" if it is not None."""
         return problem_in(self.workload_answer)
 
     @cached_property
     def current_clusters(self) -> frozenset[str]:
-        """The names of the clusters that the binding has now, whatever the replicas; ``BindContext.targets`` are those
-        that it will have.
-        """
+        """The names of the clusters in ``binding.spec.clusters``; ``BindContext.targets`` are those of the decision."""
         return self.binding.spec.target_names
 
     @cached_property
     def evicted(self) -> frozenset[str]:
-        """The clusters that it is being moved off."""
+        """The names of the clusters from which the binding is being evicted gracefully."""
         return frozenset(task.from_cluster for task in self.binding.spec.graceful_eviction_tasks)
 
     @cached_property
     def unplaced(self) -> Cycle:
-        """The cycle of the same binding, were it on no cluster and not being moved off any."""
+        """The cycle of the same binding without clusters and evictions."""
         spec = replace(self.binding.spec, clusters=(), graceful_eviction_tasks=())
         return replace(self, binding=replace(self.binding, spec=spec))
 
     @cached_property
     def term(self) -> ClusterAffinityTerm | None:
-        """The affinity term under trial; None with a single affinity, or where no term has that name."""
+        """The affinity term of this attempt; None with a single affinity, or if no term has that name."""
         if self.placement.cluster_affinity is not None:
             return None
         return self.placement.affinity_term(self.affinity_name)
 
     @cached_property
     def affinities(self) -> tuple[ClusterAffinity, ...]:
-        """The affinities in force, the preferred one first; one of them has to match.
+        """The affinities of the term in order of preference; a cluster must match one of them.
 
-        Overflow affinities count for workloads only.
+        Overflow affinities are included for workloads only.
         """
         if self.placement.cluster_affinity is not None:
             return (self.placement.cluster_affinity,)
@@ -111,11 +111,11 @@ class Cycle:
 
 
 class InFlight(NamedTuple):
-    """A binding that is decided and may not be written yet.
+    """A binding that is decided and not yet written.
 
     Attributes:
-        stored: As the cache has it; None if it is not known (any more).
-        planned: The same with the clusters that it will have.
+        stored: The binding in the cache; None if it is unknown.
+        planned: The binding with the clusters of the decision.
     """
 
     stored: Binding | None
@@ -126,10 +126,10 @@ class Candidate(NamedTuple):
     """A cluster that passed the filters.
 
     Attributes:
-        score: The sum over all score plugins, times their weights.
-        tier: 0 for the preferred affinity, then one per overflow affinity.
-        available: Replicas that it could hold, those that it already has included.
-        allocatable: Replicas that could be added.
+        score: The sum of the weighted scores of all plugins.
+        tier: 0 for the affinity of the term, then one per overflow affinity.
+        available: Replicas that the cluster can hold, including those that the binding already has there.
+        allocatable: Replicas that can be added.
     """
 
     cluster: Cluster

@@ -1,6 +1,6 @@
-"""Notes that plugins leave for each other during one attempt at one affinity term.
+"""Data that plugins share during an attempt with one affinity term.
 
-Written once, early (a plugin computes what all clusters have in common), and read many times.
+It is usually written once, in PreFilter or PreScore, and read for each cluster.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)  # no slots: they break generic frozen dataclasses before Python 3.13
 class StateKey(Generic[T]):
-    """Names a note and the type of its value; a constant beside the plugin that writes it."""
+    """The key of an entry, with the type of its value; a constant in the module of the plugin that writes it."""
 
     name: str
 
 
 class CycleState:
-    """The notes of one attempt; gone when it ends."""
+    """The entries of one attempt, dropped when it ends."""
 
     def __init__(self) -> None:
-        self._notes: dict[str, Any] = {}
+        self._entries: dict[str, Any] = {}
 
     def write(self, key: StateKey[T], value: T) -> None:
-        """Leave a note; a later one of the same key replaces it."""
-        self._notes[key.name] = value
+        """Store a value; it replaces an earlier one of the same key."""
+        self._entries[key.name] = value
 
     def read(self, key: StateKey[T]) -> T:
-        """Return a note.
+        """Return a value.
 
         Raises:
-            KeyError: Nobody wrote it; the message names the key and those that exist.
+            KeyError: There is no such entry; the text names the key and those that exist.
         """
-        if key.name not in self._notes:
-            known = ", ".join(sorted(self._notes)) or "none"
+        if key.name not in self._entries:
+            known = ", ".join(sorted(self._entries)) or "none"
             raise KeyError(f"no plugin wrote {key.name!r} in this cycle; written: {known}")
-        return cast("T", self._notes[key.name])
+        return cast("T", self._entries[key.name])
 
     def delete(self, key: StateKey[Any]) -> None:
-        """Remove a note, if there is one."""
-        self._notes.pop(key.name, None)
+        """Remove an entry, if there is one."""
+        self._entries.pop(key.name, None)
 
     def clone(self) -> CycleState:
-        """Return a copy for a what-if: what is changed in its notes does not show in these."""
+        """Return a deep copy."""
         twin = CycleState()
-        twin._notes = copy.deepcopy(self._notes)
+        twin._entries = copy.deepcopy(self._entries)
         return twin
 
     def __contains__(self, key: StateKey[Any]) -> bool:
-        return key.name in self._notes
+        return key.name in self._entries

@@ -1,10 +1,10 @@
-"""Why a binding has no place, in upstream's words.
+"""The errors that end an attempt, with upstream's texts.
 
-SchedulingError              anything; the placement stays, the attempt is repeated
+SchedulingError              any error; the placement stays, the attempt is repeated
 |- FitError                  no cluster passes the filters; the placement is cleared, no retry by timer
 |- UnschedulableError        clusters pass, but the replicas do not fit; the placement stays
 |- OverBudgetError           the decision took too long; the placement stays
-`- PluginError               a plugin failed or answered nonsense; the placement stays
+`- PluginError               a plugin failed or returned an invalid value; the placement stays
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from karmada_scheduler.framework.result import Result
 
 
 class SchedulingError(Exception):
-    """A binding could not be scheduled; the text is what the user reads in the condition."""
+    """A binding could not be scheduled; the text is the message of the condition."""
 
     def within(self, step: str) -> Self:
-        """Return the same error as seen from the step that it stopped."""
+        """Return the same error with the name of the failed step in its text."""
         return type(self)(f"{step}: {self}")
 
 
 class _RetryableError(SchedulingError):
-    """An error that may say when the next attempt is worth while.
+    """An error that may have the delay of the next attempt.
 
     Attributes:
-        retry_after: After how many seconds it is worth asking again; 0 leaves that to the queue.
+        retry_after: The delay of the next attempt in seconds; 0 for the backoff of the queue.
     """
 
     def __init__(self, text: str = "", *, retry_after: float = 0.0) -> None:
@@ -37,28 +37,28 @@ class _RetryableError(SchedulingError):
         self.retry_after = retry_after
 
     def within(self, step: str) -> Self:
-        """Return the same error as seen from the step that it stopped."""
+        """Return the same error with the name of the failed step in its text."""
         return type(self)(f"{step}: {self}", retry_after=self.retry_after)
 
 
 class UnschedulableError(_RetryableError):
-    """The replicas do not fit into the clusters that were found, or a plugin refused."""
+    """The replicas do not fit into the feasible clusters, or a plugin refused."""
 
 
 class OverBudgetError(SchedulingError):
-    """The decision took too long to be finished; as with a broken plugin, that says nothing about the clusters."""
+    """The decision exceeded its time budget; as with a plugin error, nothing is known about the clusters."""
 
 
 class PluginError(_RetryableError):
-    """A plugin raised, took too long, or returned what its extension point does not allow."""
+    """A plugin raised, exceeded its timeout, or returned a value that its extension point does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What kept each cluster out.
+    """Why clusters were refused.
 
     Attributes:
-        result_by_cluster: The first refusal of each; clusters being deleted are not in it.
+        result_by_cluster: The first refusal of each cluster by name, without clusters that are being deleted.
     """
 
     result_by_cluster: Mapping[str, Result] = field(default_factory=dict)
@@ -68,8 +68,8 @@ class FitError(SchedulingError):
     """No cluster passes the filters.
 
     Attributes:
-        cluster_count: How many there are, those being deleted included.
-        diagnosis: What kept them out.
+        cluster_count: The number of clusters, those that are being deleted included.
+        diagnosis: Why they were refused.
     """
 
     def __init__(self, cluster_count: int, diagnosis: Diagnosis) -> None:
@@ -78,7 +78,7 @@ class FitError(SchedulingError):
         self.diagnosis = diagnosis
 
     def within(self, step: str) -> Self:  # noqa: ARG002
-        """Return itself: upstream never wraps it, its text is the condition's message."""
+        """Return itself: upstream never adds the step, the text is the message of the condition."""
         return self
 
 

@@ -1,6 +1,6 @@
-"""What the framework asks of an extender: a program elsewhere that takes part in a decision.
+"""The interface of extenders: programs that take part in decisions.
 
-``karmada_scheduler.extenders`` speaks kube-scheduler's protocol to one.
+``karmada_scheduler.extenders`` implements it with kube-scheduler's protocol over HTTP.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from karmada_scheduler.framework.result import Result
 
 
 class ExtenderError(Exception):
-    """An extender could not be asked, or answered nonsense; the text names it."""
+    """A request to an extender failed, or its response cannot be used; the text has its URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderFilterResult:
-    """What an extender said of clusters.
+    """The result of filter; each cluster of the request is in one of the two.
 
     Attributes:
-        kept: Names of those that may take the binding.
-        refused: Why each of the others may not; every cluster asked about is in one of the two.
+        kept: The names of the clusters that can take the binding.
+        refused: The refusals of the others, by name.
     """
 
     kept: frozenset[str]
@@ -33,12 +33,12 @@ class ExtenderFilterResult:
 
 
 class Extender(Protocol):
-    """One extender of the configuration.
+    """An extender of the configuration.
 
     Attributes:
         name: Its URL, for texts.
-        ignorable: Whether a decision goes on without it when it fails.
-        filters, prioritizes, binds: What it offers.
+        ignorable: Whether a decision continues without it when it fails.
+        filters, prioritizes, binds: The operations that it has.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Extender(Protocol):
     binds: bool
 
     def is_interested(self, binding: Binding) -> bool:
-        """Tell whether it wants to be asked about a binding."""
+        """Return whether the extender is called for a binding."""
         ...
 
     async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
-        """Ask which clusters may take the binding, all in one call; ExtenderError if it does not say."""
+        """Return which clusters can take the binding; ExtenderError if that fails."""
         ...
 
     async def prioritize(self, cycle: Cycle, clusters: Sequence[Cluster]) -> Mapping[str, int]:
-        """Ask for scores by cluster name, weight included; ExtenderError if it does not say."""
+        """Return scores by cluster name, weight included; ExtenderError if that fails."""
         ...
 
     async def bind(self, cycle: Cycle, targets: Sequence[TargetCluster]) -> None:
-        """Let it write the decision; ExtenderError if it did not."""
+        """Let the extender write the decision; ExtenderError if that fails."""
         ...

@@ -1,4 +1,4 @@
-"""The extension points by name: in a configuration file, in metrics, in error texts, in Python."""
+"""The extension points and their names in configuration files, metrics, error texts and Python."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Point(Enum):
 
     @property
     def label(self) -> str:
-        """The name in metrics and texts: ``PreFilter``."""
+        """The name in metrics and texts, for example ``PreFilter``."""
         return self.value[0].upper() + self.value[1:]
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that a plugin has to have."""
+        """The methods of a plugin at this extension point."""
         return _METHODS[self]
 
     def is_served_by(self, plugin: object) -> bool:
-        """Tell whether a plugin (or its class) takes part in this point."""
+        """Return whether a plugin, or a class of plugins, has the methods."""
         return all(callable(getattr(plugin, method, None)) for method in self.methods)
 
 
@@ -62,12 +62,12 @@ _METHODS: Final = {
 
 
 def points_of(plugin: object) -> tuple[Point, ...]:
-    """Return the points that a plugin (or its class) takes part in, in the order in which they run."""
+    """Return the extension points of a plugin, or of a class of plugins, in running order."""
     return tuple(point for point in Point if point.is_served_by(plugin))
 
 
 def is_plugin(candidate: object) -> bool:
-    """Tell whether an object has a name and at least one extension point."""
+    """Return whether an object has a name and at least one extension point."""
     return isinstance(getattr(candidate, "name", None), str) and bool(points_of(candidate))
 
 

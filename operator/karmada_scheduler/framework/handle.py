@@ -1,4 +1,4 @@
-"""What a plugin may ask of the scheduler; handed to its factory."""
+"""The interface of the scheduler for plugins: the second argument of their factories."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class WaitingBinding(Protocol):
     """A binding that waits at Permit.
 
     Attributes:
-        binding: As it was when it was decided.
-        pending: The plugins that made it wait and have not allowed it yet.
+        binding: The binding as it was when it was scheduled.
+        pending: The names of the plugins that returned WAIT and have not allowed it yet.
         workload: The metadata of its workload, as ``Handle.workload``.
     """
 
@@ -30,49 +30,49 @@ class WaitingBinding(Protocol):
     def workload(self) -> Workload | None: ...
 
     def allow(self, plugin: str) -> None:
-        """Let it go on as far as one plugin is concerned; it goes on when that was the last one."""
+        """Allow the binding on behalf of a plugin. It continues when no plugin is ``pending``."""
         ...
 
     def reject(self, plugin: str, reason: str) -> None:
-        """Refuse it, in the name of a plugin."""
+        """Refuse the binding on behalf of a plugin."""
         ...
 
 
 class Handle(Protocol):
-    """The scheduler, as plugins see it. Methods are cheap and may be called from any point."""
+    """The scheduler for plugins. Methods are cheap and may be called at any extension point."""
 
     @property
     def profile(self) -> str:
-        """The scheduler name of the profile that the plugin was made for."""
+        """The scheduler name of the plugin's profile."""
         ...
 
     def now(self) -> float:
-        """Return the time in seconds since 1970; tests set it."""
+        """Return the time in seconds since 1970. Tests can set it."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """Return all clusters as they are now."""
+        """Return the current snapshot of all clusters."""
         ...
 
     def bindings(self) -> Iterable[Binding]:
-        """Return all ResourceBindings and ClusterResourceBindings, whoever schedules them.
+        """Return all ResourceBindings and ClusterResourceBindings, those of other schedulers included.
 
-        They are as the API server has them: a placement that is decided and not yet written shows in ``add_binding``
-        (``PreFilterExtensions``).
+        They are as the API server has them. A placement that is decided and not yet written is passed to
+        ``add_binding`` (``PreFilterExtensions``).
         """
         ...
 
     def binding(self, key: BindingKey) -> Binding | None:
-        """Find a binding."""
+        """Return a binding, None if it is unknown."""
         ...
 
     def workload(self, key: BindingKey) -> Workload | None:
         """Return the metadata of the workload of a binding as it is now, for plugins with ``needs_workload = True``.
 
         Known are the workloads of bindings with ``spec.placement`` whose profile has a plugin with ``needs_workload``.
-        None for other bindings, and for a workload that was deleted or cannot be read.
-        At the extension points, all that existed when the scheduler or the plugin started has been read, unless the
-        API server did not return it within 5 seconds; ``run`` and ``__init__`` may come earlier.
+        The result is None for other bindings, and for a workload that was deleted or cannot be read.
+        At extension points all workloads have been read that existed when the scheduler or the plugin started, unless
+        the API server did not return them within 5 seconds. ``run`` and ``__init__`` may be called earlier.
 
         Raises:
             UndeclaredWorkloadError: No plugin of this profile declares that it needs the workload.
@@ -80,7 +80,7 @@ class Handle(Protocol):
         ...
 
     def activate(self, key: BindingKey) -> None:
-        """Make a binding due at once, wherever it is parked."""
+        """Enqueue a binding at once, also if it is gated or waits for a retry."""
         ...
 
     def waiting(self) -> Sequence[WaitingBinding]:
@@ -94,7 +94,7 @@ class Handle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DetachedHandle:
-    """The handle of plugins that run without a scheduler: in tests and in ``simulate``."""
+    """The handle of plugins without a scheduler, for tests and ``simulate``."""
 
     profile: str = DEFAULT_SCHEDULER_NAME
     snapshot_source: Callable[[], Snapshot] = Snapshot
@@ -115,7 +115,7 @@ class DetachedHandle:
         return tuple(self.known.values())
 
     def binding(self, key: BindingKey) -> Binding | None:
-        """Find one of the given bindings."""
+        """Return one of the given bindings, None if there is none with this key."""
         return self.known.get(key)
 
     def workload(self, key: BindingKey) -> Workload | None:
@@ -123,11 +123,11 @@ class DetachedHandle:
         return self.stored_workload(self.profile, key)
 
     def activate(self, key: BindingKey) -> None:
-        """Do nothing: there is no queue."""
+        """Do nothing, because there is no queue."""
 
     def waiting(self) -> Sequence[WaitingBinding]:
-        """Return nothing: nobody waits."""
+        """Return an empty sequence."""
         return ()
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
-        """Drop the Event: nobody reads it."""
+        """Do nothing, because there is no API server."""

@@ -1,8 +1,8 @@
-"""The outcome of one plugin at one extension point.
+"""The result of a plugin at an extension point.
 
-A plugin returns a Result for what it decided and raises for what it did not expect. Karmada calls this
-type Result too, which keeps the word "status" free for the status of a Kubernetes object. The codes are
-kube-scheduler's; what each means depends on the point and is said there.
+A plugin returns a Result for expected outcomes, and raises otherwise. Karmada calls this type Result as well; a status is
+that of a Kubernetes object. The codes are kube-scheduler's. Their meaning depends on the extension point, whose contract
+has it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Final
 
 
 class Code(Enum):
-    """The verdict; the value is what upstream prints and uses as a metric label."""
+    """The code of a result; the value is upstream's text and metric label."""
 
     SUCCESS = "Success"
     UNSCHEDULABLE = "Unschedulable"
-    """No, for a reason that lies in the binding or the cluster."""
+    """A refusal for a reason in the binding or the cluster."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    """No, and nothing that others do to the clusters changes that: no further plugin is asked."""
+    """A refusal that no change of the cluster's other bindings can resolve; no further plugin is called."""
     ERROR = "Error"
-    """The plugin could not find out: the attempt fails, the placement stays, and it is tried again."""
+    """The result could not be determined: the attempt fails, the placement stays, and the binding is tried again."""
     WAIT = "Wait"
-    """Not yet: Permit only."""
+    """The binding has to wait; at Permit only."""
     SKIP = "Skip"
-    """Not my business: the next plugin is asked, or this one is left out for the rest of the cycle."""
+    """The plugin does not apply: the next plugin is called, or this one is omitted for the rest of the cycle."""
     PENDING = "Pending"
-    """No, until something that the plugin waits for has happened; counts as a refusal."""
+    """A refusal until an event for which the plugin waits."""
 
     __hash__ = object.__hash__  # a member is one object; Enum's own hash is a Python call per observation
 
@@ -37,16 +37,14 @@ _REFUSALS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOL
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a plugin decided, and why.
+    """The result of a plugin.
 
     Attributes:
-        code: The verdict.
-        reasons: Sentences for the user, without the cluster's name: equal reasons of many clusters are
-            counted together.
-        plugin: Set by the runtime, never by the plugin itself.
-        timeout: Of a WAIT: how long, in seconds.
-        retry_after: Of a refusal: after how many seconds it is worth asking again; 0 leaves that to the
-            queue, whose pauses grow with every failure.
+        code: The code.
+        reasons: Texts for users, without the name of the cluster: equal reasons of many clusters are counted together.
+        plugin: The name of the plugin, set by the framework.
+        timeout: Of WAIT: the longest wait in seconds.
+        retry_after: Of a refusal: the delay of the next attempt in seconds; 0 for the backoff of the queue.
     """
 
     code: Code
@@ -57,37 +55,37 @@ class Result:
 
     @classmethod
     def unschedulable(cls, *reasons: str, retry_after: float = 0.0) -> Result:
-        """Say no."""
+        """Return a refusal."""
         return cls(Code.UNSCHEDULABLE, reasons, retry_after=retry_after)
 
     @classmethod
     def unresolvable(cls, *reasons: str) -> Result:
-        """Say no, whatever others may do."""
+        """Return a refusal that no change of other bindings can resolve."""
         return cls(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
     @classmethod
     def error(cls, *reasons: str) -> Result:
-        """Say that it could not be found out."""
+        """Return the result of a plugin that could not determine one."""
         return cls(Code.ERROR, reasons)
 
     @classmethod
     def wait(cls, timeout: float, *reasons: str) -> Result:
-        """Let the binding wait for at most ``timeout`` seconds until it is allowed."""
+        """Return WAIT: the binding waits until it is allowed, ``timeout`` seconds at most."""
         return cls(Code.WAIT, reasons, timeout=timeout)
 
     @property
     def is_success(self) -> bool:
-        """Whether it says yes."""
+        """Whether the code is SUCCESS."""
         return self.code is Code.SUCCESS
 
     @property
     def is_skip(self) -> bool:
-        """Whether it leaves the answer to others."""
+        """Whether the code is SKIP."""
         return self.code is Code.SKIP
 
     @property
     def is_refusal(self) -> bool:
-        """Whether it says no for a reason that lies in the binding or the clusters."""
+        """Whether the code is a refusal: UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE or PENDING."""
         return self.code in _REFUSALS
 
     @property
@@ -97,6 +95,6 @@ class Result:
 
 
 SUCCESS: Final = Result(Code.SUCCESS)
-"""Yes."""
+"""A success."""
 SKIP: Final = Result(Code.SKIP)
-"""Not my business; what that means is said at each point that allows it."""
+"""The plugin does not apply; the contracts of the extension points have the consequence."""

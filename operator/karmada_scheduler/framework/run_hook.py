@@ -1,4 +1,4 @@
-"""What a plugin does beside decisions."""
+"""The background task of a plugin."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from karmada_scheduler.framework.scheduling_points import Plugin
 
 @runtime_checkable
 class RunPlugin(Plugin, Protocol):
-    """Does something by itself, usually every n seconds: read prices, close connections.
+    """Has a background task, for example one that reads prices every n seconds.
 
-    A plugin with ``run`` needs an extension point as well: profiles enable plugins at their points.
+    A plugin with ``run`` also needs an extension point, because profiles enable plugins at extension points.
     """
 
     async def run(self) -> None:
-        """Go on until cancelled; one that returns is done.
+        """Run until cancelled. It is not started again after it has returned.
 
-        Started when the plugin is put to use, once the caches are filled, on standbys as well: a new leader then has
-        what it needs. Cancelled when a new version of the plugin's file takes its place and when the scheduler stops;
-        it has a second to clean up. A plugin that stays the same object keeps its task.
+        It is started when the plugin comes into use and the caches are filled, on standbys as well, so that a new
+        leader has the data. It is cancelled when a new version of the plugin's file replaces the plugin, and when the
+        scheduler stops; it has one second for the cleanup. A plugin that stays the same object keeps its task.
 
-        One that raises is started again, after pauses that grow from a second to a minute. The log names the plugin
-        each time, with a traceback the first time. It runs in the event loop in which decisions are taken, so what it
-        does between two waits counts as a plain function's time: ``pluginTimeoutSeconds`` at most, else
-        it is stopped as if it had raised. ``simulate`` and ``karmada_scheduler.testing`` do not start it.
+        If it raises, it is started again after delays that grow from a second to a minute. Each failure is logged, its
+        traceback once. It shares the event loop with all decisions: each step between two waits may take
+        ``pluginTimeoutSeconds``, and fails otherwise. ``simulate`` and ``karmada_scheduler.testing`` do not start it.
         """
         ...

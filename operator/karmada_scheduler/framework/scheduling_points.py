@@ -1,15 +1,14 @@
-"""The extension points of a decision, one after the other: PreFilter to Assign.
+"""The extension points of a decision in running order, PreFilter to Assign.
 
-A plugin is an object with a ``name`` and one method for each point that it takes part in. Every point has
-one context object, so that a point can learn something new without a new signature. Plugins do not change
-what they are handed. PreFilter, PreScore, Select and Assign may be coroutines, for what has to be asked
-elsewhere; Filter and Score, called once per cluster, are plain functions and read what PreFilter and
-PreScore noted in the cycle state.
+A plugin is an object with a ``name`` and one method for each of its extension points. Every method has one context
+object, so that contexts can get new fields. Plugins must not change objects that they receive. PreFilter, PreScore,
+Select and Assign may be coroutine functions, for I/O. Filter and Score are called once per cluster and are plain
+functions; they read what PreFilter and PreScore have written to the cycle state.
 
-All run once per affinity term. A plugin that raises, takes longer than its time budget, or answers what
-its point does not allow, fails the attempt with an error that names it; the binding keeps its placement
-and is tried again. A plugin that took too long is not called for a while (``framework.breaker``).
-``karmada_scheduler.framework.binding`` has the points before and after.
+All of them run once per affinity term. If a plugin raises, exceeds its timeout or returns a value that its extension
+point does not allow, the attempt fails with an error that names the plugin. The binding keeps its placement and is tried
+again. After a timeout a plugin is not called for a while (``framework.runtime.circuit_breaker``).
+``framework.binding_points`` has the extension points before and after a decision.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ MAX_CLUSTER_SCORE = 100
 
 @runtime_checkable
 class Plugin(Protocol):
-    """What every plugin has.
+    """The common part of all plugins.
 
-    A plugin may also have ``timeout``, the seconds that one of its coroutines may take; None for no limit. One with
-    ``needs_workload = True`` gets the metadata of the workload as ``context.workload`` at every point: its labels,
-    annotations and owners. It is watched only where an enabled plugin declares that, and all plugins of that profile see
-    it.
+    A plugin may have ``timeout``, the timeout of its coroutines in seconds; None for no limit. A plugin with
+    ``needs_workload = True`` has the metadata of the workload in ``context.workload`` at every extension point: labels,
+    annotations and owners. The metadata is watched only if an enabled plugin declares this; then all plugins of that
+    profile have it.
 
     Attributes:
-        name: As in metrics and error texts; the name under which it is registered.
+        name: The registered name, which metrics and error texts have as well.
     """
 
     name: str
@@ -49,10 +48,10 @@ class Plugin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterContext(SeesWorkload):
-    """What is known before any cluster is judged.
+    """The context before the filters.
 
     Attributes:
-        clusters: Those that are not being deleted, in the order of names.
+        clusters: The clusters that are not being deleted, in the order of names.
     """
 
     cycle: Cycle
@@ -61,18 +60,17 @@ class PreFilterContext(SeesWorkload):
 
 @runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
-    """Looks at the binding and all clusters before they are judged one by one."""
+    """Runs once before the filters."""
 
     def pre_filter(self, context: PreFilterContext, /) -> PreFilterAnswer | Awaitable[PreFilterAnswer]:
-        """Compute what the clusters have in common, and note it in ``context.cycle.state``.
+        """Compute data for all clusters, and write it to ``context.cycle.state``.
 
         Returns:
-            SUCCESS to go on. A set of names to go on with these clusters only; what several plugins name
-            is intersected, and the others are refused with upstream-like text. SKIP to leave this plugin's
-            ``filter`` out of the cycle. Unschedulable: all clusters are refused with its reasons, after
-            the other PreFilter plugins have run; UnschedulableAndUnresolvable: the same, at once. Both
-            clear the placement, as no fitting cluster does; a gate that must keep it belongs to Permit.
-            Error: the attempt fails and the placement stays.
+            SUCCESS: The attempt continues. A set of names: It continues with these clusters only; the sets of several
+            plugins are intersected, and the other clusters are refused. SKIP: The plugin's ``filter`` is not called.
+            Unschedulable: All clusters are refused, after the other PreFilter plugins have run.
+            UnschedulableAndUnresolvable: All clusters are refused at once. Both clear the placement; to keep it, refuse
+            at Permit. Error: The attempt fails and the placement stays.
         """
         ...
 
@@ -82,7 +80,7 @@ PreFilterAnswer = Result | AbstractSet[str]
 
 @dataclass(frozen=True, slots=True)
 class PeerContext:
-    """Another binding that is to be thought of as being on a cluster, or as gone from it.
+    """Another binding, and a cluster to which it is added or from which it is removed.
 
     Attributes:
         cycle: The attempt; ``cycle.workload`` is the workload of the binding that is being scheduled.
@@ -102,24 +100,24 @@ class PeerContext:
 
 @runtime_checkable
 class PreFilterExtensions(Plugin, Protocol):
-    """Keeps the notes of PreFilter true while other bindings come and go in thought.
+    """Updates the cycle state of PreFilter for other bindings.
 
-    Called between PreFilter and Filter for bindings that were decided and are not yet written: first
-    ``remove_binding`` as they are stored, which is how ``handle.bindings()`` shows them, then ``add_binding``
-    as they will be. Called for the what-ifs of PostFilter, too, on a copy of the notes.
+    Called between PreFilter and Filter for bindings that are decided and not yet written: first ``remove_binding`` with
+    the binding as it is stored, which is what ``handle.bindings()`` returns, then ``add_binding`` with the binding as
+    decided. PostFilter calls ``remove_binding`` with a copy of the cycle state (``PostFilterContext.fits_without``).
     """
 
     def add_binding(self, context: PeerContext, /) -> Result:
-        """Count ``context.peer`` in on ``context.cluster``. What is not SUCCESS fails the attempt."""
+        """Add ``context.peer`` on ``context.cluster``. A result other than SUCCESS makes the attempt fail."""
         ...
 
     def remove_binding(self, context: PeerContext, /) -> Result:
-        """Leave ``context.peer`` out on ``context.cluster``. What is not SUCCESS fails the attempt."""
+        """Remove ``context.peer`` from ``context.cluster``. A result other than SUCCESS makes the attempt fail."""
         ...
 
 
 class FilterContext(NamedTuple):
-    """Whether one cluster can take the binding."""
+    """A cluster to be filtered."""
 
     cycle: Cycle
     cluster: Cluster
@@ -137,34 +135,33 @@ class FilterContext(NamedTuple):
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Says which clusters can take a binding."""
+    """Decides which clusters can take a binding."""
 
     def filter(self, context: FilterContext, /) -> Result:
-        """Judge one cluster.
+        """Return whether a cluster can take the binding.
 
-        Called for every cluster that is not being deleted, until one plugin refuses it: that result is
-        kept as the reason and no further plugin is asked. Unschedulable, UnschedulableAndUnresolvable and Pending
-        refuse the cluster; where all are refused, the placement is cleared. Error says that it could not be found
-        out: the attempt fails and the placement stays.
+        Called for every cluster that is not being deleted, until one plugin refuses it; the first refusal is the reason.
+        Unschedulable, UnschedulableAndUnresolvable and Pending refuse the cluster. If all clusters are refused, the
+        placement is cleared. Error means that the result could not be determined: the attempt fails and the placement
+        stays.
 
-        A plugin may also have ``filter_key(cycle)``: a hashable value that says what of the cycle its answers
-        depend on, for clusters that the binding is neither on (``cycle.current_clusters``) nor being moved off
-        (``cycle.evicted``); None if that cannot be said this time. If all Filter plugins of a profile have it, they
-        are asked about such clusters once per key and version of the cluster. It must not depend on anything
-        that changes by itself, such as the time. What counts of the workload's metadata belongs into the key:
-        ``cycle.workload``.
+        A plugin may have ``filter_key(cycle)``. It returns a hashable value that contains everything in the cycle on
+        which the results depend, for clusters that the binding is neither on (``cycle.current_clusters``) nor being
+        evicted from (``cycle.evicted``); None if the results cannot be cached for this binding. If all Filter plugins of
+        a profile have it, they are called for such clusters once per key and version of the cluster. Results must not
+        depend on anything else that changes, such as the time. What the filter reads from ``cycle.workload`` belongs in
+        the key.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PostFilterContext(SeesWorkload):
-    """No cluster can take the binding.
+    """The context after all clusters were refused.
 
     Attributes:
-        diagnosis: What kept each of them out.
-        fits_without: Answers what-ifs: whether a cluster would pass all filters if the bindings named were
-            not on it.
+        diagnosis: Why each cluster was refused.
+        fits_without: Returns whether a cluster would pass all filters without some bindings.
     """
 
     cycle: Cycle
@@ -174,22 +171,21 @@ class PostFilterContext(SeesWorkload):
 
 @runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
-    """Looks for a way to make room when no cluster passes."""
+    """Runs when no cluster passes the filters."""
 
     def post_filter(self, context: PostFilterContext, /) -> Result:
-        """Do something about it, or say that nothing can be done.
+        """Free capacity, and return whether the next attempt may succeed.
 
-        Plugins are asked in order until one returns SUCCESS, Error or UnschedulableAndUnresolvable.
-        SUCCESS means that it may work next time: the binding is tried again after a pause instead of
-        waiting for an event. The attempt itself has failed in every case, with the filters' reasons; what
-        goes wrong here is in the log.
+        Plugins are called in order until one returns SUCCESS, Error or UnschedulableAndUnresolvable. After SUCCESS the
+        binding is tried again after a delay, and does not wait for an event. The attempt fails in every case, with the
+        reasons of the filters. Errors of PostFilter are only logged.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PreScoreContext(SeesWorkload):
-    """The clusters that can take the binding, in the order of names; at least one."""
+    """The context before scores: the clusters that passed the filters, in the order of names; at least one."""
 
     cycle: Cycle
     clusters: Sequence[Cluster]
@@ -197,19 +193,18 @@ class PreScoreContext(SeesWorkload):
 
 @runtime_checkable
 class PreScorePlugin(Plugin, Protocol):
-    """Prepares scoring."""
+    """Runs once before the scores."""
 
     def pre_score(self, context: PreScoreContext, /) -> Result | Awaitable[Result]:
-        """Compute what all scores have in common, and note it in ``context.cycle.state``.
+        """Compute data for all clusters, and write it to ``context.cycle.state``.
 
-        SKIP leaves this plugin's ``score`` out of the cycle; what is neither that nor SUCCESS fails the
-        attempt.
+        After SKIP the plugin's ``score`` is not called. Any other result than SKIP and SUCCESS makes the attempt fail.
         """
         ...
 
 
 class ScoreContext(NamedTuple):
-    """How good one cluster is, of those that can take the binding."""
+    """A cluster to be scored."""
 
     cycle: Cycle
     cluster: Cluster
@@ -227,24 +222,23 @@ class ScoreContext(NamedTuple):
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Says how good a cluster is."""
+    """Scores clusters."""
 
     def score(self, context: ScoreContext, /) -> int:
-        """Rate one cluster: 0 to 100 once normalized. Scores times weights are added up over all plugins.
+        """Return the score of a cluster, 0 to 100 after ``normalize_score``. Weighted scores of all plugins are added.
 
-        A plugin that does not normalize may also have ``score_key(cycle)``, with the same meaning as
-        ``filter_key`` of a Filter plugin.
+        A plugin without ``normalize_score`` may have ``score_key(cycle)``, which has the meaning of ``filter_key``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NormalizeScoreContext(SeesWorkload):
-    """What one plugin said of all clusters.
+    """The scores of one plugin.
 
     Attributes:
-        clusters: Those that can take the binding, in the order of names.
-        scores: The plugin's own scores, one per cluster.
+        clusters: The clusters that passed the filters, in the order of names.
+        scores: The scores of the plugin, one per cluster.
     """
 
     cycle: Cycle
@@ -254,10 +248,10 @@ class NormalizeScoreContext(SeesWorkload):
 
 @runtime_checkable
 class NormalizeScorePlugin(ScorePlugin, Protocol):
-    """A score plugin that wants to see all its scores at once before they count."""
+    """A Score plugin that converts its scores to 0 to 100."""
 
     def normalize_score(self, context: NormalizeScoreContext, /) -> Sequence[int]:
-        """Return the final scores, one per cluster, in the same order, each 0 to 100."""
+        """Return the final scores in the same order, each 0 to 100."""
         ...
 
 
@@ -266,8 +260,8 @@ class SelectContext(SeesWorkload):
     """The clusters to choose from.
 
     Attributes:
-        candidates: All that passed, in the order of preference: tier, score, room, name.
-        needed: What the chosen clusters should have room for together: replicas, or 1 set of components.
+        candidates: The clusters that passed, ordered by tier, score, available replicas and name.
+        needed: What the chosen clusters should be able to take together: replicas, or 1 set of components.
     """
 
     cycle: Cycle
@@ -277,12 +271,12 @@ class SelectContext(SeesWorkload):
 
 @runtime_checkable
 class SelectPlugin(Plugin, Protocol):
-    """Chooses the clusters to use; DefaultSelector does what the spread constraints say."""
+    """Chooses clusters; DefaultSelector follows the spread constraints."""
 
     def select(self, context: SelectContext, /) -> SelectAnswer | Awaitable[SelectAnswer]:
-        """Return the chosen of ``context.candidates`` in the order of preference, or SKIP.
+        """Return the chosen ``context.candidates`` in the order of preference, or SKIP.
 
-        The first plugin that does not SKIP decides. A refusal keeps the placement and is reported as
+        The first plugin that does not return SKIP decides. A refusal keeps the placement and is reported as
         Unschedulable, an Error as SchedulerError.
         """
         ...
@@ -293,10 +287,10 @@ SelectAnswer = Sequence[Candidate] | Result
 
 @dataclass(frozen=True, slots=True)
 class AssignContext(SeesWorkload):
-    """The clusters to divide the replicas over.
+    """The clusters among which the replicas are divided.
 
     Attributes:
-        selected: As Select chose them.
+        selected: The result of Select.
     """
 
     cycle: Cycle
@@ -305,13 +299,13 @@ class AssignContext(SeesWorkload):
 
 @runtime_checkable
 class AssignPlugin(Plugin, Protocol):
-    """Divides the replicas; DefaultAssigner does what the replica scheduling strategy says."""
+    """Divides the replicas; DefaultAssigner follows the replica scheduling strategy."""
 
     def assign(self, context: AssignContext, /) -> AssignAnswer | Awaitable[AssignAnswer]:
-        """Return replicas by cluster name (or targets), or SKIP.
+        """Return replicas by cluster name, targets, or SKIP.
 
-        The first plugin that does not SKIP decides. Names must be among ``context.selected``, replicas not
-        negative; where the placement divides replicas (type Divided) they must add up to the binding's.
+        The first plugin that does not return SKIP decides. Names must be among ``context.selected``, and replicas must
+        not be negative. If the placement divides replicas (type Divided), their sum must be the binding's replicas.
         A refusal keeps the placement and is reported as Unschedulable, an Error as SchedulerError.
         """
         ...

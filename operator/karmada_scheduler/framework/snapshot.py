@@ -1,9 +1,8 @@
-"""All clusters as one attempt sees them.
+"""All clusters during one attempt.
 
-A snapshot is immutable and may be shared; whatever arrives meanwhile goes into the next one. Clusters are
-in the order of their names, so nothing that is decided depends on the order in which they became known.
-What is derived from a cluster (its free room as integers, its taints that count) is computed when it is
-first asked for and stays with the Cluster, so that the next snapshot has it too.
+A snapshot is immutable and may be shared; later changes are in the next one. Clusters are in the order of their names, so
+decisions do not depend on the order of events. Values that are derived from a cluster (free capacity as integers, the
+taints that count) are computed at their first use and cached in the Cluster object, which later snapshots share.
 """
 
 from __future__ import annotations
@@ -15,42 +14,42 @@ from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
 
-_REMEMBERED_CHANGES: Final = 20_000
+_KEPT_CHANGES: Final = 20_000
 
 
 class ChangeLog:
-    """The names of clusters in the order in which they came, changed and went; the oldest are forgotten."""
+    """The names of clusters in the order of their changes; the oldest are dropped."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._forgotten = 0
+        self._dropped = 0
 
     def __len__(self) -> int:
-        """How many changes there have been, those that are forgotten included."""
-        return self._forgotten + len(self._names)
+        """The number of all changes, the dropped ones included."""
+        return self._dropped + len(self._names)
 
     def append(self, name: str) -> None:
-        """Note a change."""
+        """Append a change."""
         self._names.append(name)
-        if len(self._names) > 2 * _REMEMBERED_CHANGES:
-            del self._names[:_REMEMBERED_CHANGES]
-            self._forgotten += _REMEMBERED_CHANGES
+        if len(self._names) > 2 * _KEPT_CHANGES:
+            del self._names[:_KEPT_CHANGES]
+            self._dropped += _KEPT_CHANGES
 
     def between(self, begin: int, end: int) -> set[str] | None:
-        """Return the names in a part of the log, None if it is forgotten."""
-        if begin < self._forgotten:
+        """Return the names in a part of the log, None if it was dropped."""
+        if begin < self._dropped:
             return None
-        return set(self._names[begin - self._forgotten : end - self._forgotten])
+        return set(self._names[begin - self._dropped : end - self._dropped])
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownClusters:
-    """What is not known of the clusters, and must therefore cost no binding its place.
+    """The clusters that exist or may exist, and are unknown. No placement is cleared because of them.
 
     Attributes:
-        unreadable: The clusters that exist and of which no version could be read: name to what is wrong.
-        incomplete: Whether clusters may exist that were not listed: a list had none, and those that are known now
-            came one by one since.
+        unreadable: The clusters of which no version could be read: the error by name.
+        incomplete: Whether clusters may exist that were not listed: a list had none, and the known ones were added by
+            events since.
     """
 
     unreadable: Mapping[str, str] = field(default_factory=dict)
@@ -68,15 +67,15 @@ class Snapshot:
     """Every known cluster, those being deleted included, in the order of names.
 
     Attributes:
-        generation: Grows with every change; equal generations of one cache are equal snapshots.
-        living: Those that are not being deleted, in the same order.
-        terminating: The names of the others.
-        unknown: What is not known; none of these is among the clusters.
+        generation: Grows with every change; snapshots of one cache with equal generations are equal.
+        not_terminating: The clusters that are not being deleted, in the same order.
+        terminating: The names of the other clusters.
+        unknown: The clusters that are unknown, none of which is in ``clusters``.
     """
 
     clusters: tuple[Cluster, ...] = ()
     generation: int = 0
-    living: tuple[Cluster, ...] = ()
+    not_terminating: tuple[Cluster, ...] = ()
     terminating: frozenset[str] = frozenset()
     _places: Mapping[str, int] = field(default_factory=dict)
     _log: ChangeLog | None = None
@@ -92,41 +91,43 @@ class Snapshot:
         log: ChangeLog | None = None,
         unknown: UnknownClusters = _ALL_KNOWN,
     ) -> Snapshot:
-        """Take a snapshot of clusters in any order; the last change in the ``log`` is the last that it shows."""
+        """Return a snapshot of clusters in any order, up to the last change in the ``log``."""
         ordered = tuple(sorted(clusters, key=attrgetter("name")))
         places = {cluster.name: place for place, cluster in enumerate(ordered)}
         logged = len(log) if log is not None else 0
-        return cls(ordered, generation, *_by_life(ordered), places, log, logged, unknown)
+        return cls(ordered, generation, *_split_by_deletion(ordered), places, log, logged, unknown)
 
     def with_reported(self, changed: Sequence[Cluster], *, generation: int) -> Snapshot:
-        """Return the snapshot in which some clusters, all of which are in this one, have changed."""
+        """Return the snapshot after changes of some clusters, all of which are in this one."""
         clusters = list(self.clusters)
         for cluster in changed:
             clusters[self._places[cluster.name]] = cluster
         now = tuple(clusters)
-        some_go = self.terminating or any(cluster.deleting for cluster in changed)
-        living, terminating = _by_life(now) if some_go else (now, self.terminating)
+        has_terminating = self.terminating or any(cluster.deleting for cluster in changed)
+        not_terminating, terminating = _split_by_deletion(now) if has_terminating else (now, self.terminating)
         logged = len(self._log) if self._log is not None else 0
-        return Snapshot(now, generation, living, terminating, self._places, self._log, logged, self.unknown)
+        return Snapshot(
+            now, generation, not_terminating, terminating, self._places, self._log, logged, self.unknown
+        )
 
     def get(self, name: str) -> Cluster | None:
-        """Find a cluster by its name."""
+        """Return a cluster by its name, None if there is none."""
         place = self._places.get(name)
         return None if place is None else self.clusters[place]
 
     def changed_since(self, before: Snapshot) -> set[str] | None:
-        """Return the names of the clusters that are not the same as in an earlier snapshot, None if unknown."""
+        """Return the names of the clusters that differ from an earlier snapshot, None if the log does not go back so far."""
         if self._log is None or before._log is not self._log:
             return None
         return self._log.between(before._logged, self._logged)
 
     def changed_after(self, position: int) -> set[str] | None:
-        """Return the names of the clusters that have changed since a position in the log, None if unknown."""
+        """Return the names of the clusters that changed after a position in the log, None if it does not go back so far."""
         return None if self._log is None else self._log.between(position, self._logged)
 
     @property
     def position(self) -> int:
-        """Up to which change in the log this shows the clusters; 0 without a log."""
+        """The position of the last change in the log; 0 without a log."""
         return self._logged
 
     def __iter__(self) -> Iterator[Cluster]:
@@ -136,7 +137,7 @@ class Snapshot:
         return len(self.clusters)
 
 
-def _by_life(clusters: tuple[Cluster, ...]) -> tuple[tuple[Cluster, ...], frozenset[str]]:
-    """Return the clusters that stay, and the names of those that are being deleted."""
-    living = tuple(cluster for cluster in clusters if not cluster.deleting)
-    return living, frozenset(cluster.name for cluster in clusters if cluster.deleting)
+def _split_by_deletion(clusters: tuple[Cluster, ...]) -> tuple[tuple[Cluster, ...], frozenset[str]]:
+    """Return the clusters that are not being deleted, and the names of those that are."""
+    not_terminating = tuple(cluster for cluster in clusters if not cluster.deleting)
+    return not_terminating, frozenset(cluster.name for cluster in clusters if cluster.deleting)

@@ -1,4 +1,4 @@
-"""Which plugins see the workload, and what they see."""
+"""The metadata of the workload in contexts, and the declaration of plugins that need it."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ if TYPE_CHECKING:
     from karmada_scheduler.framework.cycle import Cycle
 
 NEEDS_WORKLOAD: Final = "needs_workload"
-"""The attribute by which a plugin asks for the workload's metadata."""
+"""The attribute of a plugin that needs the metadata of the workload."""
 
 
 class UndeclaredWorkloadError(RuntimeError):
-    """A plugin asked for the workload, and no plugin of its profile declares that it needs it."""
+    """A plugin accessed the workload, and no plugin of its profile declares that it needs it."""
 
     def __init__(self) -> None:
-        """Say what to declare."""
+        """Set the text, which names the declaration."""
         super().__init__(
             f"the workload is not read: no plugin of this profile has {NEEDS_WORKLOAD} = True in its class"
         )
 
 
 def needs_workload(plugin: object) -> bool:
-    """Tell whether a plugin declares that it needs the workload's metadata."""
+    """Return whether a plugin declares that it needs the metadata of the workload."""
     return getattr(plugin, NEEDS_WORKLOAD, False) is True
 
 
 def workload_in(answer: WorkloadAnswer | None) -> Workload | None:
-    """Return the workload of an answer; UndeclaredWorkloadError where nobody was to ask."""
+    """Return the workload of an answer; UndeclaredWorkloadError if ``answer`` is None."""
     if answer is None:
         raise UndeclaredWorkloadError
     return answer.workload
 
 
 def problem_in(answer: WorkloadAnswer | None) -> str:
-    """Return why an answer has no workload; UndeclaredWorkloadError where nobody was to ask."""
+    """Return why an answer has no workload; UndeclaredWorkloadError if ``answer`` is None."""
     if answer is None:
         raise UndeclaredWorkloadError
     return answer.problem
 
 
 class SeesWorkload:
-    """What contexts with a cycle say of the workload."""
+    """The workload of contexts that have a cycle."""
 
     __slots__ = ()
 

@@ -46,13 +46,13 @@ class PermitListener:
         """End the wait of a binding whose decision is out of date."""
         present = new or old
         if self._waiting and present is not None:
-            self._waiting.binding_changed(present.key, new, still_ours=self._is_assigned)
+            self._waiting.abandon_outdated(present.key, new, is_still_assigned=self._is_assigned)
 
     def cluster_changed(self, old: Cluster | None, new: Cluster | None) -> None:
         """End the waits for a cluster that is being deleted or is gone."""
         present = new or old
         if self._waiting and present is not None and (new is None or new.deleting):
-            self._waiting.cluster_leaves(present.name)
+            self._waiting.abandon_for_cluster(present.name)
 
     def _is_assigned(self, binding: Binding) -> bool:
         return requeue_rules.is_assigned_to(binding, self._scheduler_names)

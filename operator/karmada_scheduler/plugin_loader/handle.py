@@ -10,7 +10,7 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.framework.handle import WaitingBinding
-from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermitView, WaitingBindings
+from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings, WaitingBindingView
 from karmada_scheduler.framework.snapshot import Snapshot
 
 __timeout_shield__ = True
@@ -79,7 +79,7 @@ class PluginHandle:
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return tuple(PendingPermitView(each, self.workload) for each in self._switchboard.waiting.all())
+        return tuple(WaitingBindingView(each, self.workload) for each in self._switchboard.waiting.all())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Record an Event on a binding and on its template; dropped while this process does not lead."""

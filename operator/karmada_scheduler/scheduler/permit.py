@@ -59,7 +59,7 @@ class Permit:
                     clusters,
                     timeouts,
                     reasons={plugin: result.message for plugin, result in waits.items()},
-                    look=lambda: self._abandon_outdated(binding.key, clusters),
+                    on_wait=lambda: self._abandon_outdated(binding.key, clusters),
                 )
                 label = "allowed" if result.is_success else "rejected"
             finally:
@@ -73,11 +73,11 @@ class Permit:
 
         The event handlers report later changes.
         """
-        self._waiting.binding_changed(key, self._bindings.get(key), still_ours=self._is_assigned)
+        self._waiting.abandon_outdated(key, self._bindings.get(key), is_still_assigned=self._is_assigned)
         for name in clusters:
             cluster = self._clusters.get(name)
             if cluster is None or cluster.deleting:
-                self._waiting.cluster_leaves(name)
+                self._waiting.abandon_for_cluster(name)
 
     def _is_assigned(self, binding: Binding) -> bool:
         return requeue_rules.is_assigned_to(binding, self._profiles.names)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework import Result, Snapshot, UndeclaredWorkloadError, WaitingBinding
-from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit, PendingPermitView
+from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit, WaitingBindingView
 from karmada_scheduler.testing.bindings import BindingBuilder
 
 
@@ -100,7 +100,7 @@ class FakeHandle:
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return tuple(PendingPermitView(each, self.workload) for each in self._waiting.values())
+        return tuple(WaitingBindingView(each, self.workload) for each in self._waiting.values())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Keep the Event."""
@@ -118,7 +118,7 @@ class FakeHandle:
 
         async def answered() -> Result:
             try:
-                then(PendingPermitView(waiting, self.workload))
+                then(WaitingBindingView(waiting, self.workload))
                 return await waiting.wait()
             finally:
                 del self._waiting[binding.key]

@@ -28,7 +28,7 @@ from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBind
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.framework.runtime.waiting_bindings import time_is_up
+from karmada_scheduler.framework.runtime.waiting_bindings import timeout_message
 from karmada_scheduler.testing import story
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
@@ -140,7 +140,7 @@ def schedule(
         if when_waiting is not None:
             when_waiting(waiting)
         plugin, first = min(waits.items(), key=lambda item: item[1].timeout)
-        waiting.reject(plugin, time_is_up(plugin, first.timeout, first.message))
+        waiting.reject(plugin, timeout_message(plugin, first.timeout, first.message))
 
     return asyncio.run(_run(binding, clusters, then, circumstances))
 

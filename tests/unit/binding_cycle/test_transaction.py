@@ -73,7 +73,7 @@ class TransactionHarness:
         self.calls.append("unreserve")
 
     async def wait(self, waits: Mapping[str, Result]) -> Result:
-        raise AbandonedError("outdated", again=True)
+        raise AbandonedError("outdated", reschedule=True)
 
     async def run(self) -> TransactionResult:
         self.transaction.reserve()

@@ -52,7 +52,7 @@ def test_a_report_shows_in_the_next_snapshot_and_not_in_the_one_before() -> None
     assert [each.resource_version for each in before] == ["1", "2"]
     assert [each.resource_version for each in after] == ["1", "3"]
     assert after.get("m2") is after.clusters[1]
-    assert after.living == after.clusters
+    assert after.not_terminating == after.clusters
     assert after.changed_since(before) == {"m2"}
     assert after.changed_since(after) == set()
 
@@ -73,7 +73,7 @@ def test_a_cluster_that_begins_to_be_deleted_lives_no_more() -> None:
     before = world.snapshot()
     world.report("m1", deleting=True)
     going = world.snapshot()
-    assert (names(going), [each.name for each in going.living]) == (["m1", "m2"], ["m2"])
+    assert (names(going), [each.name for each in going.not_terminating]) == (["m1", "m2"], ["m2"])
     assert going.terminating == {"m1"}
     world.report("m2")
     assert world.snapshot().terminating == {"m1"}

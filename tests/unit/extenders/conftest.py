@@ -1,4 +1,4 @@
-"""A server to ask, and extenders that are closed after the test."""
+"""A fake extender, and HttpExtenders that are closed after the test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Made:
         self.all: list[HttpExtender] = []
 
     def __call__(
-        self, url: str, manifests: Manifests, *, answer_bytes: int = 1024 * 1024, **fields: Any
+        self, url: str, manifests: Manifests, *, max_response_bytes: int = 1024 * 1024, **fields: Any
     ) -> HttpExtender:
         offered = {
             "filter_verb": "filter",
@@ -45,7 +45,7 @@ class Made:
             manifests,
             clock=self._clock,
             observe=self._observe,
-            answer_bytes=answer_bytes,
+            max_response_bytes=max_response_bytes,
         )
         self.all.append(made)
         return made

@@ -1,4 +1,4 @@
-"""An extender on this machine: a real HTTP server whose answers a test chooses."""
+"""A fake extender: an HTTP server on the loopback interface with the responses of a test."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, snapshot
 
 Reply = Callable[[Any], Any]
-"""Takes a request and returns an object to answer as JSON, or bytes or a Response to answer as they are."""
+"""Takes a request and returns the response: an object for JSON, bytes, or a Response."""
 
 
 class FakeExtender:
-    """Listens on 127.0.0.1, remembers what it was asked, and counts connections."""
+    """Listens on 127.0.0.1, records requests and counts connections."""
 
     def __init__(self) -> None:
         self.replies: dict[str, Reply] = {}
@@ -78,7 +78,7 @@ class FakeExtender:
         return web.Response(body=content, content_type="application/json")
 
 
-def stranger(message: Any) -> Any:
+def unknown(message: Any) -> Any:
     """Write a message with all keys of its own in lower case."""
     return {key.lower(): value for key, value in message.items()}
 

@@ -1,4 +1,4 @@
-"""Certificates: whose are verified, and whose are shown."""
+"""TLS: verification of the server, and the client certificate."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("stranger"))
+def unknown(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("unknown"))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ async def secure(authority: Authority, server: Credentials) -> AsyncIterator[Fak
     await fake.stop()
 
 
-async def _ask(make: Made, url: str, tls: ExtenderTLS | None, *, enable: bool = True) -> str:
+async def _request(make: Made, url: str, tls: ExtenderTLS | None, *, enable: bool = True) -> str:
     """Return "" if it worked, else what went wrong."""
     scene = Scene("m1")
     extender = make(url, scene.manifests, enable_https=enable, tls_config=tls)
@@ -68,36 +68,36 @@ async def _ask(make: Made, url: str, tls: ExtenderTLS | None, *, enable: bool = 
 
 @pytest.mark.parametrize("form", ["file", "data", "data beats file", "data with comments"])
 async def test_the_server_is_verified_with_the_ca(
-    form: str, secure: FakeExtender, authority: Authority, stranger: Authority, make: Made
+    form: str, secure: FakeExtender, authority: Authority, unknown: Authority, make: Made
 ) -> None:
     content = authority.certificate.read_bytes()
     tls = {
         "file": ExtenderTLS(ca_file=str(authority.certificate)),
         "data": ExtenderTLS(ca_data=content),
-        "data beats file": ExtenderTLS(ca_file=str(stranger.certificate), ca_data=content),
+        "data beats file": ExtenderTLS(ca_file=str(unknown.certificate), ca_data=content),
         "data with comments": ExtenderTLS(ca_data="# Főtanúsítvány\n".encode() + content),
     }[form]
-    assert await _ask(make, secure.url, tls) == ""
-    assert await _ask(make, secure.url, tls, enable=False) == ""
+    assert await _request(make, secure.url, tls) == ""
+    assert await _request(make, secure.url, tls, enable=False) == ""
 
 
-async def test_an_authority_without_key_usage_will_do_on_every_python(
+async def test_a_ca_without_key_usage_is_accepted_on_every_python(
     secure: FakeExtender, authority: Authority, make: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_of_python_3_13(monkeypatch)
-    assert await _ask(make, secure.url, ExtenderTLS(ca_file=str(authority.certificate))) == ""
+    assert await _request(make, secure.url, ExtenderTLS(ca_file=str(authority.certificate))) == ""
 
 
-async def test_what_is_in_the_bundle_is_trusted_authority_or_not(
+async def test_every_certificate_of_the_bundle_is_trusted(
     secure: FakeExtender, server: Credentials, make: Made
 ) -> None:
-    assert await _ask(make, secure.url, ExtenderTLS(ca_file=str(server.certificate))) == ""
+    assert await _request(make, secure.url, ExtenderTLS(ca_file=str(server.certificate))) == ""
 
 
-async def test_a_server_of_another_authority_is_refused(
-    secure: FakeExtender, stranger: Authority, make: Made
+async def test_a_server_with_a_certificate_of_another_ca_is_refused(
+    secure: FakeExtender, unknown: Authority, make: Made
 ) -> None:
-    text = await _ask(make, secure.url, ExtenderTLS(ca_file=str(stranger.certificate)))
+    text = await _request(make, secure.url, ExtenderTLS(ca_file=str(unknown.certificate)))
     assert text.startswith(f"failed filter with extender at URL {secure.url}/filter, ")
     assert "certificate verify failed" in text
     assert secure.asked == []
@@ -107,29 +107,29 @@ async def test_a_server_of_another_authority_is_refused(
 async def test_without_a_ca_https_is_not_verified(
     tls: ExtenderTLS | None, secure: FakeExtender, make: Made
 ) -> None:
-    assert await _ask(make, secure.url, tls) == ""
+    assert await _request(make, secure.url, tls) == ""
 
 
 async def test_without_enable_https_the_system_s_cas_verify(secure: FakeExtender, make: Made) -> None:
-    assert "certificate verify failed" in await _ask(make, secure.url, None, enable=False)
-    assert await _ask(make, secure.url, ExtenderTLS(insecure=True), enable=False) == ""
+    assert "certificate verify failed" in await _request(make, secure.url, None, enable=False)
+    assert await _request(make, secure.url, ExtenderTLS(insecure=True), enable=False) == ""
 
 
-async def test_the_server_s_name_is_the_url_s_host_or_what_is_given(
+async def test_the_server_name_is_the_host_of_the_url_or_server_name(
     secure: FakeExtender, authority: Authority, make: Made
 ) -> None:
     ca = str(authority.certificate)
-    assert await _ask(make, secure.url, ExtenderTLS(ca_file=ca, server_name=SERVICE)) == ""
-    text = await _ask(make, secure.url, ExtenderTLS(ca_file=ca, server_name="other.svc"))
+    assert await _request(make, secure.url, ExtenderTLS(ca_file=ca, server_name=SERVICE)) == ""
+    text = await _request(make, secure.url, ExtenderTLS(ca_file=ca, server_name="other.svc"))
     assert "other.svc" in text
 
 
 @pytest.mark.parametrize("form", ["files", "data", "data and file", "data beats files"])
-async def test_our_certificate_is_shown(
+async def test_the_client_certificate_is_sent(
     form: str,
     secure: FakeExtender,
     authority: Authority,
-    stranger: Authority,
+    unknown: Authority,
     client: Credentials,
     make: Made,
     tmp_path: Path,
@@ -138,7 +138,7 @@ async def test_our_certificate_is_shown(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     certificate, key = client.certificate.read_bytes(), client.key.read_bytes()
     crt_file, key_file = str(client.certificate), str(client.key)
-    wrong = stranger.issue("stranger")
+    wrong = unknown.issue("unknown")
     verified = ExtenderTLS(ca_file=str(authority.certificate))
     tls = {
         "files": replace(verified, cert_file=crt_file, key_file=key_file),
@@ -152,14 +152,14 @@ async def test_our_certificate_is_shown(
             key_file=str(wrong.key),
         ),
     }[form]
-    assert await _ask(make, secure.url, tls) == ""
+    assert await _request(make, secure.url, tls) == ""
     [shown] = secure.certificates
     assert shown is not None
     assert shown["subject"] == ((("commonName", "scheduler"),),)
     assert os.listdir(tmp_path) == [], "no key is left behind"  # noqa: PTH208
 
 
-async def test_tls_keeps_its_connection(secure: FakeExtender, authority: Authority, make: Made) -> None:
+async def test_a_tls_connection_is_kept(secure: FakeExtender, authority: Authority, make: Made) -> None:
     scene = Scene("m1")
     tls = ExtenderTLS(ca_file=str(authority.certificate), server_name=SERVICE)
     extender = make(secure.url, scene.manifests, enable_https=True, tls_config=tls)
@@ -168,13 +168,13 @@ async def test_tls_keeps_its_connection(secure: FakeExtender, authority: Authori
     assert (len(secure.asked), len(secure.peers)) == (10, 1)
 
 
-async def test_plain_http_where_tls_is_spoken_is_an_error(secure: FakeExtender, make: Made) -> None:
+async def test_http_to_a_tls_port_is_an_error(secure: FakeExtender, make: Made) -> None:
     plain = secure.url.replace("https:", "http:")
-    text = await _ask(make, plain, ExtenderTLS(insecure=True))
+    text = await _request(make, plain, ExtenderTLS(insecure=True))
     assert text.startswith(f"failed filter with extender at URL {plain}/filter, ")
 
 
-def test_the_url_says_whether_anything_is_encrypted() -> None:
+def test_the_scheme_of_the_url_decides_about_tls() -> None:
     tls = ExtenderTLS(insecure=True)
     assert context_for(ExtenderConfig(url_prefix="http://x", enable_https=True, tls_config=tls)) is None
     assert context_for(ExtenderConfig(url_prefix="HTTPS://x", enable_https=True)) is not None
@@ -191,7 +191,7 @@ def test_the_url_says_whether_anything_is_encrypted() -> None:
     ],
     ids=["no such CA", "CA nonsense", "CA no text", "certificate nonsense", "no such certificate"],
 )
-def test_certificates_that_cannot_be_used_are_named_at_the_start(tls: ExtenderTLS, text: str) -> None:
+def test_invalid_certificates_are_an_error_at_the_start(tls: ExtenderTLS, text: str) -> None:
     with pytest.raises(ExtenderTLSError) as caught:
         context_for(ExtenderConfig(url_prefix="https://somebody:secret@x", enable_https=True, tls_config=tls))
     assert str(caught.value).startswith(f"extender https://x: tlsConfig: cannot use {text}")

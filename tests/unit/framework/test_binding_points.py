@@ -883,5 +883,5 @@ def test_a_change_of_a_binding_replaced_under_the_same_generation_is_a_change() 
 
     waiting = WaitingBindings()
     waiting._waiting[old.key] = Waiting()  # type: ignore[assignment]
-    waiting.binding_changed(old.key, change.new, still_ours=lambda _: True)
+    waiting.abandon_outdated(old.key, change.new, is_still_assigned=lambda _: True)
     assert abandoned == ["the binding changed while it waited"]

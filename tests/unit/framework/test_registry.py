@@ -1,4 +1,4 @@
-"""Cases 28-33 of the specification's list."""
+"""Registered plugins, and their selection by --plugins."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def test_a_name_that_is_taken_names_both_origins() -> None:
         pytest.param("", ["Binder"], id="nothing"),
     ],
 )
-def test_essential_plugins_are_always_on_and_never_mentioned(tokens: str, enabled: list[str]) -> None:
+def test_mandatory_plugins_are_always_enabled_and_never_logged(tokens: str, enabled: list[str]) -> None:
     plugins = registry("foo")
-    plugins.register("Binder", Nothing, essential=True)
+    plugins.register("Binder", Nothing, mandatory=True)
     selection = plugins.select(tokens.split(","))
     assert list(selection.registry) == enabled
     assert not [message for message in selection.messages if "Binder" in message.text]
@@ -122,19 +122,3 @@ def test_the_first_line_of_a_docstring_describes_a_plugin() -> None:
         "Prefer cheap clusters.",
         "",
     ]
-
-
-def test_unregistering_removes_a_known_plugin() -> None:
-    plugins = registry("p1", "p2", "p3")
-    plugins.unregister("p1")
-    assert list(plugins) == ["p2", "p3"]
-    with pytest.raises(ValueError, match=r"^no plugin named p1 exists$"):
-        plugins.unregister("p1")
-
-
-def test_registries_merge() -> None:
-    plugins = registry("p1", "p2", "p3")
-    plugins.merge(registry("p4", "p5"))
-    assert list(plugins) == ["p1", "p2", "p3", "p4", "p5"]
-    with pytest.raises(ValueError, match=r"^a plugin named p4 already exists$"):
-        plugins.merge(registry("p4"))

@@ -20,7 +20,6 @@ from karmada_scheduler.framework import (
     Result,
     ScoreContext,
 )
-from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -194,14 +193,6 @@ def test_a_score_out_of_range_may_be_normalized_into_it() -> None:
 def test_weights_multiply_what_normalization_leaves() -> None:
     plugin = Normalizing("a", lambda given: [each // 2 for each in given])
     assert scores(Framework(ProfilePlugins.from_plugins({"a": plugin}, weights={"a": 3})), M1) == {"a": [90]}
-
-
-def test_a_factory_that_fails_is_named() -> None:
-    def broken() -> Any:
-        raise RuntimeError("boom")
-
-    with pytest.raises(PluginError, match=r'^failed to initialize plugin "X": \w+: boom \(line \d+ of .*\)$'):
-        Registry({"X": broken}).make_all()
 
 
 class Counts:

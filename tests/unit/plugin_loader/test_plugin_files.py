@@ -32,7 +32,7 @@ def problems(text: str) -> list[ConfigProblem]:
 def test_classes_with_a_name_and_a_point_are_plugins_in_the_order_of_the_file() -> None:
     text = source("Zeta", doc="Last of all.\n\n    Really.") + source("Alpha") + "class Helper: pass\n"
     [zeta, alpha] = plugins(text)
-    assert (zeta.name, zeta.origin, zeta.doc, zeta.essential) == (
+    assert (zeta.name, zeta.origin, zeta.doc, zeta.mandatory) == (
         "Zeta",
         "/plugins/cost.py",
         "Last of all.",

@@ -277,7 +277,7 @@ def _not_called(built: BuiltProfiles) -> Iterator[str]:
         for profile, plugins in built.by_name.items()
         for point in _LEFT_OUT
         for plugin in plugins.at(point)
-        if not built.made[profile, plugin.name].registration.essential
+        if not built.made[profile, plugin.name].registration.mandatory
     }
     if found:
         yield f"PreBind, Bind and PostBind are not called: {', '.join(found)}"

@@ -43,7 +43,7 @@ class Registration:
         factory: Makes it, once per profile.
         origin: Where it comes from, for people: a distribution with its version, a file.
         doc: One line on what it does.
-        essential: Whether ``--plugins`` leaves it alone: upstream's flag knows Filter and Score plugins only,
+        mandatory: Whether ``--plugins`` leaves it alone: upstream's flag knows Filter and Score plugins only,
             and nobody who writes ``--plugins=ClusterAffinity`` wants to do without a binder.
     """
 
@@ -51,7 +51,7 @@ class Registration:
     factory: Factory
     origin: str = ""
     doc: str = ""
-    essential: bool = False
+    mandatory: bool = False
 
 
 def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -> Plugin:

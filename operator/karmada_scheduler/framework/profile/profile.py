@@ -190,7 +190,7 @@ class _Builder:
             return names
         named = {each.name for each in specific}
         return _defaults_last(
-            names, [name for name in names if self.made[name].registration.essential and name not in named]
+            names, [name for name in names if self.made[name].registration.mandatory and name not in named]
         )
 
     def _check_counts(self, names: Mapping[Point, Sequence[str]]) -> None:
@@ -261,13 +261,13 @@ def _implied(available: ProfileInputs, profile: str) -> BuiltProfiles:
                     else each
                     for each in error.problems
                 )
-    essential = [name for name, each in made.items() if each.registration.essential]
+    mandatory = [name for name, each in made.items() if each.registration.mandatory]
     names = {
-        point: _defaults_last([name for name in made if point.is_served_by(made[name].plugin)], essential)
+        point: _defaults_last([name for name in made if point.is_served_by(made[name].plugin)], mandatory)
         for point in Point
     }
     if len(names[Point.QUEUE_SORT]) > 1:
-        names[Point.QUEUE_SORT] = [name for name in names[Point.QUEUE_SORT] if name not in essential]
+        names[Point.QUEUE_SORT] = [name for name in names[Point.QUEUE_SORT] if name not in mandatory]
     if not problems:
         problems.extend(ConfigProblem("", text) for _, text in _wrong_counts(names, profile))
     problems.raise_if_any()

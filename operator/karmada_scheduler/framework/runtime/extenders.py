@@ -1,4 +1,4 @@
-"""Asks the extenders of a profile, after the plugins of Filter and Score.
+"""Calls the extenders of a profile, after the plugins of Filter and Score.
 
 Source: kube-scheduler v0.35 pkg/scheduler/schedule_one.go findNodesThatPassExtenders, prioritizeNodes.
 """
@@ -18,13 +18,13 @@ from karmada_scheduler.framework.result import Result
 async def filter_by_extenders(
     extenders: Sequence[Extender], cycle: Cycle, clusters: Sequence[Cluster]
 ) -> tuple[list[Cluster], dict[str, Result]]:
-    """Ask one extender after the other about what the one before has left.
+    """Call one extender after another, each with the clusters that passed the previous one.
 
     Returns:
-        The clusters that all let pass, in the given order, and why the others do not.
+        The clusters that pass all extenders, in the given order, and the refusals of the others by name.
 
     Raises:
-        PluginError: One that may not fail failed.
+        PluginError: An extender that is not ignorable failed.
     """
     feasible = list(clusters)
     refused: dict[str, Result] = {}
@@ -34,38 +34,38 @@ async def filter_by_extenders(
         if not extender.filters or not extender.is_interested(cycle.binding):
             continue
         try:
-            verdict = await extender.filter(cycle, feasible)
+            result = await extender.filter(cycle, feasible)
         except ExtenderError as error:
             if not extender.ignorable:
                 raise PluginError(str(error)) from error
             continue  # the extender has logged and counted it
-        feasible = [cluster for cluster in feasible if cluster.name in verdict.kept]
-        refused.update(verdict.refused)
+        feasible = [cluster for cluster in feasible if cluster.name in result.kept]
+        refused.update(result.refused)
     return feasible, refused
 
 
 async def scores_of_extenders(
     extenders: Sequence[Extender], cycle: Cycle, clusters: Sequence[Cluster]
 ) -> dict[str, list[int]]:
-    """Ask all extenders at the same time; what one fails to say counts as nothing.
+    """Call all extenders at the same time; an extender that fails has no scores.
 
     Returns:
-        The extender's name to scores, one per cluster in the given order.
+        Scores by the extender's name, one per cluster in the given order.
     """
-    asked = [each for each in extenders if each.prioritizes and each.is_interested(cycle.binding)]
-    if not asked or not clusters:
+    called = [each for each in extenders if each.prioritizes and each.is_interested(cycle.binding)]
+    if not called or not clusters:
         return {}
     answers = await asyncio.gather(
-        *(extender.prioritize(cycle, clusters) for extender in asked), return_exceptions=True
+        *(extender.prioritize(cycle, clusters) for extender in called), return_exceptions=True
     )
     scores: dict[str, list[int]] = {}
-    for extender, answer in zip(asked, answers, strict=True):
+    for extender, answer in zip(called, answers, strict=True):
         if isinstance(answer, Mapping):
             own = [answer.get(cluster.name, 0) for cluster in clusters]
-            others = scores.get(extender.name)  # of two entries with the same URL both count
+            others = scores.get(extender.name)  # two entries with the same URL both count
             scores[extender.name] = (
                 own if others is None else [sum(both) for both in zip(own, others, strict=True)]
             )
-        elif not isinstance(answer, ExtenderError):  # that one the extender has logged and counted
+        elif not isinstance(answer, ExtenderError):  # the extender has logged and counted it
             raise answer
     return scores

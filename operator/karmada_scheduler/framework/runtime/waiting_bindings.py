@@ -1,6 +1,6 @@
-"""Bindings that wait at Permit, until every plugin that made them wait has allowed them.
+"""Bindings that wait at Permit until all plugins that returned WAIT have allowed them.
 
-A binding that waits holds nothing up: others are decided and written meanwhile.
+Other bindings are scheduled and written meanwhile.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ __timeout_shield__ = True
 
 
 class AbandonedError(Exception):
-    """A wait has no point any more.
+    """A wait ended without a result, because its decision is outdated or the process stops.
 
     Attributes:
-        again: Whether the binding is to be decided anew.
+        reschedule: Whether the binding is to be scheduled again.
     """
 
-    def __init__(self, reason: str, *, again: bool) -> None:
+    def __init__(self, reason: str, *, reschedule: bool) -> None:
         super().__init__(reason)
-        self.again = again
+        self.reschedule = reschedule
 
 
-def time_is_up(plugin: str, seconds: float, reason: str = "") -> str:
-    """Return the message of a binding that was not allowed in time; ``reason`` is the one that the plugin gave."""
+def timeout_message(plugin: str, seconds: float, reason: str = "") -> str:
+    """Return the message of a binding that was not allowed in time; ``reason`` is the plugin's reason for the wait."""
     text = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
     return f"{text}: {reason}" if reason else text
 
 
 class PendingPermit:
-    """One binding that waits."""
+    """A binding that waits."""
 
     def __init__(
         self,
@@ -43,82 +43,82 @@ class PendingPermit:
         timeouts: Mapping[str, float],
         reasons: Mapping[str, str] | None = None,
     ) -> None:
-        """Begin to wait.
+        """Take the decision.
 
         Args:
-            binding: As it was when it was decided.
-            targets: The names of its clusters.
-            timeouts: Seconds by plugin name; they count until the plugin has allowed it.
-            reasons: By plugin name, for the message when the time is up.
+            binding: The binding as it was when it was scheduled.
+            targets: The names of the clusters of the decision.
+            timeouts: The longest wait in seconds by plugin name, until the plugin has allowed the binding.
+            reasons: By plugin name, for the message of a timeout.
         """
         self._reasons = reasons or {}
         self._binding = binding
         self._timeouts = dict(timeouts)
         self._pending = dict.fromkeys(timeouts)
         self.targets = targets
-        self._answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
     @property
     def binding(self) -> Binding:
-        """The binding as it was when it was decided."""
+        """The binding as it was when it was scheduled."""
         return self._binding
 
     @property
     def pending(self) -> Sequence[str]:
-        """The plugins that have not allowed it yet."""
+        """The names of the plugins that have not allowed the binding yet."""
         return tuple(self._pending)
 
     def allow(self, plugin: str) -> None:
-        """Let it go on as far as one plugin is concerned."""
+        """Allow the binding on behalf of a plugin."""
         self._pending.pop(plugin, None)
-        if not self._pending and not self._answer.done():
-            self._answer.set_result(SUCCESS)
+        if not self._pending and not self._result.done():
+            self._result.set_result(SUCCESS)
 
     def reject(self, plugin: str, reason: str) -> None:
-        """Refuse it, in the name of a plugin."""
-        if not self._answer.done():
-            self._answer.set_result(Result(Code.UNSCHEDULABLE, (reason,), plugin))
+        """Refuse the binding on behalf of a plugin."""
+        if not self._result.done():
+            self._result.set_result(Result(Code.UNSCHEDULABLE, (reason,), plugin))
 
-    def abandon(self, reason: str, *, again: bool) -> None:
-        """End the wait without an answer."""
-        if not self._answer.done():
-            self._answer.set_exception(AbandonedError(reason, again=again))
+    def abandon(self, reason: str, *, reschedule: bool) -> None:
+        """End the wait with AbandonedError."""
+        if not self._result.done():
+            self._result.set_exception(AbandonedError(reason, reschedule=reschedule))
 
     async def wait(self) -> Result:
-        """Wait for the answer: SUCCESS, or a refusal that names the plugin.
+        """Return SUCCESS, or a refusal that names the plugin, at the end of the wait.
 
         Raises:
-            AbandonedError: What was decided is out of date, or the process stops.
+            AbandonedError: The decision is outdated, or the process stops.
         """
         began = asyncio.get_running_loop().time()
         try:
             while True:
-                # The time of a plugin that has allowed it does not count any more.
+                # The timeout of a plugin that has allowed the binding no longer counts.
                 left = {name: seconds for name, seconds in self._timeouts.items() if name in self._pending}
                 plugin, seconds = min(left.items(), key=lambda item: item[1], default=("", None))
                 try:
                     async with asyncio.timeout_at(None if seconds is None else began + seconds):
-                        return await asyncio.shield(self._answer)
+                        return await asyncio.shield(self._result)
                 except TimeoutError:
-                    if self._answer.done():
-                        return self._answer.result()
+                    if self._result.done():
+                        return self._result.result()
                     if plugin in self._pending:
-                        text = time_is_up(plugin, seconds or 0.0, self._reasons.get(plugin, ""))
+                        text = timeout_message(plugin, seconds or 0.0, self._reasons.get(plugin, ""))
                         return Result(Code.UNSCHEDULABLE, (text,), plugin)
         finally:
-            if not self._answer.cancel() and not self._answer.cancelled():
-                self._answer.exception()  # it has been heard, or nobody is left to hear it
+            if not self._result.cancel() and not self._result.cancelled():
+                self._result.exception()  # retrieved, so that asyncio does not log it
 
 
-class PendingPermitView:
-    """A binding that waits, as plugins see it; conforms to ``framework.handle.WaitingBinding``."""
+class WaitingBindingView:
+    """A waiting binding for plugins; implements ``framework.handle.WaitingBinding``."""
 
     __slots__ = ("_stored_workload", "_waiting")
 
     def __init__(
         self, waiting: PendingPermit, stored_workload: Callable[[BindingKey], Workload | None]
     ) -> None:
-        """Show a binding that waits, with the workload that ``stored_workload`` returns."""
+        """Take a binding that waits, and the function that returns workloads."""
         self._waiting = waiting
         self._stored_workload = stored_workload
 
@@ -147,10 +147,10 @@ class PendingPermitView:
 
 
 class WaitingBindings:
-    """All that wait, by key."""
+    """All bindings that wait, by key."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start empty."""
         self._waiting: dict[BindingKey, PendingPermit] = {}
         self._closed = ""
 
@@ -158,7 +158,7 @@ class WaitingBindings:
         return len(self._waiting)
 
     def all(self) -> tuple[PendingPermit, ...]:
-        """Return what waits now."""
+        """Return the bindings that wait now."""
         return tuple(self._waiting.values())
 
     async def wait(
@@ -168,46 +168,46 @@ class WaitingBindings:
         timeouts: Mapping[str, float],
         *,
         reasons: Mapping[str, str] | None = None,
-        look: Callable[[], None] = lambda: None,
+        on_wait: Callable[[], None] = lambda: None,
     ) -> Result:
-        """Let a binding wait, and return how that ended.
+        """Let a binding wait, and return the result.
 
-        ``look`` is called once it waits, to tell this object of what has changed since the decision.
+        ``on_wait`` is called when the wait has begun, to abandon it if the decision is outdated already.
 
         Raises:
-            AbandonedError: What was decided is out of date, or the process stops.
+            AbandonedError: The decision is outdated, or the process stops.
         """
         if self._closed:
-            raise AbandonedError(self._closed, again=True)
+            raise AbandonedError(self._closed, reschedule=True)
         waiting = self._waiting[binding.key] = PendingPermit(binding, targets, timeouts, reasons)
         try:
-            look()
+            on_wait()
             return await waiting.wait()
         finally:
             del self._waiting[binding.key]
 
-    def binding_changed(
-        self, key: BindingKey, new: Binding | None, *, still_ours: Callable[[Binding], bool]
+    def abandon_outdated(
+        self, key: BindingKey, new: Binding | None, *, is_still_assigned: Callable[[Binding], bool]
     ) -> None:
-        """Give up what was decided about a binding that has changed since, or is not ours any more."""
+        """Abandon the wait of a binding that has changed, or is no longer assigned to this scheduler."""
         waiting = self._waiting.get(key)
         if waiting is None:
             return
         if new is None or new.deleting:
-            waiting.abandon("the binding was deleted while it waited", again=False)
-        elif not still_ours(new):
-            waiting.abandon("the binding was suspended or handed over while it waited", again=False)
+            waiting.abandon("the binding was deleted while it waited", reschedule=False)
+        elif not is_still_assigned(new):
+            waiting.abandon("the binding was suspended or handed over while it waited", reschedule=False)
         elif (new.uid, new.generation) != (waiting.binding.uid, waiting.binding.generation):
-            waiting.abandon("the binding changed while it waited", again=True)
+            waiting.abandon("the binding changed while it waited", reschedule=True)
 
-    def cluster_leaves(self, name: str) -> None:
-        """Give up what was decided for a cluster that is being deleted or is gone."""
+    def abandon_for_cluster(self, name: str) -> None:
+        """Abandon the waits of decisions with a cluster that is being deleted or was deleted."""
         for waiting in self.all():
             if name in waiting.targets:
-                waiting.abandon(f"cluster {name} was deleted while the binding waited", again=True)
+                waiting.abandon(f"cluster {name} was deleted while the binding waited", reschedule=True)
 
     def abandon_all(self, reason: str) -> None:
-        """Give up everything, and whatever comes later, when the process must not write any more."""
+        """Abandon all waits, later ones included, because the process must not write any more."""
         self._closed = reason
         for waiting in self.all():
-            waiting.abandon(reason, again=True)
+            waiting.abandon(reason, reschedule=True)

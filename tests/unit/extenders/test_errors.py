@@ -1,4 +1,4 @@
-"""Extenders that are slow, away, broken or lying: one clear error each, and nothing else."""
+"""Errors of extenders: timeouts, connections, statuses, invalid responses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def failure(verb: str, extender: HttpExtender, scene: Scene) -> str:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_an_extender_that_does_not_answer_in_time(
+async def test_a_response_that_is_late_is_an_error(
     verb: str, fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     fake.hold.clear()
@@ -50,14 +50,14 @@ async def test_an_extender_that_does_not_answer_in_time(
     assert make.seen == [(fake.url, verb, "timeout")]
 
 
-async def test_an_extender_that_begins_to_answer_and_stops(make: Made, scene: Scene) -> None:
+async def test_a_response_that_stops_half_way_is_an_error(make: Made, scene: Scene) -> None:
     begin = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"
     async with speaking(begin, hang_up=False) as url:
         text = await failure("filter", make(url, scene.manifests, http_timeout=0.05), scene)
     assert text == f"failed filter with extender at URL {url}/filter, no answer within 0.05 s"
 
 
-async def test_a_decision_that_is_given_up_leaves_nothing_behind(
+async def test_a_cancelled_request_closes_its_connection(
     fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     fake.hold.clear()
@@ -71,7 +71,7 @@ async def test_a_decision_that_is_given_up_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_an_extender_that_refuses_connections(verb: str, make: Made, scene: Scene) -> None:
+async def test_a_refused_connection_is_an_error(verb: str, make: Made, scene: Scene) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         port = taken.getsockname()[1]
@@ -83,7 +83,7 @@ async def test_an_extender_that_refuses_connections(verb: str, make: Made, scene
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_an_extender_that_answers_500(verb: str, fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_status_500_is_an_error(verb: str, fake: FakeExtender, make: Made, scene: Scene) -> None:
     fake.replies[verb] = lambda _: web.Response(status=500, text="Traceback:\n\n  nothing works")
     extender = make(fake.url, scene.manifests)
     expected = f"failed {verb} with extender at URL {fake.url}/{verb}, code 500: Traceback: nothing works"
@@ -94,7 +94,7 @@ async def test_an_extender_that_answers_500(verb: str, fake: FakeExtender, make:
 
 
 @pytest.mark.parametrize("status", [201, 204, 302, 404])
-async def test_whatever_is_not_200_is_an_error(
+async def test_a_status_other_than_200_is_an_error(
     status: int, fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     fake.replies["filter"] = lambda _: web.Response(status=status, headers={"Location": "/elsewhere"})
@@ -134,7 +134,9 @@ async def speaking(words: bytes, *, hang_up: bool = True) -> AsyncIterator[str]:
     ],
     ids=["silence", "ssh", "bad length", "half an answer", "endless header", "not gzip", "bad chunk"],
 )  # fmt: skip
-async def test_what_is_no_http_is_a_failed_connection(words: bytes, make: Made, scene: Scene) -> None:
+async def test_a_response_that_is_not_http_is_a_connection_error(
+    words: bytes, make: Made, scene: Scene
+) -> None:
     async with speaking(words) as url:
         text = await failure("filter", make(url, scene.manifests), scene)
     assert text.startswith(f"failed filter with extender at URL {url}/filter, ")
@@ -142,18 +144,18 @@ async def test_what_is_no_http_is_a_failed_connection(words: bytes, make: Made, 
     assert [outcome for _, _, outcome in make.seen] == ["connection"]
 
 
-async def test_an_answer_has_a_limit(fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_a_response_has_a_size_limit(fake: FakeExtender, make: Made, scene: Scene) -> None:
     fake.answers("bind", b"[" + b"1," * 100_000 + b"1]")
-    text = await failure("bind", make(fake.url, scene.manifests, answer_bytes=50_000), scene)
+    text = await failure("bind", make(fake.url, scene.manifests, max_response_bytes=50_000), scene)
     assert text == (
         f"failed bind with extender at URL {fake.url}/bind, the answer is larger than 50000 bytes"
     )  # fmt: skip
 
 
-async def test_an_answer_may_be_as_large_as_its_question_asks_for(fake: FakeExtender, make: Made) -> None:
+async def test_a_response_may_be_twice_as_large_as_its_request(fake: FakeExtender, make: Made) -> None:
     fleet = Scene(*(f"m{number}" for number in range(500)))
     fake.replies["filter"] = lambda asked: {"Clusters": asked["Clusters"]}
-    verdict = await make(fake.url, fleet.manifests, answer_bytes=10).filter(fleet.cycle, fleet.clusters)
+    verdict = await make(fake.url, fleet.manifests, max_response_bytes=10).filter(fleet.cycle, fleet.clusters)
     assert len(verdict.kept) == 500
 
 
@@ -194,7 +196,7 @@ async def test_an_answer_may_be_as_large_as_its_question_asks_for(fake: FakeExte
         ("bind", {"error": ["no"]}, "Error: expected a string, got list ['no']"),
     ],
 )
-async def test_an_answer_that_is_not_what_was_asked_for(
+async def test_an_invalid_response_is_an_error(
     verb: str, answer: Any, found: str, fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     fake.answers(verb, answer)
@@ -216,7 +218,7 @@ async def test_an_answer_that_is_not_what_was_asked_for(
     ],
     ids=["names", "objects", "lower case"],
 )  # fmt: skip
-async def test_a_cluster_that_nobody_asked_about_is_an_error(
+async def test_a_cluster_that_was_not_in_the_request_is_an_error(
     answer: Any, capable: bool, fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     fake.answers("filter", answer)
@@ -227,7 +229,7 @@ async def test_a_cluster_that_nobody_asked_about_is_an_error(
     assert make.seen == [(fake.url, "filter", "answer")]
 
 
-async def test_a_score_for_a_cluster_that_nobody_asked_about_is_an_error(
+async def test_a_score_of_a_cluster_that_was_not_in_the_request_is_an_error(
     fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     fake.answers("prioritize", [{"Host": "m1", "Score": 1}, {"Host": "m9", "Score": 1}])
@@ -237,7 +239,7 @@ async def test_a_score_for_a_cluster_that_nobody_asked_about_is_an_error(
 
 
 @pytest.mark.parametrize("verb", ["filter", "bind"])
-async def test_an_error_that_the_extender_reports(
+async def test_the_error_of_the_extender_is_reported(
     verb: str, fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     fake.answers(verb, {"error": "no licence", "ClusterNames": ["m1"]})
@@ -255,7 +257,7 @@ async def test_an_error_that_the_extender_reports(
     ],
     ids=["binding", "cluster"],
 )  # fmt: skip
-async def test_an_object_that_is_gone_meanwhile_cannot_be_asked_about(
+async def test_an_object_that_was_deleted_meanwhile_is_an_error(
     gone: object, what: str, fake: FakeExtender, make: Made, scene: Scene
 ) -> None:
     scene.manifests.forgotten(gone)
@@ -264,7 +266,7 @@ async def test_an_object_that_is_gone_meanwhile_cannot_be_asked_about(
     assert fake.asked == []
 
 
-async def test_a_binding_needs_no_manifest(fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_a_bind_request_needs_no_manifest(fake: FakeExtender, make: Made, scene: Scene) -> None:
     fake.answers("bind", {})
     nothing = ManifestCache(wants=lambda _: False, clusters=False)
     await make(fake.url, nothing).bind(scene.cycle, [])
@@ -278,7 +280,7 @@ def _logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.__dict__["verb"], record.__dict__["error"]) for record in caplog.records]
 
 
-async def test_a_failure_of_prioritize_is_logged_once_per_cause(
+async def test_a_failure_of_prioritize_is_logged_once_per_cause_in_five_minutes(
     fake: FakeExtender, make: Made, scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     extender = make(fake.url, scene.manifests)
@@ -298,7 +300,7 @@ async def test_a_failure_of_prioritize_is_logged_once_per_cause(
 
 @pytest.mark.parametrize("ignorable", [False, True])
 @pytest.mark.parametrize("verb", ["filter", "bind"])
-async def test_a_failure_is_logged_where_the_extender_is_ignorable_and_raised_either_way(
+async def test_a_failure_is_raised_and_logged_if_the_extender_is_ignorable(
     verb: str,
     ignorable: bool,
     fake: FakeExtender,
@@ -313,7 +315,7 @@ async def test_a_failure_is_logged_where_the_extender_is_ignorable_and_raised_ei
     assert _logged(caplog) == ([(verb, text)] if ignorable else [])
 
 
-async def test_the_seconds_of_a_request_are_observed(fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_the_duration_of_a_request_is_observed(fake: FakeExtender, make: Made, scene: Scene) -> None:
     def answer(_: Any) -> Any:
         make.now += 2.5
         return {"ClusterNames": []}

@@ -1,4 +1,4 @@
-"""What is said on the wire, and what becomes of the answers of an extender that behaves."""
+"""Requests to extenders, and the results of valid responses."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.result import Code, Result
 from karmada_scheduler.testing import binding
 from tests.unit.extenders.conftest import Made
-from tests.unit.extenders.fake import FakeExtender, Scene, stranger
+from tests.unit.extenders.fake import FakeExtender, Scene, unknown
 
 
-def test_it_is_an_extender(make: Made) -> None:
+def test_http_extender_implements_the_extender_protocol(make: Made) -> None:
     extender: Extender = make("http://127.0.0.1:1", Scene("m1").manifests, bind_verb="")
     assert (extender.name, extender.ignorable) == ("http://127.0.0.1:1", False)
     assert (extender.filters, extender.prioritizes, extender.binds) == (True, True, False)
@@ -26,7 +26,7 @@ def test_it_is_an_extender(make: Made) -> None:
 # --- what goes out ---
 
 
-async def test_a_filter_request_carries_whole_objects(fake: FakeExtender, make: Made) -> None:
+async def test_a_filter_request_has_whole_objects(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1", "m2")
     fake.answers("filter", {"ClusterNames": []})
     await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
@@ -45,7 +45,7 @@ async def test_a_filter_request_carries_whole_objects(fake: FakeExtender, make: 
     assert fake.headers[0]["content-type"] == "application/json"
 
 
-async def test_an_extender_with_a_cache_of_its_own_is_sent_names(fake: FakeExtender, make: Made) -> None:
+async def test_with_node_cache_capable_a_request_has_names(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1", "m2")
     fake.answers("prioritize", [])
     await make(fake.url, scene.manifests, node_cache_capable=True).prioritize(scene.cycle, scene.clusters)
@@ -102,14 +102,16 @@ def _by_object(*names: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "answer",
     [
-        _by_name("m2"), _by_object("m2"), stranger(_by_name("m2")),
+        _by_name("m2"), _by_object("m2"), unknown(_by_name("m2")),
         {"clusters": {"ITEMS": [{"Metadata": {"NAME": "m2", "labels": None}, "spec": {}}]}},
         _by_name("m2") | {"Clusters": None, "FailedClusters": None, "Error": None, "Extra": 1},
         _by_object("m2") | {"ClusterNames": None},
     ],
     ids=["names", "objects", "lower case", "any case", "nulls", "null names"],
 )  # fmt: skip
-async def test_kept_clusters(capable: bool, answer: Any, fake: FakeExtender, make: Made) -> None:
+async def test_a_filter_response_with_either_list_is_accepted(
+    capable: bool, answer: Any, fake: FakeExtender, make: Made
+) -> None:
     scene = Scene("m1", "m2")
     fake.answers("filter", answer)
     extender = make(fake.url, scene.manifests, node_cache_capable=capable)
@@ -120,7 +122,7 @@ async def test_kept_clusters(capable: bool, answer: Any, fake: FakeExtender, mak
 
 
 @pytest.mark.parametrize(("capable", "kept"), [(False, "m1"), (True, "m2")])
-async def test_of_two_lists_the_one_that_fits_the_request_counts(
+async def test_of_two_lists_the_one_that_corresponds_to_the_request_counts(
     capable: bool, kept: str, fake: FakeExtender, make: Made
 ) -> None:
     scene = Scene("m1", "m2")
@@ -132,7 +134,7 @@ async def test_of_two_lists_the_one_that_fits_the_request_counts(
 @pytest.mark.parametrize(
     "answer", [{"ClusterNames": []}, {"Clusters": {"items": []}}, {"Clusters": {"items": None}}]
 )
-async def test_an_empty_list_lets_nothing_pass(answer: Any, fake: FakeExtender, make: Made) -> None:
+async def test_an_empty_list_refuses_all_clusters(answer: Any, fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1", "m2")
     fake.answers("filter", answer)
     verdict = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
@@ -141,9 +143,7 @@ async def test_an_empty_list_lets_nothing_pass(answer: Any, fake: FakeExtender, 
     assert verdict.refused == {"m1": silence, "m2": silence}
 
 
-async def test_without_a_list_nothing_passes_if_the_answer_says_why_of_every_cluster(
-    fake: FakeExtender, make: Made
-) -> None:
+async def test_without_a_list_all_clusters_are_refused_if_all_failed(fake: FakeExtender, make: Made) -> None:
     """Go writes a list that has no memory of its own as null."""
     scene = Scene("m1", "m2")
     failed = {"FailedClusters": {"m1": "full"}, "FailedAndUnresolvableClusters": {"m2": "old"}}
@@ -152,7 +152,7 @@ async def test_without_a_list_nothing_passes_if_the_answer_says_why_of_every_clu
     assert verdict.refused == {"m1": Result.unschedulable("full"), "m2": Result.unresolvable("old")}
 
 
-async def test_reasons(fake: FakeExtender, make: Made) -> None:
+async def test_refusals_have_the_reasons_of_the_extender(fake: FakeExtender, make: Made) -> None:
     scene = Scene("a", "b", "c", "d", "e", "F")
     fake.answers("filter", {
         "ClusterNames": ["a"],
@@ -184,14 +184,16 @@ async def test_scores_are_multiplied_by_ten_and_by_the_weight(fake: FakeExtender
 
 
 @pytest.mark.parametrize("answer", [[], None])
-async def test_no_scores_are_an_answer(answer: Any, fake: FakeExtender, make: Made) -> None:
+async def test_a_response_without_scores_is_accepted(answer: Any, fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1")
     fake.answers("prioritize", answer)
     assert await make(fake.url, scene.manifests).prioritize(scene.cycle, scene.clusters) == {}
 
 
 @pytest.mark.parametrize("answer", [{}, None, {"error": ""}])
-async def test_bound(answer: Any, fake: FakeExtender, make: Made) -> None:
+async def test_a_bind_response_without_an_error_is_a_success(
+    answer: Any, fake: FakeExtender, make: Made
+) -> None:
     scene = Scene("m1")
     fake.answers("bind", answer)
     await make(fake.url, scene.manifests).bind(scene.cycle, [TargetCluster("m1")])
@@ -215,7 +217,7 @@ async def test_one_connection_serves_all_verbs_one_after_the_other(fake: FakeExt
     assert len(fake.peers) == 1
 
 
-async def test_after_it_was_closed_it_connects_anew(fake: FakeExtender, make: Made) -> None:
+async def test_after_close_it_connects_again(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1")
     fake.answers("filter", {"ClusterNames": []})
     extender = make(fake.url, scene.manifests)
@@ -227,7 +229,7 @@ async def test_after_it_was_closed_it_connects_anew(fake: FakeExtender, make: Ma
 
 
 @pytest.mark.parametrize("capable", [False, True])
-async def test_a_big_fleet_is_one_call(capable: bool, fake: FakeExtender, make: Made) -> None:
+async def test_all_clusters_are_in_one_request(capable: bool, fake: FakeExtender, make: Made) -> None:
     names = [f"member-{number:04}" for number in range(3000)]
     scene = Scene(*names)
     fake.replies["filter"] = lambda asked: (
@@ -243,7 +245,7 @@ async def test_a_big_fleet_is_one_call(capable: bool, fake: FakeExtender, make: 
         assert len(fake.raw[0]) > 1024 * 1024
 
 
-async def test_nothing_of_a_manifest_is_lost_on_the_way(fake: FakeExtender, make: Made) -> None:
+async def test_a_request_has_all_fields_of_a_manifest(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1")
     fake.answers("filter", {"ClusterNames": []})
     await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
@@ -268,14 +270,14 @@ GPU = (ManagedResource(name="example.com/gpu"), ManagedResource(name="example.co
     ],
     ids=["others", "nothing", "requested", "others of components", "requested by a component"],
 )
-def test_managed_resources(builder: Any, interested: bool, make: Made) -> None:
+def test_managed_resources_decide_which_bindings_are_sent(builder: Any, interested: bool, make: Made) -> None:
     found = builder.names("m1").build()
     extender = make("http://127.0.0.1:1", Scene("m1").manifests, managed_resources=GPU)
     assert extender.is_interested(found) is interested
     assert make("http://127.0.0.1:1", Scene("m1").manifests).is_interested(found)
 
 
-def test_what_has_to_be_kept_for_extenders() -> None:
+def test_objects_are_kept_only_if_a_request_has_them() -> None:
     web = binding("web").names("m1").replicas(1, cpu="1").build()
     binder = ExtenderConfig(url_prefix="http://b", bind_verb="bind")
     gpu = ExtenderConfig(url_prefix="http://g", filter_verb="filter", managed_resources=GPU)
