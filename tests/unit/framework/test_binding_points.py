@@ -878,7 +878,7 @@ def test_a_change_of_a_binding_replaced_under_the_same_generation_is_a_change() 
     class Waiting:
         binding = old
 
-        def abandon(self, reason: str, *, again: bool) -> None:
+        def abandon(self, reason: str, *, reschedule: bool) -> None:
             abandoned.append(reason)
 
     waiting = WaitingBindings()
