@@ -89,7 +89,7 @@ def test_what_changed_between_snapshots_of_different_origin_is_not_known() -> No
 
 
 def test_changes_that_are_too_long_ago_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "_REMEMBERED_CHANGES", 3)
+    monkeypatch.setattr(snapshot, "_KEPT_CHANGES", 3)
     world = World("m1", "m2")
     first = world.snapshot()
     for _ in range(5):
