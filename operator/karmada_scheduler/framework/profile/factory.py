@@ -68,7 +68,7 @@ def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -
         ConfigError: The args do not fit (paths begin with ``args``), the factory raised, or what it made is
             no plugin of that name; all that can be told apart is told.
     """
-    given = _arguments(plugin.factory, args, handle)
+    given = _arguments(plugin, args, handle)
     try:
         made = call_in_thread(lambda: plugin.factory(*given), seconds=LOAD_SECONDS)
     except ConfigError:
@@ -239,14 +239,16 @@ def _takes(function: Callable[..., object], count: int) -> bool:
     return True
 
 
-def _arguments(factory: Factory, args: Mapping[str, Any] | None, handle: Handle) -> tuple[object, ...]:
-    """Return the arguments for a factory: none, or args and handle."""
+def _arguments(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -> tuple[object, ...]:
+    """Return the arguments for the factory of a plugin: none, or args and handle."""
+    factory = plugin.factory
     if _takes(factory, 0):
         if args:
             raise ConfigError([ConfigProblem("args", "the plugin takes none")])
         return ()
     if not _takes(factory, 2):
-        raise ConfigError([ConfigProblem("", "its factory must take (args, handle), or no arguments")])
+        text = f'plugin "{plugin.name}": its factory (__init__ of a class) must take (args, handle), or no arguments'
+        raise ConfigError([ConfigProblem("", text)])
     return _read_args(args, _args_type(factory)), handle
 
 
