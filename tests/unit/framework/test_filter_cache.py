@@ -329,7 +329,7 @@ def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_ever
 
 
 def test_what_was_forgotten_is_asked_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filter_cache, "REMEMBERED", 1)
+    monkeypatch.setattr(filter_cache, "MAX_ENTRIES", 1)
     world = World()
     world.decide(spread())
     world.decide(spread().resource("batch/v1", "Job"))
@@ -450,6 +450,6 @@ def test_what_refers_to_clusters_that_have_all_been_replaced_is_forgotten() -> N
 def test_a_value_that_is_larger_than_the_memo_is_not_kept() -> None:
     remembered: filter_cache.LRUCache[str] = filter_cache.LRUCache(size_of=len)
     for key, made in (("a", "four"), ("b", "four"), ("c", "more than nine"), ("b", "other"), ("a", "other")):
-        found = remembered.get(key, lambda made=made: made, most=9)  # type: ignore[misc]
+        found = remembered.get(key, lambda made=made: made, max_size=9)  # type: ignore[misc]
         assert found == (made if key != "b" and made != "other" else "four")
     assert len(remembered) == 2
