@@ -16,8 +16,8 @@ from karmada_scheduler.config.problems import ConfigProblem
 from karmada_scheduler.framework.profile.factory import (
     Factory,
     Registration,
-    first_line,
-    wrong_with_registration,
+    first_doc_line,
+    registration_problems,
 )
 from karmada_scheduler.process.process_exit import TERMINATION
 
@@ -30,7 +30,7 @@ class Command(Protocol):
 
 def with_plugin(name: str, factory: Factory) -> Registration:
     """Say that the command has a plugin; profiles and ``--plugins`` treat it like any other."""
-    return Registration(name, factory, _origin(factory), first_line(factory))
+    return Registration(name, factory, _origin(factory), first_doc_line(factory))
 
 
 def new_scheduler_command(*plugins: Registration) -> Command:
@@ -41,7 +41,7 @@ def new_scheduler_command(*plugins: Registration) -> Command:
     Args:
         plugins: From ``with_plugin``.
     """
-    problems = [ConfigProblem(each.name, text) for each in plugins for text in wrong_with_registration(each)]
+    problems = [ConfigProblem(each.name, text) for each in plugins for text in registration_problems(each)]
     names = [each.name for each in plugins]
     problems.extend(
         ConfigProblem("", f"register out of tree plugins error: a plugin named {name} already exists")

@@ -8,7 +8,7 @@ from typing import Final
 from karmada_scheduler import logs
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
-from karmada_scheduler.framework.profile.factory import Registration, first_line, wrong_with_registration
+from karmada_scheduler.framework.profile.factory import Registration, first_doc_line, registration_problems
 
 GROUP: Final = "karmada_scheduler.plugins"
 """``[project.entry-points."karmada_scheduler.plugins"]`` in a plugin package's pyproject.toml."""
@@ -36,8 +36,8 @@ def installed() -> list[Registration]:
         if not callable(factory):
             problems.append(ConfigProblem(place, "is neither a class nor a function that makes a plugin"))
             continue
-        plugin = Registration(entry.name, factory, _origin(entry), first_line(factory))
-        problems.extend(ConfigProblem(place, text) for text in wrong_with_registration(plugin))
+        plugin = Registration(entry.name, factory, _origin(entry), first_doc_line(factory))
+        problems.extend(ConfigProblem(place, text) for text in registration_problems(plugin))
         plugins.append(plugin)
     if problems:
         raise ConfigError(problems)

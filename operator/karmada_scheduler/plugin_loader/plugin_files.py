@@ -23,13 +23,15 @@ from karmada_scheduler.framework.extension_points import is_plugin
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.profile.factory import (
     Registration,
-    first_line,
-    misspelt_methods,
+    first_doc_line,
+    registration_problems,
+    with_traceback_from,
+)
+from karmada_scheduler.framework.profile.plugin_problems import (
+    misspelt_method_problems,
     plugin_methods_of,
+    plugin_problems,
     point_methods_of,
-    told_from,
-    wrong_with,
-    wrong_with_registration,
 )
 from karmada_scheduler.framework.scheduling_points import Plugin
 from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules, is_helper
@@ -72,7 +74,7 @@ def load(
         problems = [
             ConfigProblem(str(path), f"{_called(each)}: {text}")
             for each in plugins
-            for text in wrong_with_registration(each)
+            for text in registration_problems(each)
         ]
         if problems:
             raise ConfigError(problems)  # noqa: TRY301 (one clean-up for all)
@@ -84,7 +86,7 @@ def load(
         raise ConfigError([ConfigProblem(str(path), str(error))]) from error
     except (Exception, SystemExit) as error:
         forget(name)
-        own = told_from(error, lambda file: file == str(path))
+        own = with_traceback_from(error, lambda file: file == str(path))
         text = f"{type(error).__name__}: {error}"
         if isinstance(error, ImportError):
             text = _import_text(error, text, path.parent, helpers)
@@ -128,7 +130,7 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
         each for each in others if isinstance(getattr(each, "name", None), str) and _is_meant_as_plugin(each)
     ]
     problems = [
-        ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in wrong_with(each)
+        ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in plugin_problems(each)
     ]
     unused = [text for each in others for text in _unused(each)]
     if problems:
@@ -144,7 +146,7 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
     for text in unused:
         log.warning("%s: %s, so it is no plugin", origin, text)
     for plugin in plugins:
-        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_line(plugin))
+        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_doc_line(plugin))
 
 
 def _classes_of(module: types.ModuleType) -> dict[str, type]:
@@ -171,7 +173,7 @@ def _classes_of(module: types.ModuleType) -> dict[str, type]:
 
 def _is_meant_as_plugin(candidate: type) -> bool:
     """Tell a broken plugin from a helper that has a name of its own."""
-    return bool(plugin_methods_of(candidate)) or any(misspelt_methods(candidate))
+    return bool(plugin_methods_of(candidate)) or any(misspelt_method_problems(candidate))
 
 
 def _unused(candidate: type) -> Iterator[str]:
@@ -190,4 +192,4 @@ def _declared(declared: Any, origin: str) -> Iterator[Registration]:
     for name, factory in declared.items():
         if not isinstance(name, str) or not callable(factory):
             raise ConfigError([ConfigProblem(origin, f"{DECLARED}[{name!r}] must be a class or a function")])
-        yield Registration(name, factory, origin, first_line(factory))
+        yield Registration(name, factory, origin, first_doc_line(factory))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from karmada_scheduler.framework.profile.factory import told_from
+from karmada_scheduler.framework.profile.factory import with_traceback_from
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.runtime import timeouts
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
@@ -139,7 +139,7 @@ class _PluginTask:
 
     def _tell(self, error: BaseException, pause: float) -> None:
         """Log a failure; its traceback only if it is not like one before."""
-        own = told_from(error, lambda file: file not in (__file__, timeouts.__file__))
+        own = with_traceback_from(error, lambda file: file not in (__file__, timeouts.__file__))
         kind = (type(error).__qualname__, *(f"{file}:{line}" for file, line, *_ in _places(own)))
         is_new = kind not in self._told
         self._told.add(kind)

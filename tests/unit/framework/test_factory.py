@@ -16,7 +16,8 @@ from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Handle, Result
 from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile import factory as making
-from karmada_scheduler.framework.profile.factory import Registration, make, wrong_with
+from karmada_scheduler.framework.profile.factory import Registration, make
+from karmada_scheduler.framework.profile.plugin_problems import plugin_problems
 
 HANDLE = DetachedHandle(profile="gpu")
 
@@ -214,23 +215,23 @@ class Waiting(Everything):
 
 @pytest.mark.parametrize("plugin", [Everything, Everything(), Waiting, Waiting()], ids=repr)
 def test_a_plugin_may_take_part_in_everything(plugin: object) -> None:
-    assert list(wrong_with(plugin)) == []
+    assert list(plugin_problems(plugin)) == []
 
 
 @pytest.mark.parametrize("method", ["permit", "pre_bind", "bind", "post_bind"])
 def test_points_that_talk_to_the_network_have_to_be_coroutines(method: str) -> None:
     broken = type("Broken", (Everything,), {method: lambda self, context: SUCCESS})
-    assert list(wrong_with(broken)) == [f"{method} must be a coroutine function: async def {method}"]
-    assert list(wrong_with(broken())) == list(wrong_with(broken))
+    assert list(plugin_problems(broken)) == [f"{method} must be a coroutine function: async def {method}"]
+    assert list(plugin_problems(broken())) == list(plugin_problems(broken))
 
 
 def test_run_has_to_be_a_coroutine_without_arguments() -> None:
     async def takes_one(self: object, handle: object) -> None: ...
 
     plain = type("Plain", (Everything,), {"run": lambda self: None})
-    assert list(wrong_with(plain)) == ["run must be a coroutine function: async def run"]
+    assert list(plugin_problems(plain)) == ["run must be a coroutine function: async def run"]
     greedy = type("Greedy", (Everything,), {"run": takes_one})
-    assert list(wrong_with(greedy)) == ["run must take no argument beside self"]
+    assert list(plugin_problems(greedy)) == ["run must take no argument besides self"]
 
 
 @pytest.mark.parametrize(
@@ -248,28 +249,26 @@ def test_run_has_to_be_a_coroutine_without_arguments() -> None:
 )
 def test_points_in_the_midst_of_a_decision_cannot_be_coroutines(method: str) -> None:
     broken = type("Broken", (Everything,), {method: Everything.permit})
-    assert list(wrong_with(broken)) == [
-        f"{method} must be a plain function: it is called in the midst of a decision and cannot wait"
-    ]
+    assert list(plugin_problems(broken)) == [f"{method} must be a plain function: def {method}"]
 
 
 @pytest.mark.parametrize(
     ("method", "text"),
     [
-        ("unreserve", "has reserve but no unreserve, and is asked for neither"),
-        ("reserve", "has unreserve but no reserve, and is asked for neither"),
-        ("score", "has normalize_score but no score, and is asked for neither"),
-        ("remove_binding", "has add_binding but no remove_binding, and is asked for neither"),
+        ("unreserve", "has reserve but no unreserve, and is called for neither"),
+        ("reserve", "has unreserve but no reserve, and is called for neither"),
+        ("score", "has normalize_score but no score, and is called for neither"),
+        ("remove_binding", "has add_binding but no remove_binding, and is called for neither"),
     ],
 )
 def test_methods_that_belong_together_come_together(method: str, text: str) -> None:
     namespace = {name: each for name, each in vars(Everything).items() if name != method}
-    assert list(wrong_with(type("Half", (), namespace))) == [text]
+    assert list(plugin_problems(type("Half", (), namespace))) == [text]
 
 
 def test_methods_that_only_serve_pre_filter_plugins_need_pre_filter() -> None:
     namespace = {name: each for name, each in vars(Everything).items() if name != "pre_filter"}
-    assert list(wrong_with(type("Half", (), namespace))) == [
+    assert list(plugin_problems(type("Half", (), namespace))) == [
         "add_binding is called only for plugins with pre_filter",
         "remove_binding is called only for plugins with pre_filter",
     ]
@@ -280,8 +279,8 @@ def test_methods_take_one_context() -> None:
         def filter(self, binding: object, status: object, cluster: object) -> Result:  # type: ignore[override]
             return SUCCESS
 
-    assert list(wrong_with(Old)) == ["filter must take 1 argument beside self"]
-    assert list(wrong_with(Old())) == ["filter must take 1 argument beside self"]
+    assert list(plugin_problems(Old)) == ["filter must take 1 argument besides self"]
+    assert list(plugin_problems(Old())) == ["filter must take 1 argument besides self"]
 
 
 def test_a_factory_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,11 +312,11 @@ def test_a_misspelt_method_beside_a_right_one_is_an_error_that_names_the_one_tha
     written: str, meant: str
 ) -> None:
     plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, written: lambda self, c: None})
-    [text] = wrong_with(plugin)
+    [text] = plugin_problems(plugin)
     assert text.startswith(f"{written} is the method of no extension point; did you mean {meant}?")
 
 
 @pytest.mark.parametrize("helper", ["price_of", "selected", "_filtr", "bindings", "clusters", "close"])
 def test_a_helper_is_not_taken_for_a_misspelt_method(helper: str) -> None:
     plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, helper: lambda self, c: None})
-    assert list(wrong_with(plugin)) == []
+    assert list(plugin_problems(plugin)) == []

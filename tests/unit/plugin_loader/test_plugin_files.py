@@ -100,7 +100,7 @@ def test_nothing_is_written_and_the_path_for_imports_stays(tmp_path: Path) -> No
         pytest.param("PLUGINS = [1]\n", "PLUGINS must map names to classes or functions", id="declared-list"),
         pytest.param("PLUGINS = {'A': 1}\n", "PLUGINS['A'] must be a class or a function", id="declared-nonsense"),
         pytest.param("class A:\n  name='A'\n  async def score(self, c): ...\n",
-                     "A: score must be a plain function: it is called in the midst of a decision and cannot wait", id="async"),
+                     "A: score must be a plain function: def {method}", id="async"),
         pytest.param("class A:\n  name='-A'\n  def score(self, c): ...\n",
                      "A: '-A' is no name for a plugin: letters, digits, dots, dashes, not a dash first", id="name"),
     ],
@@ -120,7 +120,7 @@ GOOD = "class Good:\n  name='Good'\n  def score(self, c): return 1\n"
                      "Bad: fliter is the method of no extension point; did you mean filter? "
                      "(a helper's name may begin with an underscore)", id="misspelt"),
         pytest.param("class Bad:\n  name='Bad'\n  def reserve(self, c): ...\n",
-                     "Bad: has reserve but no unreserve, and is asked for neither", id="reserve alone"),
+                     "Bad: has reserve but no unreserve, and is called for neither", id="reserve alone"),
         pytest.param("class Bad:\n  name='Bad'\n  def filter(self, c): ...\n  def add_binding(self, c): ...\n"
                      "  def remove_binding(self, c): ...\n",
                      "Bad: add_binding is called only for plugins with pre_filter\n"
