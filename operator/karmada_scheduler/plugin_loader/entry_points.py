@@ -15,10 +15,10 @@ GROUP: Final = "karmada_scheduler.plugins"
 
 
 def installed() -> list[Registration]:
-    """Import what installed packages offer, sorted by distribution and name.
+    """Return the plugins of installed packages, sorted by distribution and name.
 
     Raises:
-        ConfigError: Some of it cannot be imported or is no plugin; all problems at once.
+        ConfigError: An entry point cannot be imported or is no plugin; with all problems.
     """
     problems: list[ConfigProblem] = []
     plugins = []
@@ -30,7 +30,7 @@ def installed() -> list[Registration]:
         except LoadTimeoutError as error:
             problems.append(ConfigProblem(place, str(error)))
             continue
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (somebody else's code)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (code of the package)
             problems.append(ConfigProblem(place, f"{type(error).__name__}: {error}", error))
             continue
         if not callable(factory):

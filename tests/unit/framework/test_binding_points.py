@@ -160,11 +160,11 @@ class World:
             metrics=self.metrics,
             clock=lambda: self.now,
         )
-        switchboard = HandleBackend(
+        backend = HandleBackend(
             bindings=self.bindings, clusters=self.clusters, waiting=self.waiting, now=lambda: 0.0
         )
-        switchboard.activate = self.gate.activate
-        self.handle = PluginHandle("ours", switchboard)
+        backend.activate = self.gate.activate
+        self.handle = PluginHandle("ours", backend)
 
     def record(self, binding: Binding, kind: str, reason: str, text: str) -> None:
         self.events.append((reason, text))
@@ -340,7 +340,7 @@ async def test_what_waits_has_the_workload_that_the_handle_has() -> None:
         asked.append((profile, key))
         return found
 
-    world.handle._switchboard.stored_workload = stored
+    world.handle._backend.stored_workload = stored
     [waiting] = world.handle.waiting()
     assert waiting.workload is world.handle.workload(key) is found
     assert asked == [("ours", key), ("ours", key)]

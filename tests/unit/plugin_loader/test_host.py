@@ -31,14 +31,14 @@ Make = Callable[..., PluginManager]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    monkeypatch.setattr(manager, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(manager, "_SCAN_SECONDS", 0.0)
     made: list[PluginManager] = []
 
     def make(**options: Any) -> PluginManager:
-        switchboard = HandleBackend(
+        backend = HandleBackend(
             bindings=BindingCache(), clusters=ClusterCache(), waiting=WaitingBindings(), now=lambda: 0.0
         )
-        host = PluginManager(Options(**options), switchboard, Metrics(), own_plugins=(), clock=lambda: 0.0)
+        host = PluginManager(Options(**options), backend, Metrics(), own_plugins=(), clock=lambda: 0.0)
         made.append(host)
         return host
 
@@ -104,7 +104,7 @@ async def test_files_are_followed_whatever_happens(
     with caplog.at_level(logging.ERROR):
         following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
         await _until(lambda: changes)
-    assert "Cannot look at the plugin files" in caplog.text
+    assert "Cannot scan the plugin directories" in caplog.text
     assert str(error) in caplog.text
     assert all(calls)  # the end of the process waits for none of these threads
     following.cancel()

@@ -10,10 +10,10 @@ import pytest
 
 from karmada_scheduler.framework import SUCCESS, FilterContext, Result
 from karmada_scheduler.framework.runtime.timeouts import NoTimeout, SigalrmTimeout
-from karmada_scheduler.plugin_loader.run_tasks import Pauses, PluginTasks
+from karmada_scheduler.plugin_loader.run_tasks import PluginTasks, RetryDelays
 
 MESSAGE = "A plugin's run failed, it is started again"
-NO_PAUSE = Pauses(first=0.0, most=60.0)
+NO_DELAY = RetryDelays(first=0.0, longest=60.0)
 
 
 class Filter:
@@ -59,7 +59,7 @@ class Breaks(Filter):
 
 @pytest.fixture
 async def tasks() -> AsyncIterator[PluginTasks]:
-    made = PluginTasks(NoTimeout(), pauses=NO_PAUSE, grace=0.01)
+    made = PluginTasks(NoTimeout(), delays=NO_DELAY, cleanup_seconds=0.01)
     yield made
     await made.close()
 
@@ -77,7 +77,7 @@ async def test_a_plugin_without_run_has_no_task(tasks: PluginTasks) -> None:
 
 async def test_each_failure_is_counted_and_a_cancellation_is_not() -> None:
     failures: list[str] = []
-    tasks = PluginTasks(NoTimeout(), pauses=NO_PAUSE, on_failure=failures.append)
+    tasks = PluginTasks(NoTimeout(), delays=NO_DELAY, on_failure=failures.append)
     plugin = Breaks(OSError("one"), SystemExit("two"))
     tasks.keep([plugin, Ticks()])
     await until(lambda: len(plugin.events) == 3)
@@ -190,7 +190,7 @@ async def test_one_that_ran_for_long_begins_with_the_first_pause_again(
     naps = _Napping()
     monkeypatch.setattr(asyncio, "sleep", naps)
     plugin = Breaks(*[ValueError("again") for _ in range(3)])
-    tasks = PluginTasks(NoTimeout(), pauses=Pauses(first=1.0, most=1e-12))  # anything is long
+    tasks = PluginTasks(NoTimeout(), delays=RetryDelays(first=1.0, longest=1e-12))  # anything is long
     tasks.keep([plugin])
     await until(lambda: len(plugin.events) == 4)
     assert naps.asked == [1, 1, 1]
@@ -219,7 +219,7 @@ async def test_one_that_goes_on_although_it_was_cancelled_is_dropped(
     await until(lambda: plugin.events)
     async with asyncio.timeout(30):
         await tasks.close()
-    assert "went on after it was cancelled" in caplog.text
+    assert "ignored its cancellation" in caplog.text
     plugin.events.clear()
     await asyncio.sleep(0)
     assert plugin.events == []
@@ -262,15 +262,15 @@ class Spins(Filter):
 
 
 async def test_one_that_does_not_wait_is_stopped_by_the_watch(caplog: pytest.LogCaptureFixture) -> None:
-    watch = SigalrmTimeout(0.05)
+    timeout = SigalrmTimeout(0.05)
     try:
-        plugin, tasks = Spins(), PluginTasks(watch, pauses=NO_PAUSE)
+        plugin, tasks = Spins(), PluginTasks(timeout, delays=NO_DELAY)
         tasks.keep([plugin])
         await until(lambda: len(plugin.events) == 2)
         assert caplog.records[0].__dict__["error"] == "PluginTimeoutError: took longer than 0.05s"
         await tasks.close()
     finally:
-        watch.close()
+        timeout.close()
 
 
 class _UnprintableError(Exception):

@@ -136,7 +136,7 @@ def test_a_name_that_the_flag_misspells_ends_it_with_the_nearest_one(make: Make,
 
 
 def test_the_flag_may_name_a_plugin_that_a_gate_keeps_out(make: Make) -> None:
-    make(tokens=["*", "-WorkloadAffinity"], switched_off=["WorkloadAffinity"]).start()
+    make(tokens=["*", "-WorkloadAffinity"], disabled_by_gates=["WorkloadAffinity"]).start()
 
 
 def test_at_the_start_every_problem_ends_it(make: Make, write: Write) -> None:
@@ -205,7 +205,7 @@ def test_a_broken_file_is_refused_with_its_traceback_and_the_old_version_stays(
     assert score(setup.built, "A") == 1
     [record] = caplog.records
     assert record.getMessage() == (
-        "Refused a new version of a file, the version before stays: RuntimeError: not today"
+        "Refused a new version of a file, the previous version stays: RuntimeError: not today"
     )
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], RuntimeError)
@@ -273,7 +273,7 @@ def test_a_file_that_a_profile_needs_cannot_go(
     path.unlink()
     assert setup.reload() is None
     assert scorers(setup.built) == ["A"]
-    assert "Refused to remove the plugins of a file, the version before stays: profiles[0]" in caplog.text
+    assert "Refused to remove the plugins of a file, the previous version stays: profiles[0]" in caplog.text
 
 
 def test_a_renamed_file_keeps_its_plugins(make: Make, write: Write) -> None:
@@ -303,7 +303,7 @@ def test_a_plugin_that_no_profile_enables_is_pointed_out(
     setup.start()
     write("a.py", source("A"))
     assert scorers(setup.reload()) == []
-    assert "Loaded plugin, which no profile enables" in caplog.text
+    assert "Loaded plugin, but no profile enables it" in caplog.text
 
 
 def test_a_directory_that_vanishes_is_reported_once(
