@@ -41,7 +41,7 @@ def test_hidden_files_folders_and_other_files_are_ignored(folder: Path, write: W
     assert PluginDirectory(folder).scan() == []
 
 
-def test_a_change_of_content_is_seen_whatever_the_times_say(folder: Path, write: Write) -> None:
+def test_a_change_of_content_is_seen_although_the_times_are_the_same(folder: Path, write: Write) -> None:
     path = write("a.py", source("A", score=1))
     directory = PluginDirectory(folder)
     accepted(directory)
@@ -53,7 +53,7 @@ def test_a_change_of_content_is_seen_whatever_the_times_say(folder: Path, write:
     assert plugin.factory().score(None) == 2  # type: ignore[attr-defined]
 
 
-def test_a_touched_file_is_no_change(folder: Path, write: Write) -> None:
+def test_another_modification_time_is_no_change(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
     directory = PluginDirectory(folder)
     accepted(directory)
@@ -76,7 +76,7 @@ def test_the_swap_of_a_mounted_config_map_is_a_change(folder: Path) -> None:
     assert directory.plugins()[0].factory().score(None) == 2  # type: ignore[attr-defined]
 
 
-def test_a_file_that_is_gone_takes_its_plugins_along(folder: Path, write: Write) -> None:
+def test_the_plugins_of_a_deleted_file_are_removed(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
     directory = PluginDirectory(folder)
     [change] = accepted(directory)
@@ -88,7 +88,7 @@ def test_a_file_that_is_gone_takes_its_plugins_along(folder: Path, write: Write)
     assert directory.scan() == []
 
 
-def test_a_refused_version_is_not_tried_again_and_the_one_before_stays(folder: Path, write: Write) -> None:
+def test_a_refused_version_is_not_tried_again_and_the_previous_one_stays(folder: Path, write: Write) -> None:
     write("a.py", source("A", score=1))
     directory = PluginDirectory(folder)
     accepted(directory)
@@ -100,9 +100,7 @@ def test_a_refused_version_is_not_tried_again_and_the_one_before_stays(folder: P
     assert names(directory) == ["A"]
 
 
-def test_a_refused_version_gets_another_chance_when_something_else_changes(
-    folder: Path, write: Write
-) -> None:
+def test_a_refused_version_is_tried_again_after_another_change(folder: Path, write: Write) -> None:
     write("a.py", "broken(")
     directory = PluginDirectory(folder)
     directory.refuse(directory.scan()[0])
@@ -112,7 +110,7 @@ def test_a_refused_version_gets_another_chance_when_something_else_changes(
     assert [change.path.name for change in directory.scan()] == ["a.py"]
 
 
-def test_a_refused_removal_leaves_the_plugins(folder: Path, write: Write) -> None:
+def test_after_a_refused_removal_the_plugins_stay(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
     directory = PluginDirectory(folder)
     [change] = accepted(directory)
