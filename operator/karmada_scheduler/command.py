@@ -1,7 +1,7 @@
-"""The scheduler as a command of one's own, with plugins that are compiled in, so to speak.
+"""The scheduler as a command with built-in plugins of one's own.
 
-``sys.exit(new_scheduler_command(with_plugin("Cost", Cost))())`` is a whole program; it takes the flags of
-``karmada-pyscheduler`` and lists its plugins with ``plugins``.
+``sys.exit(new_scheduler_command(with_plugin("Cost", Cost))())`` is a complete program. It has the flags and commands of
+``karmada-pyscheduler``.
 
 Source: karmada v1.18.2 cmd/scheduler/app/scheduler.go NewSchedulerCommand, WithPlugin.
 """
@@ -16,32 +16,32 @@ from karmada_scheduler.config.problems import ConfigProblem
 from karmada_scheduler.framework.profile.factory import (
     Factory,
     Registration,
-    first_line,
-    wrong_with_registration,
+    first_doc_line,
+    registration_problems,
 )
 from karmada_scheduler.process.process_exit import TERMINATION
 
 
 class Command(Protocol):
-    """Runs with these arguments, or with those of the process, and returns the exit status."""
+    """Runs the scheduler with these arguments, or those of the process, and returns the exit status."""
 
     def __call__(self, arguments: Sequence[str] | None = None, /) -> int: ...
 
 
 def with_plugin(name: str, factory: Factory) -> Registration:
-    """Say that the command has a plugin; profiles and ``--plugins`` treat it like any other."""
-    return Registration(name, factory, _origin(factory), first_line(factory))
+    """Return the registration of a plugin; profiles and ``--plugins`` treat it like any other."""
+    return Registration(name, factory, _origin(factory), first_doc_line(factory))
 
 
 def new_scheduler_command(*plugins: Registration) -> Command:
-    """Make a command that has some more plugins.
+    """Return a command with additional plugins.
 
-    If one of them cannot work, or two have the same name, the command says so and returns 1.
+    If a plugin has problems, or two have the same name, the command prints the problems and returns 1.
 
     Args:
-        plugins: From ``with_plugin``.
+        plugins: The results of ``with_plugin``.
     """
-    problems = [ConfigProblem(each.name, text) for each in plugins for text in wrong_with_registration(each)]
+    problems = [ConfigProblem(each.name, text) for each in plugins for text in registration_problems(each)]
     names = [each.name for each in plugins]
     problems.extend(
         ConfigProblem("", f"register out of tree plugins error: a plugin named {name} already exists")
@@ -51,7 +51,7 @@ def new_scheduler_command(*plugins: Registration) -> Command:
 
     def command(arguments: Sequence[str] | None = None) -> int:
         for problem in problems:
-            print(f"Error: {problem}", file=sys.stderr)  # noqa: T201 (a command for people)
+            print(f"Error: {problem}", file=sys.stderr)  # noqa: T201 (a command)
         if problems:
             return 1
         TERMINATION.install()

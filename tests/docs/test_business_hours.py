@@ -41,7 +41,7 @@ def test_changes_are_let_through_in_business_hours(moment: datetime, example: Ex
         pytest.param(FRIDAY.replace(hour=18), "Monday 08:00 CEST", 61, id="weekend-an-hour-short"),
     ],
 )
-def test_otherwise_the_placement_stays_until_they_begin(
+def test_outside_business_hours_the_placement_stays(
     moment: datetime, reason: str, hours: float, example: Example
 ) -> None:
     run = scheduled_at(moment, example)
@@ -51,6 +51,6 @@ def test_otherwise_the_placement_stays_until_they_begin(
     assert run.methods_of("DefaultBinder") == []
 
 
-def test_a_gate_that_never_opens_is_a_mistake(example: Example) -> None:
+def test_business_hours_without_days_are_an_error(example: Example) -> None:
     with pytest.raises(ConfigError, match=r"pluginConfig\[0\]\.args: at least one day is needed"):
         example("business_hours", days=[])

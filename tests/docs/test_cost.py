@@ -97,7 +97,7 @@ def test_prices_come_from_prometheus(example: Example, prometheus: Prometheus) -
     assert run.scores["Cost"] == {"m1": 0, "m2": 250, "m3": 750}
 
 
-def test_without_an_answer_the_binding_is_placed_as_if_prices_were_equal(
+def test_without_prices_all_clusters_have_the_same_score(
     example: Example, prometheus: Prometheus, tmp_path: Path
 ) -> None:
     for source in (prometheus.query, "http://127.0.0.1:1", str(tmp_path / "gone.json")):

@@ -12,7 +12,7 @@ def test_big_and_small_clusters_get_the_same(example: Example) -> None:
     assert run.placed == {"m1": 3, "m2": 3, "m3": 3}
 
 
-def test_a_remainder_goes_to_the_roomiest(example: Example) -> None:
+def test_the_remainder_goes_to_the_clusters_with_most_available_replicas(example: Example) -> None:
     members = [cluster("m1").room(cpu=10), cluster("m2").room(cpu=100), cluster("m3").room(cpu=50)]
     run = schedule(
         binding("web").replicas(8, cpu=1).dynamic_weight(), *members, plugins=example("even_split")

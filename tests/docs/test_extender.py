@@ -78,7 +78,7 @@ async def test_the_example_filters_and_scores(extender: HttpExtender) -> None:
     assert run.scores[extender.name] == {"m2": 100, "m3": 100}
 
 
-async def test_where_the_example_lets_nothing_pass_nothing_fits(extender: HttpExtender) -> None:
+async def test_if_the_example_refuses_all_clusters_none_fits(extender: HttpExtender) -> None:
     run = await place(extender, binding("web").replicas(2).duplicated(), cluster("m1"))
     assert run.condition.reason == "NoClusterFit"
 

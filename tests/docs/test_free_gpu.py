@@ -13,19 +13,19 @@ def with_gpus(name: str, *, there: int, taken: int = 0) -> ClusterBuilder:
     return cluster(name).allocatable({"pods": 100, gpu: there}).allocated({"pods": 0, gpu: taken})
 
 
-def test_what_is_free_counts_not_what_is_there(example: Example) -> None:
+def test_free_gpus_count_and_not_installed_ones(example: Example) -> None:
     members = [with_gpus("m1", there=16, taken=14), with_gpus("m2", there=8), cluster("m3")]
     run = schedule(TRAINING, *members, plugins=example("free_gpu"))
     assert run.placed == {"m2": 1}
     assert run.scores["FreeGPU"] == {"m1": 250, "m2": 1000, "m3": 0}
 
 
-def test_an_over_allocated_cluster_and_one_without_a_summary_count_as_empty_handed(example: Example) -> None:
+def test_an_over_allocated_cluster_and_one_without_a_summary_have_no_free_gpus(example: Example) -> None:
     members = [with_gpus("m1", there=2, taken=4), cluster("m2").without_summary(), with_gpus("m3", there=1)]
     run = schedule(TRAINING, *members, plugins=example("free_gpu"))
     assert run.scores["FreeGPU"] == {"m1": 0, "m2": 0, "m3": 1000}
 
 
-def test_without_any_gpus_all_are_alike(example: Example) -> None:
+def test_without_gpus_all_scores_are_equal(example: Example) -> None:
     run = schedule(TRAINING, cluster("m1"), cluster("m2"), plugins=example("free_gpu"))
     assert run.scores["FreeGPU"] == {"m1": 0, "m2": 0}

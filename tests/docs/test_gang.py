@@ -36,7 +36,7 @@ async def go(builder: BindingBuilder, gang: Framework, handle: FakeHandle) -> Ru
     return await scheduling(builder, cluster("m1"), plugins=gang, handle=handle)
 
 
-async def test_three_that_belong_together_are_placed_together(gang: Framework, handle: FakeHandle) -> None:
+async def test_three_members_of_a_gang_are_placed_together(gang: Framework, handle: FakeHandle) -> None:
     first = [asyncio.create_task(go(member(name), gang, handle)) for name in ("a", "b")]
     await until(lambda: len(handle.waiting()) == 2)
     runs = [await go(member("c"), gang, handle), *await asyncio.gather(*first)]
@@ -45,11 +45,11 @@ async def test_three_that_belong_together_are_placed_together(gang: Framework, h
 
 
 async def test_a_member_that_comes_later_does_not_wait(gang: Framework, handle: FakeHandle) -> None:
-    await test_three_that_belong_together_are_placed_together(gang, handle)
+    await test_three_members_of_a_gang_are_placed_together(gang, handle)
     assert (await go(member("d"), gang, handle)).placed == {"m1": 1}
 
 
-def test_one_alone_waits_for_as_long_as_it_may(gang: Framework, handle: FakeHandle) -> None:
+def test_a_single_member_waits_until_its_timeout(gang: Framework, handle: FakeHandle) -> None:
     run = schedule(member("a"), cluster("m1"), plugins=gang, handle=handle)
     assert (
         run.condition.message
@@ -58,7 +58,9 @@ def test_one_alone_waits_for_as_long_as_it_may(gang: Framework, handle: FakeHand
     assert "Gang.permit: Wait for 60s: 1 of 3 have a place" in str(run)
 
 
-async def test_when_one_is_refused_the_others_do_not_wait_on(gang: Framework, handle: FakeHandle) -> None:
+async def test_when_one_member_is_refused_the_others_are_rejected(
+    gang: Framework, handle: FakeHandle
+) -> None:
     waiting = [asyncio.create_task(go(member(name), gang, handle)) for name in ("a", "b")]
     await until(lambda: len(handle.waiting()) == 2)
     handle.waiting()[0].reject("Gang", "the first has no place any more")
@@ -90,12 +92,12 @@ async def test_a_member_whose_write_failed_is_not_counted(gang: Framework, handl
     assert (await go(member("c"), gang, handle)).placed == {"m1": 1}
 
 
-def test_a_binding_without_the_label_goes_on(gang: Framework, handle: FakeHandle) -> None:
+def test_a_binding_without_the_label_is_not_delayed(gang: Framework, handle: FakeHandle) -> None:
     web = binding("web").workload().replicas(1)
     assert schedule(web, cluster("m1"), plugins=gang, handle=handle).placed == {"m1": 1}
 
 
-def test_members_that_have_their_place_count_after_a_restart(gang: Framework, handle: FakeHandle) -> None:
+def test_placed_members_count_after_a_restart(gang: Framework, handle: FakeHandle) -> None:
     for name in ("a", "b"):
         handle.put(member(name).on("m1").build())
         handle.put_workload(member(name).build().key, member(name).workload_answer.workload)

@@ -96,7 +96,7 @@ class Talks:
         return 100 if context.cluster.name == self.best else 0
 
 
-def test_a_binding_goes_all_the_way_and_is_written() -> None:
+def test_schedule_runs_all_extension_points_and_writes() -> None:
     handle = FakeHandle()
     run = schedule(web(), cluster("m1"), plugins=[Ledger()], handle=handle)
     assert run.placed == {"m1": 2}
@@ -106,7 +106,7 @@ def test_a_binding_goes_all_the_way_and_is_written() -> None:
     assert [each.name for each in handle.snapshot()] == ["m1"]
 
 
-def test_a_refusal_keeps_the_placement_and_gives_back_what_was_claimed() -> None:
+def test_a_refusal_keeps_the_placement_and_calls_unreserve() -> None:
     plugin = Ledger(Result.unschedulable("sold out", retry_after=30))
     run = schedule(binding("web").on("m1").names("m2"), cluster("m1"), cluster("m2"), plugins=[plugin])
     assert run.condition == ("False", "Unschedulable", "sold out")
@@ -117,13 +117,13 @@ def test_a_refusal_keeps_the_placement_and_gives_back_what_was_claimed() -> None
         run.placed  # noqa: B018
 
 
-def test_a_write_that_fails_gives_back_what_was_claimed() -> None:
+def test_a_failed_write_calls_unreserve() -> None:
     run = schedule(web(), cluster("m1"), plugins=[Ledger()], write_fails=OSError("connection lost"))
     assert str(run.error) == "connection lost"
     assert run.methods_of("Ledger") == ["reserve", "unreserve"]
 
 
-def test_a_placement_that_stays_as_it_is_passes_the_plugins_by() -> None:
+def test_an_unchanged_placement_calls_no_plugin_from_reserve_on() -> None:
     run = schedule(web().on(m1=2).applied(), cluster("m1"), plugins=[Ledger()])
     assert run.placed == {"m1": 2}
     assert run.methods_of("Ledger") == []
@@ -137,19 +137,19 @@ def test_a_binding_that_no_cluster_fits_loses_its_placement() -> None:
     assert run.methods_of("Ledger") == []
 
 
-def test_what_waits_can_be_allowed() -> None:
+def test_a_wait_can_be_allowed() -> None:
     run = schedule(web(), cluster("m1"), plugins=[Gang], when_waiting=lambda waiting: waiting.allow("Gang"))
     assert run.placed == {"m1": 2}
 
 
-def test_what_waits_can_be_rejected() -> None:
+def test_a_wait_can_be_rejected() -> None:
     run = schedule(
         web(), cluster("m1"), plugins=[Gang], when_waiting=lambda waiting: waiting.reject("Gang", "not today")
     )
     assert run.condition == ("False", "Unschedulable", "not today")
 
 
-def test_what_nobody_answers_has_waited_long_enough_at_once() -> None:
+def test_a_wait_without_an_answer_times_out_at_once() -> None:
     run = schedule(web(), cluster("m1"), plugins=[Gang])
     assert run.condition.message == "rejected due to timeout after waiting 60s at plugin Gang: alone"
 
@@ -164,17 +164,17 @@ async def test_bindings_can_wait_for_each_other() -> None:
     assert handle.waiting() == ()
 
 
-def test_plugins_that_talk_can_decide() -> None:
+def test_plugins_with_coroutines_can_be_tested() -> None:
     builder = binding("web").replicas(1).spread("cluster", 1, 1)
     assert placed(decide(builder, cluster("m1"), cluster("m2"), plugins=[Talks])) == {"m2": 1}
 
 
-def test_a_plugin_that_is_made_gets_args_as_a_configuration_has_them() -> None:
+def test_make_reads_args_as_a_configuration_file() -> None:
     with pytest.raises(ConfigError, match="the plugin takes none"):
         make(Talks, {"speed": 3})
 
 
-def test_the_story_can_be_read() -> None:
+def test_the_trace_has_a_line_for_each_step() -> None:
     run = schedule(
         web().spread("cluster", 1, 1),
         cluster("m1"),
@@ -201,13 +201,13 @@ def test_the_story_can_be_read() -> None:
     ]
 
 
-def test_the_story_says_how_a_wait_ended() -> None:
+def test_the_trace_has_the_result_of_a_wait() -> None:
     story = str(schedule(web(), cluster("m1"), plugins=[Gang])).splitlines()
     assert story[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang: alone")
     assert story[-2:] == ["  Gang.permit: Wait for 60s: alone", "  on no cluster"]
 
 
-def test_the_story_goes_through_affinity_terms() -> None:
+def test_the_trace_has_all_affinity_terms() -> None:
     builder = binding("web").replicas(3).aggregated().term("near", "m3").term("far", "m1")
     story = str(schedule(builder, cluster("m1"), cluster("m2"))).splitlines()
     affinity = "cluster(s) did not match the placement cluster affinity constraint"
@@ -220,14 +220,14 @@ def test_the_story_goes_through_affinity_terms() -> None:
     ]
 
 
-def test_the_story_of_many_clusters_is_cut_short() -> None:
+def test_the_trace_of_many_clusters_is_shortened() -> None:
     names = [f"m{index:02}" for index in range(30)]
     story = str(schedule(binding("web").duplicated().replicas(1), *map(cluster, names))).splitlines()
     assert story[-1].startswith("  on m00:1, m01:1,")
     assert story[-1].endswith("m19:1 and 10 more")
 
 
-def test_a_story_whose_second_decision_is_the_same_says_so() -> None:
+def test_the_trace_says_if_the_second_decision_is_the_same() -> None:
     story = str(schedule(web(), cluster("m1"), plugins=framework(select=["ClusterAffinity"])))
     assert story.count("decided again with that result: the same") == 1
     assert story.count("DefaultAssigner.assign") == 1
@@ -248,7 +248,7 @@ class Odd:
         """Give back."""
 
 
-def test_the_story_shows_names_and_what_was_raised() -> None:
+def test_the_trace_has_names_and_exceptions() -> None:
     story = str(schedule(web(), cluster("m1"), cluster("m2"), plugins=[Odd])).splitlines()
     assert "  Odd.pre_filter: m1, m2" in story
     assert story[-3].startswith('  Odd.reserve: plugin "Odd" failed at Reserve')
@@ -270,7 +270,7 @@ def everything() -> BindingBuilder:
     )  # fmt: skip
 
 
-def test_whatever_a_binding_has_can_be_said_to_the_builder() -> None:
+def test_the_binding_builder_has_all_fields() -> None:
     built, empty = (
         everything().build(),
         Binding(BindingKey("", "", ""), spec=BindingSpec(placement=Placement())),
@@ -291,7 +291,7 @@ def test_whatever_a_binding_has_can_be_said_to_the_builder() -> None:
     assert built.spec.placement.workload_affinity == WorkloadAffinity("app")
 
 
-def test_whatever_a_cluster_has_can_be_said_to_the_builder() -> None:
+def test_the_cluster_builder_has_all_fields() -> None:
     builder = (
         cluster("m1").uid("u").resource_version("7").generation(3).labels(tier="prod").deleting()
         .provider("p").region("r").zones("z").sync_mode("Pull").taint("a:NoSchedule").grade(0, nodes=1, cpu=1)
@@ -329,7 +329,7 @@ class ByMetadata:
     def unreserve(self, context: BindContext, /) -> None: ...
 
 
-def test_a_test_says_what_the_metadata_of_the_workload_has() -> None:
+def test_a_builder_sets_the_metadata_of_the_workload() -> None:
     plugin = ByMetadata()
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mission", "uid": "u"}
     sat = web().workload(annotations={"type": "space"}, labels={"app": "sat"}, owner_references=[owner])
@@ -342,7 +342,7 @@ def test_a_test_says_what_the_metadata_of_the_workload_has() -> None:
     assert other.refused == {"m1": "not of type space"}
 
 
-def test_a_test_says_why_the_workload_is_not_known() -> None:
+def test_a_builder_sets_why_the_workload_is_unknown() -> None:
     run = schedule(web().without_workload("it was deleted"), cluster("m1"), plugins=[ByMetadata])
     assert "it was deleted" in str(run.error)
     silent = schedule(web(), cluster("m1"), plugins=[ByMetadata])
@@ -356,7 +356,7 @@ def test_the_workload_is_that_of_the_resource() -> None:
     assert (found.api_version, found.kind, found.uid, found.name) == ("batch/v1", "Job", "u", "web")
 
 
-def test_a_plugin_that_does_not_declare_that_it_needs_the_workload_is_told_so() -> None:
+def test_an_undeclared_workload_is_an_error() -> None:
     class Careless(ByMetadata):
         name = "Careless"
         needs_workload = False
@@ -365,7 +365,7 @@ def test_a_plugin_that_does_not_declare_that_it_needs_the_workload_is_told_so() 
     assert "no plugin of this profile has needs_workload = True in its class" in str(run.error)
 
 
-def test_what_a_plugin_remembers_by_key_ends_with_a_change_of_the_metadata() -> None:
+def test_cached_results_end_with_a_change_of_the_metadata() -> None:
     class Keyed(ByMetadata):
         name = "Keyed"
 
@@ -392,7 +392,7 @@ def test_what_a_plugin_remembers_by_key_ends_with_a_change_of_the_metadata() -> 
         ("needs_workloads", True, "needs_workloads declares nothing; did you mean needs_workload?"),
     ],
 )
-def test_a_declaration_that_means_nothing_is_an_error(attribute: str, value: object, text: str) -> None:
+def test_an_invalid_declaration_is_an_error(attribute: str, value: object, text: str) -> None:
     wrong = type("ByMetadata", (ByMetadata,), {attribute: value})
     with pytest.raises(ConfigError) as problem:
         framework(wrong)
@@ -445,7 +445,7 @@ def test_plugins_see_the_workloads_of_other_bindings() -> None:
 
 
 @pytest.mark.parametrize("in_flight", [True, False])
-def test_the_workloads_of_other_bindings_have_to_be_declared(in_flight: bool) -> None:
+def test_undeclared_workloads_of_other_bindings_are_an_error(in_flight: bool) -> None:
     handle, this, other = peers()
     plugin = make(Undeclared, handle=handle)
     if in_flight:
@@ -456,7 +456,7 @@ def test_the_workloads_of_other_bindings_have_to_be_declared(in_flight: bool) ->
     assert "UndeclaredWorkloadError: the workload is not read" in str(run.error)
 
 
-def test_what_waits_has_its_workload() -> None:
+def test_a_waiting_binding_has_its_workload() -> None:
     seen = []
     schedule(
         web().workload(labels={"app": "blog"}),

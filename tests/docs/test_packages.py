@@ -28,7 +28,7 @@ def run(*command: str, cwd: Path, environment: dict[str, str]) -> subprocess.Com
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_its_readme_is_right(name: str, environment: dict[str, str]) -> None:
+def test_the_readme_of_an_example_package_is_right(name: str, environment: dict[str, str]) -> None:
     commands = [part for part in read(EXAMPLES / name / "README.md") if isinstance(part, Command)]
     assert commands[0] == Command("pip install .", ())
     for command in commands[1:]:
@@ -40,9 +40,7 @@ def test_its_readme_is_right(name: str, environment: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_its_own_tests_pass_once_it_is_installed(
-    name: str, environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_tests_of_an_example_package_pass(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     for each in (f"test_{name}.py", "config.yaml", "pyproject.toml"):
         (tmp_path / each).write_bytes((EXAMPLES / name / each).read_bytes())
     plugins = ("-p", "no:asyncio", "-p", "no:cacheprovider")

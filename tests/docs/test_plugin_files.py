@@ -14,7 +14,7 @@ from tests.docs.conftest import PLUGINS
 FILES = sorted(PLUGINS.glob("*.py"))
 
 
-def test_there_are_eight() -> None:
+def test_there_are_eight_examples() -> None:
     assert len(FILES) == 8
 
 

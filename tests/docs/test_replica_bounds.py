@@ -29,7 +29,7 @@ def test_a_small_cluster_leaves_more_to_the_others() -> None:
     assert run.placed == {"m1": 2, "m2": 5, "m3": 5}
 
 
-def test_what_is_placed_stays_when_there_are_more() -> None:
+def test_placed_replicas_stay_when_the_workload_grows() -> None:
     run = schedule(binding("web").replicas(8).dynamic_weight().on(m3=4, m2=2), *ROOMY, plugins=BOUNDS)
     placed = run.placed
     assert placed["m3"] >= 4
@@ -37,7 +37,7 @@ def test_what_is_placed_stays_when_there_are_more() -> None:
     assert sum(placed.values()) == 8
 
 
-def test_what_cannot_be_is_told_and_the_placement_stays() -> None:
+def test_impossible_bounds_are_reported_and_the_placement_stays() -> None:
     run = schedule(binding("web").replicas(16).dynamic_weight().on(m1=5), *ROOMY, plugins=BOUNDS)
     assert run.condition.reason == "Unschedulable"
     assert run.condition.message.startswith("failed to assign replicas: 16 replicas do not fit: 2 to {")

@@ -17,7 +17,7 @@ def test_the_cluster_with_the_fewest_peers_is_chosen(example: Example) -> None:
     assert run.placed == {"m3": 2}
 
 
-def test_bindings_one_after_the_other_are_spread(example: Example) -> None:
+def test_consecutive_bindings_are_spread(example: Example) -> None:
     handle = FakeHandle()
     plugins = example("soft_anti_affinity", handle=handle)
     for name in ("m1", "m2"):
@@ -26,12 +26,12 @@ def test_bindings_one_after_the_other_are_spread(example: Example) -> None:
         assert run.placed == {name: 1}
 
 
-def test_where_there_is_no_choice_peers_share_a_cluster(example: Example) -> None:
+def test_without_a_choice_peers_share_a_cluster(example: Example) -> None:
     plugins = example("soft_anti_affinity", handle=FakeHandle(binding("a").on("m1")))
     assert schedule(ANYWHERE, cluster("m1"), plugins=plugins).placed == {"m1": 2}
 
 
-def test_others_do_not_count(example: Example) -> None:
+def test_bindings_with_another_label_do_not_count(example: Example) -> None:
     handle = FakeHandle(binding("a", namespace="").on("m1"))  # of a ClusterPropagationPolicy
     plugins = example("soft_anti_affinity", handle=handle)
     run = schedule(ANYWHERE, cluster("m1"), cluster("m2"), plugins=plugins)

@@ -45,7 +45,7 @@ def test_the_table_has_every_point() -> None:
     assert NORMALIZE_SCORE == "ScoreExtensionNormalize"
 
 
-def test_what_the_document_shows_is_so(
+def test_all_commands_of_the_document_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

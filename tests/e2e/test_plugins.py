@@ -109,13 +109,13 @@ def test_plugin_files_are_added_changed_and_removed_under_load(
 
     publish("..v3", "raise RuntimeError('half-written')")
     log = wait_for(lambda: scheduler.log, "the refusal", until=lambda log: "half-written" in log, timeout=20)
-    assert "Refused a new version of a file, the version before stays: RuntimeError: half-written" in log
+    assert "Refused a new version of a file, the previous version stays: RuntimeError: half-written" in log
     assert f'File "{tmp_path / "only.py"}", line 1' in log
     third = Workload(controlplane, namespace, "third").create(BOTH, replicas=2)
     third.wait_placed({"sim-a2": 2})
 
     publish("..v4", None)
-    wait_for(lambda: "Removed the plugins of a file that is gone" in scheduler.log, "the removal", timeout=20)
+    wait_for(lambda: "Removed the plugins of a deleted file" in scheduler.log, "the removal", timeout=20)
     fourth = Workload(controlplane, namespace, "fourth").create(BOTH, replicas=2)
     fourth.wait_placed({"sim-a1": 2, "sim-a2": 2})
     assert len(backlog.wait_placed(64, timeout=60)) == 64

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         handle_for=DetachedHandle,
         own=own,
         configuration=configuration,
-        switched_off=IN_TREE,
+        disabled_by_gates=IN_TREE,
     )
     try:
         if has_configuration:

@@ -125,7 +125,7 @@ def _select_by_region(
     if not isinstance(ordered, SharedOrder):
         return select()
     key = (region, cluster, placement.is_duplicated, replicas)
-    return ordered.selections.get(key, select, most=_MAX_SELECTIONS)
+    return ordered.selections.get(key, select, max_size=_MAX_SELECTIONS)
 
 
 def select_by_region(
@@ -150,6 +150,8 @@ def select_by_region(
 
 def _select_groups(groups: tuple[Group, ...], limits: Limits) -> Sequence[Group]:
     try:
-        return _selected_groups.get((groups, limits), lambda: select_groups(groups, limits), most=_MAX_GROUPS)
+        return _selected_groups.get(
+            (groups, limits), lambda: select_groups(groups, limits), max_size=_MAX_GROUPS
+        )
     except TooManyCellsError as error:
         raise OverBudgetError(str(error)) from None

@@ -104,7 +104,7 @@ class CapacityColumns:
 
     def refresh(self, results: FilterResults) -> None:
         """Refresh the clusters that have changed since the last call."""
-        names = self._cursor.news(results)
+        names = self._cursor.changed_since(results)
         if names is None:
             self._capacities = [self._look_up(cluster) for cluster in results.feasible]
             self._pods = columns.column([capacity.pods for capacity in self._capacities])
@@ -122,7 +122,7 @@ class CapacityColumns:
                     units[row] = capacity.units(name)
                 (self._scalar.add if capacity.needs_scalar_path else self._scalar.discard)(row)
         self._rows = results.rows
-        self._cursor.caught_up(results)
+        self._cursor.advance(results)
 
     def _reindex(self, results: FilterResults) -> None:
         """Move the values to the new rows of their clusters; rows of new clusters get 0."""

@@ -1,9 +1,10 @@
-"""Where plugins come from: this repository, one's own main, installed packages, files in a directory.
+"""Loads plugins from the repository, a main of one's own, installed packages and directories of files.
 
 - ``entry_points``: installed packages.
-- ``plugin_files``: a file becomes plugins.
-- ``directory``: which files there are, and which of them changed.
-- ``setup``: all of them in one registry, and the profiles that are built from it, again after a change.
+- ``plugin_files``: the plugins of a file.
+- ``directory``: the files of a directory and their changes.
+- ``setup``: the registry of all plugins, and the profiles that are built from it, again after a change.
+- ``manager``: the plugins and extenders of the running scheduler.
 """
 
 from karmada_scheduler.plugin_loader.entry_points import installed

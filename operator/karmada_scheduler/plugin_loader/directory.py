@@ -1,13 +1,12 @@
-"""The files of each ``--plugin-dir``: what is there, what changed, and which version of each file counts.
+"""The files of each ``--plugin-dir``, their changes, and the accepted version of each file.
 
-Nothing is replaced by itself: ``look`` loads what changed, and who builds profiles from it says with
-``accept`` or ``refuse`` what becomes of it. A file that was refused is tried again when it changes, or when
-something else in the directory does.
+``scan`` loads changed files. Its caller builds profiles with them, and calls ``accept`` or ``refuse`` for each. A refused
+file is tried again when it changes, or when another file of the directories is accepted.
 
-Files whose names begin with an underscore hold no plugins; the others may import them (``helper_modules``).
+Files whose names begin with an underscore have no plugins; other files may import them (``helper_modules``).
 
-A mounted ConfigMap is replaced as a whole: its files are links through ``..data``, a hidden link that is
-swapped. Contents are compared, so it does not matter how a file changed.
+A mounted ConfigMap is replaced as a whole: its files are links through ``..data``, a hidden link that is swapped.
+Contents are compared, so it does not matter how a file changed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from karmada_scheduler.plugin_loader.helper_modules import (
     is_helper,
 )
 
-_GONE: Final = b""
+_REMOVED: Final = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,10 @@ class Change:
 
     Attributes:
         path: The file.
-        digest: Of its content; empty if the file is gone.
-        module: The module that was made of it, "" for none.
-        plugins: What is in it.
-        error: Why it cannot be used, with what it raised.
+        digest: The digest of its content; empty if the file was deleted.
+        module: The name of its module, "" without one.
+        plugins: Its plugins.
+        error: Its problems; None without problems.
     """
 
     path: Path
@@ -52,61 +51,61 @@ class Change:
 
     @property
     def is_removal(self) -> bool:
-        """Whether the file is gone."""
-        return self.digest == _GONE
+        """Whether the file was deleted."""
+        return self.digest == _REMOVED
 
 
 class PluginDirectory:
-    """The versions of files that count, by path."""
+    """The files of a directory."""
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        self._live: dict[Path, Change] = {}
-        self._settled: dict[Path, bytes] = {}
+        self._accepted: dict[Path, Change] = {}
+        self._digests: dict[Path, bytes] = {}
         self._helpers = NO_HELPERS
-        self._helpers_before: HelperModules | None = None
+        self._previous_helpers: HelperModules | None = None
 
-    def look(self) -> list[Change]:
-        """Load what is different from what was accepted or refused last; removals first.
+    def scan(self) -> list[Change]:
+        """Return the files that differ from the last accepted or refused version, removals first.
 
-        Cheap when nothing changed: it lists the directory and reads its files.
+        Without changes this only reads the files.
 
         Raises:
-            ConfigError: The directory cannot be read; all that was accepted stays.
+            ConfigError: The directory cannot be read; accepted versions stay.
         """
         return self.changes(self.read())
 
     def read(self) -> dict[Path, bytes]:
-        """Return the contents of all files by path; raises as ``look`` does."""
+        """Return the contents of all files by path; raises as ``scan`` does."""
         try:
             return dict(self._contents())
         except OSError as error:
             raise ConfigError([ConfigProblem(str(self.path), f"cannot be read: {error.strerror}")]) from error
 
     def changes(self, files: Mapping[Path, bytes]) -> list[Change]:
-        """Load what is different in the files that were read; see ``look``."""
+        """Return the changes in the contents of all files by path; see ``scan``."""
         contents = {path: content for path, content in files.items() if not is_helper(path)}
-        self._follow_helpers({path: content for path, content in files.items() if is_helper(path)})
-        gone = [path for path in self._live if path not in contents and self._settled[path] != _GONE]
-        for path in self._settled.keys() - contents.keys() - self._live.keys():
-            del self._settled[path]
+        self._update_helpers({path: content for path, content in files.items() if is_helper(path)})
+        gone = [path for path in self._accepted if path not in contents and self._digests[path] != _REMOVED]
+        for path in self._digests.keys() - contents.keys() - self._accepted.keys():
+            del self._digests[path]
         changed = [
             (path, content, digest)
             for path, content in contents.items()
-            if (digest := self._digest(content)) != self._settled.get(path)
+            if (digest := self._digest(content)) != self._digests.get(path)
         ]
         return [
-            *(Change(path, _GONE) for path in gone),
+            *(Change(path, _REMOVED) for path in gone),
             *(self._loaded(path, content, digest) for path, content, digest in changed),
         ]
 
-    def _follow_helpers(self, contents: Mapping[Path, bytes]) -> None:
+    def _update_helpers(self, contents: Mapping[Path, bytes]) -> None:
         if digest_of(contents) == self._helpers.digest:
             return
-        # Files that are loaded with the state before may still import from it, until they are loaded anew.
-        if self._helpers_before is not None:
-            self._helpers_before.close()
-        self._helpers_before, self._helpers = self._helpers, HelperModules(contents)
+        # Files that were loaded with the previous version may still import from it, until they are loaded again.
+        if self._previous_helpers is not None:
+            self._previous_helpers.close()
+        self._previous_helpers, self._helpers = self._helpers, HelperModules(contents)
 
     def _digest(self, content: bytes) -> bytes:
         shared = self._helpers.digest if imports_helpers(content) else b""
@@ -118,9 +117,9 @@ class PluginDirectory:
                 yield path, path.read_bytes()
 
     def _loaded(self, path: Path, content: bytes, digest: bytes) -> Change:
-        live = self._live.get(path)
-        if live is not None and live.digest == digest:  # back to what counts
-            return live
+        accepted = self._accepted.get(path)
+        if accepted is not None and accepted.digest == digest:  # changed back to the accepted version
+            return accepted
         try:
             module, plugins = plugin_files.load(path, content, self._helpers)
         except ConfigError as error:
@@ -128,52 +127,52 @@ class PluginDirectory:
         return Change(path, digest, module, plugins)
 
     def plugins(self, changes: Iterable[Change] = ()) -> list[Registration]:
-        """Return all plugins as they would be with some changes, sorted by file."""
-        files = {**self._live, **{each.path: each for each in changes}}
+        """Return the plugins of all accepted files and of some changes, sorted by file."""
+        files = {**self._accepted, **{each.path: each for each in changes}}
         return [plugin for path in sorted(files) for plugin in files[path].plugins]
 
     def accept(self, change: Change) -> None:
-        """Let a change count from now on; what was refused gets another chance."""
-        self.reconsider()
-        before = self._live.pop(change.path, None)
+        """Accept a change; refused files are tried again."""
+        self.retry_refused()
+        before = self._accepted.pop(change.path, None)
         if before is not None and before.module != change.module:
-            plugin_files.forget(before.module)
+            plugin_files.unload(before.module)
         if change.is_removal:
-            self._settled.pop(change.path, None)
+            self._digests.pop(change.path, None)
         else:
-            self._live[change.path] = change
-            self._settled[change.path] = change.digest
+            self._accepted[change.path] = change
+            self._digests[change.path] = change.digest
 
     def refuse(self, change: Change) -> None:
-        """Leave a change aside; the version before goes on counting."""
-        self._settled[change.path] = change.digest
-        if change.module and change is not self._live.get(change.path):
-            plugin_files.forget(change.module)
+        """Refuse a change; the accepted version stays."""
+        self._digests[change.path] = change.digest
+        if change.module and change is not self._accepted.get(change.path):
+            plugin_files.unload(change.module)
 
-    def reconsider(self) -> None:
-        """Give what was refused another chance at the next look."""
-        self._settled = {path: each.digest for path, each in self._live.items()}
+    def retry_refused(self) -> None:
+        """Try refused files again at the next scan."""
+        self._digests = {path: each.digest for path, each in self._accepted.items()}
 
     @property
     def live(self) -> Mapping[Path, Change]:
-        """The versions that count."""
-        return self._live
+        """The accepted versions by path."""
+        return self._accepted
 
 
 class PluginDirectories:
-    """Several directories as if they were one; the plugins of an earlier one come first."""
+    """Several directories; the plugins of an earlier one come first."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        """Take the directories in their order; one that is named twice counts once."""
+        """Take the directories in their order, without duplicates."""
         self._directories: Final = [PluginDirectory(path) for path in dict.fromkeys(paths)]
 
-    def look(self) -> list[Change]:
-        """Load what is different in any of them; raises as one does, and then has loaded nothing."""
+    def scan(self) -> list[Change]:
+        """Return the changes of all directories; raises as ``PluginDirectory.scan``, before anything is loaded."""
         read = [(each, each.read()) for each in self._directories]
         return [change for each, files in read for change in each.changes(files)]
 
     def plugins(self, changes: Iterable[Change] = ()) -> list[Registration]:
-        """Return all plugins as they would be with some changes."""
+        """Return the plugins of all accepted files and of some changes."""
         changes = list(changes)
         return [
             plugin
@@ -182,13 +181,13 @@ class PluginDirectories:
         ]
 
     def accept(self, change: Change) -> None:
-        """Let a change count from now on; what was refused in any of them gets another chance."""
+        """Accept a change; refused files of all directories are tried again."""
         for each in self._directories:
-            each.reconsider()
+            each.retry_refused()
         self._of(change).accept(change)
 
     def refuse(self, change: Change) -> None:
-        """Leave a change aside; the version before goes on counting."""
+        """Refuse a change; the accepted version stays."""
         self._of(change).refuse(change)
 
     def _of(self, change: Change) -> PluginDirectory:

@@ -1,4 +1,4 @@
-"""What plugins may ask of a running scheduler; conforms to ``framework.handle.Handle``."""
+"""The handle of plugins in a running scheduler; implements ``framework.handle.Handle``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Record = Callable[[Binding, bool, str, str], None]
 
 
 class HandleBackend:
-    """What the handles of all profiles share; the app connects what exists only while it leads."""
+    """The shared part of the handles of all profiles. The application sets ``activate`` and ``record`` while it leads."""
 
     def __init__(
         self,
@@ -30,70 +30,70 @@ class HandleBackend:
         waiting: WaitingBindings,
         now: Callable[[], float],
     ) -> None:
-        """Start with nobody listening to Events and activations."""
+        """Start with ``activate``, ``record`` and ``stored_workload`` that do nothing."""
         self.bindings: Final = bindings
         self.clusters: Final = clusters
         self.waiting: Final = waiting
         self.now: Final = now
-        self.activate: Callable[[BindingKey], None] = _nobody_activates
-        self.record: Record = _nobody_records
+        self.activate: Callable[[BindingKey], None] = _do_not_activate
+        self.record: Record = _do_not_record
         self.stored_workload: Callable[[str, BindingKey], Workload | None] = _no_workload
 
 
 class PluginHandle:
-    """The scheduler as one profile's plugins see it."""
+    """The handle for the plugins of one profile."""
 
-    def __init__(self, profile: str, switchboard: HandleBackend) -> None:
-        """Answer for a profile."""
+    def __init__(self, profile: str, backend: HandleBackend) -> None:
+        """Take the scheduler name of the profile."""
         self._profile = profile
-        self._switchboard = switchboard
+        self._backend = backend
 
     @property
     def profile(self) -> str:
-        """The profile's scheduler name."""
+        """The scheduler name of the profile."""
         return self._profile
 
     def now(self) -> float:
         """Return the seconds since 1970."""
-        return self._switchboard.now()
+        return self._backend.now()
 
     def snapshot(self) -> Snapshot:
-        """Return all clusters as they are now."""
-        return self._switchboard.clusters.snapshot()
+        """Return the current snapshot of all clusters."""
+        return self._backend.clusters.snapshot()
 
     def bindings(self) -> Iterable[Binding]:
         """Return all bindings of both kinds."""
-        return iter(self._switchboard.bindings)
+        return iter(self._backend.bindings)
 
     def binding(self, key: BindingKey) -> Binding | None:
-        """Find a binding."""
-        return self._switchboard.bindings.get(key)
+        """Return a binding, None if it is unknown."""
+        return self._backend.bindings.get(key)
 
     def workload(self, key: BindingKey) -> Workload | None:
-        """Return the metadata of the workload of a binding; UndeclaredWorkloadError where no plugin needs it."""
-        return self._switchboard.stored_workload(self._profile, key)
+        """Return the metadata of the workload of a binding; UndeclaredWorkloadError if no plugin needs it."""
+        return self._backend.stored_workload(self._profile, key)
 
     def activate(self, key: BindingKey) -> None:
-        """Make a binding due at once."""
-        self._switchboard.activate(key)
+        """Enqueue a binding at once."""
+        self._backend.activate(key)
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return tuple(WaitingBindingView(each, self.workload) for each in self._switchboard.waiting.all())
+        return tuple(WaitingBindingView(each, self.workload) for each in self._backend.waiting.all())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Record an Event on a binding and on its template; dropped while this process does not lead."""
-        self._switchboard.record(binding, warning, reason, text)
+        self._backend.record(binding, warning, reason, text)
 
 
 def _no_workload(profile: str, key: BindingKey) -> Workload | None:  # noqa: ARG001
-    """Return None: nothing is read before the caches are filled."""
+    """Return None, before the caches are filled."""
     return None
 
 
-def _nobody_activates(key: BindingKey) -> None:
-    """Drop an activation: this process does not schedule."""
+def _do_not_activate(key: BindingKey) -> None:
+    """Do nothing, because this process does not lead."""
 
 
-def _nobody_records(binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001
-    """Drop an Event: this process does not schedule."""
+def _do_not_record(binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001
+    """Do nothing, because this process does not lead."""

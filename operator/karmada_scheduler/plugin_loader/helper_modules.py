@@ -1,7 +1,7 @@
-"""Files of the plugin directory that other files there import: those whose names begin with an underscore.
+"""Helper files of a plugin directory, whose names begin with an underscore, for the imports of its other files.
 
-``from ._prices import price_of`` in a plugin file imports ``_prices.py``. All files of one state of the directory share
-one copy of it. When one of them changes, the files that import any are loaded anew, with a new copy.
+``from ._prices import price_of`` in a plugin file imports ``_prices.py``. The files of a directory share one copy of it.
+When a helper file changes, all files that import helpers are loaded again, with a new copy.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Final
 
 PACKAGE: Final = "karmada_scheduler_plugin_dir"
-"""What the names of modules of a plugin directory begin with, and so those of their loggers."""
+"""The package of the modules of plugin directories, and the prefix of their loggers."""
 
 _numbers: Final = itertools.count(1)
 
 
 class Content(importlib.abc.SourceLoader):
-    """Gives a module the bytes that were read once; no ``__pycache__``, whose times are too coarse."""
+    """Loads a module from given bytes; without ``__pycache__``, whose times are too coarse."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         self._path = str(path)
@@ -42,15 +42,15 @@ class Content(importlib.abc.SourceLoader):
 
 
 class HelperModules(importlib.abc.MetaPathFinder):
-    """One state of the helper files: a package of its own, whose modules are executed when they are first imported.
+    """One version of all helper files, in a package of its own. Modules are executed at their first import.
 
     Attributes:
         package: The name of the package.
-        digest: Of the names and contents of all files; empty if there are none.
+        digest: The digest of the names and contents of all files; empty without files.
     """
 
     def __init__(self, contents: Mapping[Path, bytes]) -> None:
-        """Take the contents of the files by path; an empty package is one, too."""
+        """Take the contents of the files by path."""
         self.package: Final = f"{PACKAGE}.state{next(_numbers)}"
         self.digest: Final = digest_of(contents)
         self._files: Final = {f"{self.package}.{path.stem}": path for path in contents}
@@ -65,7 +65,7 @@ class HelperModules(importlib.abc.MetaPathFinder):
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the modules as files import them: ``_prices``."""
+        """The names of the modules in imports, for example ``_prices``."""
         return frozenset(path.stem for path in self._contents)
 
     def find_spec(
@@ -74,7 +74,7 @@ class HelperModules(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 (the finder's protocol)
         target: types.ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find a helper module of this state."""
+        """Return the specification of a helper module of this version."""
         file = self._files.get(fullname)
         if file is None:
             return None
@@ -83,7 +83,7 @@ class HelperModules(importlib.abc.MetaPathFinder):
         )
 
     def close(self) -> None:
-        """Let nobody import from this state any more; who has imported goes on."""
+        """Remove this version from imports; modules that have imported it keep it."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in (self.package, *self._files):
@@ -91,7 +91,7 @@ class HelperModules(importlib.abc.MetaPathFinder):
 
 
 def is_helper(path: Path) -> bool:
-    """Tell whether a file of a plugin directory holds no plugins but what other files import."""
+    """Return whether a file of a plugin directory is a helper file."""
     return path.name.startswith("_")
 
 
@@ -103,9 +103,9 @@ def digest_of(contents: Mapping[Path, bytes]) -> bytes:
     return digest.digest() if contents else b""
 
 
-@functools.lru_cache(maxsize=256)  # a directory is looked at every second
+@functools.lru_cache(maxsize=256)  # directories are scanned every second
 def imports_helpers(content: bytes) -> bool:
-    """Tell whether a file has an import that begins with a dot."""
+    """Return whether a file has a relative import."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -114,4 +114,4 @@ def imports_helpers(content: bytes) -> bool:
 
 
 NO_HELPERS: Final = HelperModules({})
-"""The state of a directory without such files."""
+"""The version of a directory without helper files."""

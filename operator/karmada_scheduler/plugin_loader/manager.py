@@ -1,7 +1,6 @@
-"""Plugins and extenders of a running process: where they come from, what they become, and when they change.
+"""The plugins and extenders of the running scheduler, by ``--config``, ``--plugins`` and ``--plugin-dir``.
 
-What ``--config``, ``--plugins`` and ``--plugin-dir`` say is put together here, once at the start and again
-whenever a file of the plugin directory changes.
+Profiles are built at the start, and again when a file of a plugin directory changes.
 """
 
 from __future__ import annotations
@@ -39,30 +38,33 @@ from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 1.0
-"""How often the plugin directory is looked at; a saved file is live within two seconds."""
+_SCAN_SECONDS: Final = 1.0
+"""The interval of scans of the plugin directories; a saved file is used within two seconds."""
 
 
 class PluginManager:
-    """Builds profiles, and builds them again.
+    """Loads plugins, and builds profiles at the start and after changes.
 
     Attributes:
-        caller: Stands between plugins and everything else.
+        caller: Calls the plugins.
+        manifests: The objects for requests to extenders; None without extenders.
+        extenders: The extenders of the configuration.
+        profiles: The current profiles.
     """
 
     def __init__(
         self,
         options: Options,
-        switchboard: HandleBackend,
+        backend: HandleBackend,
         metrics: Metrics,
         *,
         own_plugins: Sequence[Registration],
         clock: Callable[[], float],
     ) -> None:
-        """Load everything.
+        """Load the configuration, the plugins and the extenders.
 
         Raises:
-            ConfigError: Everything that cannot be used, at once.
+            ConfigError: All problems of the configuration and the plugins.
         """
         configuration = SchedulerConfiguration()
         if options.config is not None:
@@ -85,10 +87,10 @@ class PluginManager:
         self._setup = PluginSetup.of(
             options,
             registry,
-            handle_for=lambda profile: PluginHandle(profile, switchboard),
+            handle_for=lambda profile: PluginHandle(profile, backend),
             own=own_plugins,
             configuration=configuration,
-            switched_off=IN_TREE,
+            disabled_by_gates=IN_TREE,
         )
         built = self._setup.start()
         for message in self._setup.messages:
@@ -101,44 +103,41 @@ class PluginManager:
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
-        """The plugin that orders the queue, None for the default order; the same in all profiles.
-
-        A later version needs a restart.
-        """
+        """The QueueSort plugin of all profiles, None for the default order. A new version of it needs a restart."""
         _, framework = self.profiles.items()[0]
         plugin = framework.binding.queue_sort
         return None if isinstance(plugin, PrioritySort) else plugin
 
     async def follow_files(self, *, follows: bool, on_change: Callable[[], None]) -> None:
-        """Put new versions of plugin files to use until cancelled; what is being decided ends with the old."""
+        """Replace profiles when plugin files change, until cancelled. Decisions under way continue with the previous ones."""
         while follows:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_SCAN_SECONDS)
             try:
                 built = await in_daemon_thread(self._setup.reload, name="plugin files")
             except Exception:
-                log.exception("Cannot look at the plugin files")
+                log.exception("Cannot scan the plugin directories")
                 continue
             if built is not None:
                 self.profiles.replace(self._frameworks(built))
-                self._keep_running()
+                self._update_tasks()
                 on_change()
 
     async def run_plugins(self) -> None:
-        """Run the plugins that have ``run`` until cancelled, and those of new files from when they are put to use."""
-        self._keep_running()
+        """Run ``run`` of all plugins in use, those of new files included, until cancelled."""
+        self._update_tasks()
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             await self._tasks.close()
 
-    def _keep_running(self) -> None:
+    def _update_tasks(self) -> None:
         plugins = [plugin for _, framework in self.profiles.items() for plugin in framework.plugins.unique]
-        if self._first_queue_sort is not None:  # the queue goes on with it
+        if self._first_queue_sort is not None:  # the queue keeps it until a restart
             plugins.append(self._first_queue_sort)
         self._tasks.keep(plugins)
 
     async def close(self) -> None:
-        """Close the extenders' connections."""
+        """Close the connections of the extenders."""
         await asyncio.gather(*(extender.close() for extender in self.extenders))
 
     def _frameworks(self, built: BuiltProfiles) -> dict[str, Framework]:
@@ -154,8 +153,8 @@ class PluginManager:
             return None
 
         def wants(binding: Binding) -> bool:
-            ours = requeue_rules.is_assigned_to(binding, self.profiles.names)
-            return ours and binding.spec.placement is not None and needs_binding(configs, binding)
+            is_assigned = requeue_rules.is_assigned_to(binding, self.profiles.names)
+            return is_assigned and binding.spec.placement is not None and needs_binding(configs, binding)
 
         return ManifestCache(wants=wants, clusters=needs_clusters(configs))
 
@@ -163,7 +162,7 @@ class PluginManager:
         self, configuration: SchedulerConfiguration, clock: Callable[[], float]
     ) -> tuple[HttpExtender, ...]:
         manifests = self.manifests
-        if manifests is None:  # and not: empty
+        if manifests is None:  # an empty cache is false
             return ()
         extenders, problems = [], []
         for index, config in enumerate(configuration.extenders):

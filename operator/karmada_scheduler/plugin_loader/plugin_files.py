@@ -1,7 +1,6 @@
-"""A file of Python becomes plugins, without ``sys.path`` and without bytecode that may be out of date.
+"""Loads the plugins of a file, without ``sys.path`` and without cached bytecode.
 
-Every version of a file is a module of its own. Nothing of the last one is overwritten, so bindings that are
-under way finish with the plugins with which they began.
+Every version of a file is a new module, so bindings that are being scheduled continue with the previous version.
 """
 
 from __future__ import annotations
@@ -23,13 +22,15 @@ from karmada_scheduler.framework.extension_points import is_plugin
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
 from karmada_scheduler.framework.profile.factory import (
     Registration,
-    first_line,
-    misspelt_methods,
+    first_doc_line,
+    registration_problems,
+    with_traceback_from,
+)
+from karmada_scheduler.framework.profile.plugin_problems import (
+    misspelt_method_problems,
     plugin_methods_of,
+    plugin_problems,
     point_methods_of,
-    told_from,
-    wrong_with,
-    wrong_with_registration,
 )
 from karmada_scheduler.framework.scheduling_points import Plugin
 from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules, is_helper
@@ -37,27 +38,27 @@ from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, 
 log = logging.getLogger(__name__)
 
 DECLARED: Final = "PLUGINS"
-"""A mapping of names to factories in a file; without it, the file's classes with a name count."""
+"""The name of an optional mapping from names to factories in a file; by default the file's plugin classes are taken."""
 
-_IMPORTED: Final = re.compile(r"cannot import name '(\w+)'")
+_IMPORT_NAME: Final = re.compile(r"cannot import name '(\w+)'")
 _versions: Final = itertools.count(1)
 
 
 def load(
     path: Path, content: bytes, helpers: HelperModules = NO_HELPERS
 ) -> tuple[str, tuple[Registration, ...]]:
-    """Execute a file and find its plugins.
+    """Execute a file, and return its plugins.
 
     Args:
-        path: For tracebacks and as the origin of the plugins.
-        content: What to execute; the file is not read again.
-        helpers: What it may import from its own directory.
+        path: The path, for tracebacks and as the origin of the plugins.
+        content: The content of the file, which is not read again.
+        helpers: The helper files that it may import.
 
     Returns:
-        The name of the module, and the plugins in the order of the file; at least one.
+        The name of the module, and at least one plugin, in the order of the file.
 
     Raises:
-        ConfigError: The file cannot be executed, or has no plugin, or one that cannot work.
+        ConfigError: The file cannot be executed, has no plugin, or a plugin has problems.
     """
     stem = re.sub(r"\W", "_", path.stem)
     name = f"{helpers.package}.{stem}_v{next(_versions)}"
@@ -65,26 +66,26 @@ def load(
     assert specification is not None  # there is a loader
     assert specification.loader is not None
     loader, module = specification.loader, importlib.util.module_from_spec(specification)
-    sys.modules[name] = module  # dataclasses look their own module up while it is being executed
+    sys.modules[name] = module  # dataclasses read their module from sys.modules
     try:
         call_in_thread(lambda: loader.exec_module(module), seconds=LOAD_SECONDS, file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
         problems = [
-            ConfigProblem(str(path), f"{_called(each)}: {text}")
+            ConfigProblem(str(path), f"{_display_name(each)}: {text}")
             for each in plugins
-            for text in wrong_with_registration(each)
+            for text in registration_problems(each)
         ]
         if problems:
-            raise ConfigError(problems)  # noqa: TRY301 (one clean-up for all)
+            raise ConfigError(problems)  # noqa: TRY301 (unloaded below)
     except ConfigError:
-        forget(name)
+        unload(name)
         raise
     except LoadTimeoutError as error:
-        forget(name)
+        unload(name)
         raise ConfigError([ConfigProblem(str(path), str(error))]) from error
     except (Exception, SystemExit) as error:
-        forget(name)
-        own = told_from(error, lambda file: file == str(path))
+        unload(name)
+        own = with_traceback_from(error, lambda file: file == str(path))
         text = f"{type(error).__name__}: {error}"
         if isinstance(error, ImportError):
             text = _import_text(error, text, path.parent, helpers)
@@ -93,11 +94,11 @@ def load(
 
 
 def _import_text(error: ImportError, text: str, folder: Path, helpers: HelperModules) -> str:
-    """Say what is wrong with an import in the words of the file: the package of the directory has no name there."""
+    """Return the text of an ImportError without the internal name of the directory's package."""
     if error.name in helpers.names:
         return f"{text}; write: from . import {error.name}"
     wanted = (error.name or "").removeprefix(f"{helpers.package}.")
-    if error.name == helpers.package and (found := _IMPORTED.search(str(error))):  # from . import _prices
+    if error.name == helpers.package and (found := _IMPORT_NAME.search(str(error))):  # from . import _prices
         wanted = found[1]
     if wanted != error.name and wanted not in helpers.names:
         hint = nearest(wanted, helpers.names).strip()
@@ -107,12 +108,12 @@ def _import_text(error: ImportError, text: str, folder: Path, helpers: HelperMod
     return text.replace(f"{helpers.package}.", "")
 
 
-def forget(module: str) -> None:
-    """Drop a version; who still uses its plugins can go on."""
+def unload(module: str) -> None:
+    """Remove the module of a version; its plugins stay usable."""
     sys.modules.pop(module, None)
 
 
-def _called(plugin: Registration) -> str:
+def _display_name(plugin: Registration) -> str:
     return plugin.factory.__name__ if isinstance(plugin.factory, type) else plugin.name
 
 
@@ -128,7 +129,7 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
         each for each in others if isinstance(getattr(each, "name", None), str) and _is_meant_as_plugin(each)
     ]
     problems = [
-        ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in wrong_with(each)
+        ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in plugin_problems(each)
     ]
     unused = [text for each in others for text in _unused(each)]
     if problems:
@@ -144,14 +145,14 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
     for text in unused:
         log.warning("%s: %s, so it is no plugin", origin, text)
     for plugin in plugins:
-        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_line(plugin))
+        yield Registration(cast("type[Plugin]", plugin).name, plugin, origin, first_doc_line(plugin))
 
 
 def _classes_of(module: types.ModuleType) -> dict[str, type]:
-    """Return the classes of a file that can be meant as plugins, by name.
+    """Return the classes of a file that may be plugins, by name.
 
-    Without those that begin with an underscore, abstract classes, exceptions, and those that are no plugins themselves
-    but the base of another class of the file.
+    Excluded are names that begin with an underscore, abstract classes, exceptions, and classes that are no plugins but
+    the base of another class of the file.
     """
     defined = {
         each: name
@@ -170,12 +171,12 @@ def _classes_of(module: types.ModuleType) -> dict[str, type]:
 
 
 def _is_meant_as_plugin(candidate: type) -> bool:
-    """Tell a broken plugin from a helper that has a name of its own."""
-    return bool(plugin_methods_of(candidate)) or any(misspelt_methods(candidate))
+    """Return whether a class with a name is a plugin with problems, and no helper class."""
+    return bool(plugin_methods_of(candidate)) or any(misspelt_method_problems(candidate))
 
 
 def _unused(candidate: type) -> Iterator[str]:
-    """Say that a class lacks something to be a plugin; it may be a helper."""
+    """Yield the part of a plugin that a class lacks; it may be a helper class."""
     methods = point_methods_of(candidate)
     if isinstance(getattr(candidate, "name", None), str):
         if not dataclasses.is_dataclass(candidate):
@@ -190,4 +191,4 @@ def _declared(declared: Any, origin: str) -> Iterator[Registration]:
     for name, factory in declared.items():
         if not isinstance(name, str) or not callable(factory):
             raise ConfigError([ConfigProblem(origin, f"{DECLARED}[{name!r}] must be a class or a function")])
-        yield Registration(name, factory, origin, first_line(factory))
+        yield Registration(name, factory, origin, first_doc_line(factory))

@@ -1,4 +1,4 @@
-"""The ``run`` of plugins: a task for each, started again when it raises, cancelled when the plugin is replaced."""
+"""Runs the ``run`` of plugins: a task for each, restarted after exceptions, cancelled when the plugin is replaced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from karmada_scheduler.framework.profile.factory import told_from
+from karmada_scheduler.framework.profile.factory import with_traceback_from
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.runtime import timeouts
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
@@ -19,47 +19,47 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
-    """How long to wait before a plugin is run again, in seconds.
+class RetryDelays:
+    """The delays before ``run`` is started again, in seconds.
 
     Attributes:
-        first: After the first failure; doubles with each that follows.
-        most: No pause is longer. A plugin that ran for as long as this begins with ``first`` again.
+        first: After the first failure; doubles with each further one.
+        longest: The longest delay. After a run of this duration the next delay is ``first`` again.
     """
 
     first: float = 1.0
-    most: float = 60.0
+    longest: float = 60.0
 
 
 class PluginTasks:
-    """The tasks of all plugins that have ``run``; used in one event loop."""
+    """The tasks of all plugins that have ``run``, in one event loop."""
 
     def __init__(
         self,
-        watch: timeouts.CallTimeout,
+        timeout: timeouts.CallTimeout,
         *,
-        pauses: Pauses | None = None,
-        grace: float = timeouts.CLEANUP_SECONDS,
+        delays: RetryDelays | None = None,
+        cleanup_seconds: float = timeouts.CLEANUP_SECONDS,
         on_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Start with none.
+        """Start empty.
 
         Args:
-            watch: What each step between two waits runs under.
-            pauses: Before one that raised is run again.
-            grace: Seconds that a cancelled one may take to clean up.
+            timeout: The timeout of each step between two waits.
+            delays: The delays before ``run`` is started again.
+            cleanup_seconds: The time for the cleanup after a cancellation.
             on_failure: Called with the name of a plugin whose ``run`` raised and is started again.
         """
-        self._watch: Final = watch
-        self._pauses: Final = pauses or Pauses()
-        self._grace: Final = grace
+        self._timeout: Final = timeout
+        self._delays: Final = delays or RetryDelays()
+        self._cleanup_seconds: Final = cleanup_seconds
         self._on_failure: Final = on_failure
         self._tasks: dict[int, _PluginTask] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def keep(self, plugins: Iterable[Plugin]) -> None:
-        """Run these plugins, as far as they have ``run``, and cancel all others; one that runs already goes on."""
+        """Start ``run`` of these plugins unless it runs already, and cancel the tasks of all others."""
         if self._closed:
             return
         wanted = {id(each): each for each in plugins if isinstance(each, RunPlugin)}
@@ -67,91 +67,93 @@ class PluginTasks:
             self._end(self._tasks.pop(key))
         for key, plugin in wanted.items():
             if key not in self._tasks:
-                self._tasks[key] = _PluginTask(plugin, self._watch, self._pauses, self._on_failure)
+                self._tasks[key] = _PluginTask(plugin, self._timeout, self._delays, self._on_failure)
 
     async def close(self) -> None:
-        """Cancel all, for good, and wait for their end."""
+        """Cancel all tasks, wait for their end, and start no more."""
         self._closed = True
         while self._tasks:
             self._end(self._tasks.popitem()[1])
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _end(self, ended: _PluginTask) -> None:
-        task = ended.cancel(self._grace)
+        task = ended.cancel(self._cleanup_seconds)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
 
 class _PluginTask:
-    """One plugin that runs; holds it, so that its id stays its own."""
+    """The task of one plugin; its reference to the plugin keeps the plugin's id unique."""
 
     def __init__(
         self,
         plugin: RunPlugin,
-        watch: timeouts.CallTimeout,
-        pauses: Pauses,
+        timeout: timeouts.CallTimeout,
+        delays: RetryDelays,
         on_failure: Callable[[str], None],
     ) -> None:
         self._on_failure = on_failure
         self._plugin = plugin
-        self._watch = watch
-        self._pauses = pauses
-        self._told: set[tuple[str, ...]] = set()
-        self._is_over = False
+        self._timeout = timeout
+        self._delays = delays
+        self._logged: set[tuple[str, ...]] = set()
+        self._is_abandoned = False
         self._clock: Callable[[], float] = asyncio.get_running_loop().time
-        self._task = asyncio.create_task(self._go(), name=f"run {plugin.name}")
+        self._task = asyncio.create_task(self._run(), name=f"run {plugin.name}")
 
-    def cancel(self, grace: float) -> asyncio.Task[None]:
-        """Cancel it; if it goes on all the same, drop it after ``grace`` seconds."""
+    def cancel(self, cleanup_seconds: float) -> asyncio.Task[None]:
+        """Cancel the task; abandon it after ``cleanup_seconds`` if it has not ended."""
         self._task.cancel()
-        late = asyncio.get_running_loop().call_later(grace, self._drop)
+        late = asyncio.get_running_loop().call_later(cleanup_seconds, self._abandon)
         self._task.add_done_callback(lambda _: late.cancel())
         return self._task
 
-    def _drop(self) -> None:
-        self._is_over = True
+    def _abandon(self) -> None:
+        self._is_abandoned = True
         self._task.cancel()
 
-    async def _go(self) -> None:
-        pause = self._pauses.first
+    async def _run(self) -> None:
+        delay = self._delays.first
         while True:
             began = self._clock()
             try:
-                await timeouts.TimedCoroutine(self._plugin.run(), self._watch, is_over=lambda: self._is_over)
+                await timeouts.TimedCoroutine(
+                    self._plugin.run(), self._timeout, is_over=lambda: self._is_abandoned
+                )
             except GeneratorExit:
                 raise
             except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
                 if self._is_cancelled():
-                    self._tell_end(error)
+                    self._log_end(error)
                     return
-                if self._clock() - began >= self._pauses.most:
-                    pause = self._pauses.first
-                self._tell(error, pause)
+                if self._clock() - began >= self._delays.longest:
+                    delay = self._delays.first
+                self._log_failure(error, delay)
                 self._on_failure(self._plugin.name)
             else:
                 return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, self._pauses.most)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, self._delays.longest)
 
     def _is_cancelled(self) -> bool:
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
 
-    def _tell(self, error: BaseException, pause: float) -> None:
-        """Log a failure; its traceback only if it is not like one before."""
-        own = told_from(error, lambda file: file not in (__file__, timeouts.__file__))
+    def _log_failure(self, error: BaseException, delay: float) -> None:
+        """Log a failure, with its traceback if there was none at the same place before."""
+        own = with_traceback_from(error, lambda file: file not in (__file__, timeouts.__file__))
         kind = (type(error).__qualname__, *(f"{file}:{line}" for file, line, *_ in _places(own)))
-        is_new = kind not in self._told
-        self._told.add(kind)
+        is_new = kind not in self._logged
+        self._logged.add(kind)
         log.error(
             "A plugin's run failed, it is started again",
             exc_info=own if is_new else None,
-            extra={"plugin": self._plugin.name, "seconds": f"{pause:g}", "error": exception_text(error)},
+            extra={"plugin": self._plugin.name, "seconds": f"{delay:g}", "error": exception_text(error)},
         )
 
-    def _tell_end(self, error: BaseException) -> None:
-        if self._is_over:
-            text = "A plugin's run went on after it was cancelled, it was dropped"
+    def _log_end(self, error: BaseException) -> None:
+        if self._is_abandoned:
+            text = "A plugin's run ignored its cancellation and was abandoned"
             log.warning(text, extra={"plugin": self._plugin.name})
         elif not isinstance(error, asyncio.CancelledError):
             text = "A plugin's run failed when it was cancelled"

@@ -1,8 +1,7 @@
-"""All plugins in one registry, the profiles that are built from it, and both again when a file changes.
+"""The registry of all plugins, and the profiles that are built from it, again when files change.
 
-A scheduler that starts without a plugin it was given would place bindings where that plugin would not, so
-at the start every problem ends it. Later nothing does: what cannot be used is refused, with a line in the
-log and a traceback where there is one, and everything stays as it was.
+A scheduler without one of its plugins would place bindings where that plugin would not. So every problem at the start
+ends the process. Later a change with a problem is refused and logged, and the previous version stays.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ log = logging.getLogger(__name__)
 
 
 class PluginSetup:
-    """Plugins and profiles of a process.
+    """The plugins and profiles of a process.
 
     Attributes:
-        built: The profiles as built last; none before ``start``.
-        messages: What to log about ``--plugins``, in upstream's words; of the start.
+        built: The profiles of the last build; empty before ``start``.
+        messages: The log messages about ``--plugins`` at the start, with upstream's texts.
     """
 
     def __init__(
@@ -49,20 +48,20 @@ class PluginSetup:
         tokens: Sequence[str] = ("*",),
         configuration: SchedulerConfiguration | None = None,
         scheduler_name: str = DEFAULT_SCHEDULER_NAME,
-        switched_off: Collection[str] = (),
+        disabled_by_gates: Collection[str] = (),
     ) -> None:
-        """Say where plugins come from and what is to be made of them.
+        """Take the sources of plugins and the configuration.
 
         Args:
-            in_tree: The plugins that come with the scheduler; what a profile has by default.
-            handle_for: Gives the handle for the plugins of a scheduler name; the same for the same name.
-            own: The plugins of one's own main.
-            packages: Imports those of installed packages.
-            directories: Those of files.
-            tokens: ``--plugins``.
-            configuration: The file, if there is one.
-            scheduler_name: ``--scheduler-name``.
-            switched_off: Names of plugins that a feature gate keeps out; ``--plugins`` may name them.
+            in_tree: The in-tree plugins, the defaults of profiles.
+            handle_for: Returns the handle for the plugins of a scheduler name; the same for the same name.
+            own: The plugins of a main of one's own.
+            packages: Returns the plugins of installed packages.
+            directories: The values of ``--plugin-dir``.
+            tokens: The entries of ``--plugins``.
+            configuration: The content of ``--config``.
+            scheduler_name: The value of ``--scheduler-name``.
+            disabled_by_gates: Names of in-tree plugins that ``--plugins`` may have although a feature gate disables them.
         """
         self.built = BuiltProfiles({})
         self.messages: tuple[SelectionMessage, ...] = ()
@@ -76,7 +75,7 @@ class PluginSetup:
         self._tokens: Final = tuple(tokens)
         self._configuration: Final = configuration or SchedulerConfiguration()
         self._scheduler_name: Final = scheduler_name
-        self._switched_off: Final = frozenset(switched_off)
+        self._disabled_by_gates: Final = frozenset(disabled_by_gates)
         self._unreadable = ""
 
     @classmethod
@@ -88,9 +87,9 @@ class PluginSetup:
         handle_for: Callable[[str], Handle],
         own: Iterable[Registration] = (),
         configuration: SchedulerConfiguration | None = None,
-        switched_off: Collection[str] = (),
+        disabled_by_gates: Collection[str] = (),
     ) -> PluginSetup:
-        """Set up what the command line says."""
+        """Return the setup for the options of the process."""
         return cls(
             in_tree,
             handle_for=handle_for,
@@ -99,14 +98,14 @@ class PluginSetup:
             tokens=options.plugins,
             configuration=configuration,
             scheduler_name=options.scheduler_name,
-            switched_off=switched_off,
+            disabled_by_gates=disabled_by_gates,
         )
 
     def start(self) -> BuiltProfiles:
-        """Load everything and build the profiles.
+        """Load all plugins, and return the profiles.
 
         Raises:
-            ConfigError: Everything that cannot be used. ``registry`` works nevertheless, with what can.
+            ConfigError: All problems. ``registry`` then has the plugins without problems.
         """
         problems = ConfigProblems()
         with problems.below(""):
@@ -120,17 +119,17 @@ class PluginSetup:
         return self.built
 
     def load(self) -> None:
-        """Load everything and build nothing, for a list of what there is; once, and not together with ``start``.
+        """Load all plugins without building profiles, instead of ``start``; for the list of plugins.
 
         Raises:
-            ConfigError: Everything that cannot be loaded. ``registry`` works nevertheless, with what can.
+            ConfigError: All problems. ``registry`` then has the plugins without problems.
         """
         problems = ConfigProblems()
         with problems.below(""):
             self._plugins.extend(self._packages())
         if self._files is not None:
             with problems.below(""):
-                for change in self._files.look():
+                for change in self._files.scan():
                     if change.error is not None:
                         problems.extend(change.error.problems)
                     else:
@@ -138,26 +137,23 @@ class PluginSetup:
         problems.raise_if_any()
 
     def _unknown_names(self, registry: Registry) -> Iterator[ConfigProblem]:
-        """Say which names of ``--plugins`` there are not; karmada-scheduler ignores them, with all that was meant."""
+        """Yield the unknown names of ``--plugins``, which karmada-scheduler ignores."""
         for token in self._tokens:
             name = token.removeprefix("-")
-            if name not in ("*", *registry, *self._switched_off):
+            if name not in ("*", *registry, *self._disabled_by_gates):
                 text = f'no plugin named "{name}"; {nearest(name, registry)}{known(registry)}'
                 yield ConfigProblem("--plugins", text)
 
     def reload(self) -> BuiltProfiles | None:
-        """Look for changed files and build the profiles anew if there are any.
+        """Load changed files, and return the new profiles; None without a usable change.
 
-        May run in a thread, one call at a time: a file can do anything while it is being executed. It
-        raises nothing and changes nothing but this object; the caller puts the profiles to use.
-
-        Returns:
-            The new profiles; None if nothing changed, or nothing that can be used.
+        May run in a thread, one call at a time, because the code of a file may block. It raises nothing and changes only
+        this object; the caller replaces the profiles.
         """
         if self._files is None:
             return None
         try:
-            changes = self._files.look()
+            changes = self._files.scan()
             self._unreadable = ""
         except ConfigError as error:
             if str(error) != self._unreadable:
@@ -167,7 +163,7 @@ class PluginSetup:
         return self._apply(changes, self._files) if changes else None
 
     def _apply(self, changes: Sequence[Change], directory: PluginDirectories) -> BuiltProfiles | None:
-        """Take all changes at once; if that cannot be, each that goes with those before it."""
+        """Accept all changes together, or else each one that works with those before it; return the new profiles."""
         usable = [each for each in changes if each.error is None]
         refused = [(each, each.error) for each in changes if each.error is not None]
         accepted: list[Change] = []
@@ -186,17 +182,17 @@ class PluginSetup:
         for change in accepted:
             directory.accept(change)
         for change, reason in refused:
-            _tell_refusal(change, reason)
+            _log_refusal(change, reason)
             directory.refuse(change)
         if built is None:
             return None
         self.built = built
         for change in accepted:
-            self._tell_change(change)
+            self._log_change(change)
         return built
 
     def registry(self) -> Registry:
-        """Return all plugins that can be used, as of the last start or reload."""
+        """Return all plugins without problems, as of the last start or reload."""
         return self._registry(strict=False)
 
     def _registry(self, changes: Iterable[Change] = (), *, strict: bool = True) -> Registry:
@@ -214,24 +210,24 @@ class PluginSetup:
 
     def _build(self, registry: Registry) -> BuiltProfiles:
         configuration = self._configuration
-        available = ProfileInputs(
+        inputs = ProfileInputs(
             registry=registry,
             selected=frozenset(registry.select(self._tokens).registry),
             defaults=tuple(self._in_tree),
             handle_for=self._handle_for,
             previous=self.built,
-            disabled_elsewhere=None if configuration.is_kubernetes else self._switched_off,
+            disabled_elsewhere=None if configuration.is_kubernetes else self._disabled_by_gates,
         )
         try:
-            return build(configuration.profiles, available, scheduler_name=self._scheduler_name)
+            return build(configuration.profiles, inputs, scheduler_name=self._scheduler_name)
         except ConfigError as error:
             if configuration.profiles and configuration.source:
                 raise error.within(configuration.source) from error
             raise
 
-    def _tell_change(self, change: Change) -> None:
+    def _log_change(self, change: Change) -> None:
         if change.is_removal:
-            log.info("Removed the plugins of a file that is gone", extra={"path": change.path})
+            log.info("Removed the plugins of a deleted file", extra={"path": change.path})
             return
         enabled = {name for _, name in self.built.made}
         for plugin in change.plugins:
@@ -239,16 +235,16 @@ class PluginSetup:
             if plugin.name in enabled:
                 log.info("Loaded plugin", extra=extra)
             else:
-                log.warning("Loaded plugin, which no profile enables", extra=extra)
+                log.warning("Loaded plugin, but no profile enables it", extra=extra)
 
 
-def _tell_refusal(change: Change, error: ConfigError) -> None:
+def _log_refusal(change: Change, error: ConfigError) -> None:
     what = (
         "Refused to remove the plugins of a file" if change.is_removal else "Refused a new version of a file"
     )
     for problem in error.problems:
         log.error(
-            "%s, the version before stays: %s",
+            "%s, the previous version stays: %s",
             what,
             replace(problem, path="") if problem.path == str(change.path) else problem,
             exc_info=problem.cause,

@@ -6,7 +6,7 @@ from karmada_scheduler.config.flags import OptionsError, parse
 from karmada_scheduler.config.options import EstimatorOptions
 
 
-def test_without_a_flag_nobody_is_asked_and_the_rest_is_upstreams() -> None:
+def test_estimators_are_disabled_by_default_and_other_defaults_are_upstreams() -> None:
     assert parse([]).estimators == EstimatorOptions(
         enabled=False,
         not_in_pull_mode=False,
@@ -23,7 +23,7 @@ def test_without_a_flag_nobody_is_asked_and_the_rest_is_upstreams() -> None:
     )
 
 
-def test_every_flag_arrives() -> None:
+def test_every_estimator_flag_is_read() -> None:
     found = parse(
         [
             "--enable-scheduler-estimator",
@@ -58,7 +58,7 @@ def test_every_flag_arrives() -> None:
     assert found.assumption_ttl == 60
 
 
-def test_upstreams_policy_shares_no_answers_unless_told_to() -> None:
+def test_upstreams_failure_policy_shares_no_responses_by_default() -> None:
     assert parse(["--estimator-failure-policy=upstream"]).estimators.answer_ttl == 0
 
 
@@ -78,6 +78,6 @@ def test_a_problem_names_the_flag(arguments: list[str], message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_certificate_without_its_key_is_pointed_out() -> None:
+def test_a_certificate_without_its_key_is_a_warning() -> None:
     (warning,) = parse(["--scheduler-estimator-cert-file=a"]).warnings
     assert "work together only" in warning

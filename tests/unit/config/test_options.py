@@ -23,7 +23,7 @@ logtostderr one-output skip-headers skip-log-headers stderrthreshold
 """.split()
 
 
-def test_the_defaults_are_upstream_s() -> None:
+def test_the_defaults_are_upstreams() -> None:
     found = parse([])
     assert found.scheduler_name == "default-scheduler"
     assert found.plugins == ("*",)
@@ -67,7 +67,7 @@ def test_an_empty_plugin_list_enables_nothing() -> None:
     assert parse(["--plugins="]).plugins == ()
 
 
-def test_durations_are_go_s() -> None:
+def test_durations_have_gos_syntax() -> None:
     found = parse(["--leader-elect-lease-duration=1m30s", "--rate-limiter-base-delay", "500ms"])
     assert found.leader_election.lease_duration == 90
     assert found.retry_limits.base_delay == 0.5
@@ -84,11 +84,11 @@ def test_durations_are_go_s() -> None:
         (["--secure-port=0"], ""),
     ],
 )
-def test_the_health_address_has_an_older_form(arguments: list[str], address: str) -> None:
+def test_the_older_flags_of_the_health_address_are_accepted(arguments: list[str], address: str) -> None:
     assert parse(arguments).health_address == address
 
 
-def test_limits_that_are_not_positive_are_upstream_s_defaults() -> None:
+def test_limits_that_are_not_positive_get_the_default() -> None:
     found = parse(["--rate-limiter-qps=0", "--rate-limiter-base-delay=-1s"])
     assert (found.retry_limits.qps, found.retry_limits.base_delay) == (10, 0.005)
 
@@ -140,7 +140,7 @@ def test_a_kubeconfig_that_can_be_read_is_taken(tmp_path: Path) -> None:
     assert parse([f"--kubeconfig={path}"]).kubeconfig == str(path)
 
 
-def test_a_configuration_file_and_a_plugin_directory_have_to_be_there(tmp_path: Path) -> None:
+def test_the_configuration_file_and_plugin_directories_must_exist(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.touch()
     found = parse([f"--config={file}", f"--plugin-dir={tmp_path}"])

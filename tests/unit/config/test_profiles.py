@@ -80,7 +80,7 @@ extenders:
 
 
 @pytest.mark.parametrize("head", [OURS, KUBERNETES], ids=["ours", "kubernetes"])
-def test_a_file_says_what_it_says_in_kubernetes(path: Path, head: str) -> None:
+def test_a_file_of_kube_scheduler_is_read(path: Path, head: str) -> None:
     assert loaded(path, head + FULL) == SchedulerConfiguration(
         profiles=(
             ProfileConfig(
@@ -129,7 +129,7 @@ def test_every_extension_point_can_be_configured() -> None:
     assert list(Plugins().by_point) == [*(point.value for point in Point), "multiPoint"]
 
 
-def test_a_file_may_say_almost_nothing(path: Path) -> None:
+def test_most_fields_are_optional(path: Path) -> None:
     assert loaded(path, OURS) == SchedulerConfiguration(source=str(path))
 
 
@@ -138,7 +138,7 @@ def test_a_single_profile_needs_no_name(path: Path) -> None:
     assert [profile.scheduler_name for profile in found.profiles] == ["mine"]
 
 
-def test_the_time_of_a_plugin_is_limited(path: Path) -> None:
+def test_the_plugin_timeout_has_limits(path: Path) -> None:
     assert loaded(path, OURS).plugin_timeout_seconds is None
     assert loaded(path, OURS + "pluginTimeoutSeconds: 0.5").plugin_timeout_seconds == 0.5
 
@@ -153,14 +153,14 @@ def test_the_time_of_a_plugin_is_limited(path: Path) -> None:
         ("pluginTimeoutSeconds: 600", 10.0, False, 600.0),
     ],
 )
-def test_a_plugin_may_take_half_of_the_renew_deadline_at_most(
+def test_the_plugin_timeout_is_half_of_the_renew_deadline_at_most(
     said: str, deadline: float, enabled: bool, expected: float, path: Path
 ) -> None:
     election = LeaderElection(enabled=enabled, renew_deadline=deadline)
     assert plugin_budget(loaded(path, OURS + said), election) == expected
 
 
-def test_a_longer_time_is_refused_with_both_numbers(path: Path) -> None:
+def test_a_longer_plugin_timeout_is_refused_with_both_numbers(path: Path) -> None:
     configuration = loaded(path, OURS + "pluginTimeoutSeconds: 6")
     with pytest.raises(ConfigError) as caught:
         plugin_budget(configuration, LeaderElection(renew_deadline=10.0))
@@ -169,7 +169,7 @@ def test_a_longer_time_is_refused_with_both_numbers(path: Path) -> None:
     )
 
 
-def test_what_has_no_meaning_here_is_noticed(path: Path) -> None:
+def test_fields_without_effect_are_warnings(path: Path) -> None:
     text = (
         "parallelism: 16\nleaderElection: {leaderElect: true}\nclientConnection: {qps: 50}\n"
         "percentageOfNodesToScore: 0\npodMaxBackoffSeconds: 10\nextenders: [{urlPrefix: http://x, preemptVerb: p}]\n"
@@ -186,7 +186,7 @@ def test_what_has_no_meaning_here_is_noticed(path: Path) -> None:
     )
 
 
-def test_an_extenders_resource_that_the_scheduler_should_ignore_is_noticed(path: Path) -> None:
+def test_ignored_by_scheduler_is_a_warning(path: Path) -> None:
     text = (
         "extenders:\n- urlPrefix: http://x\n  managedResources:\n"
         "  - {name: a.b/c}\n  - {name: a.b/gpu, ignoredByScheduler: true}\n"
@@ -209,12 +209,12 @@ def test_an_extenders_resource_that_the_scheduler_should_ignore_is_noticed(path:
         ),
     ],
 )
-def test_what_is_no_configuration_is_reported(path: Path, text: str, expected: str) -> None:
+def test_a_file_that_is_no_configuration_is_an_error(path: Path, text: str, expected: str) -> None:
     [line] = problems(path, text)
     assert line.startswith(expected)
 
 
-def test_keys_that_stand_twice_are_all_told(path: Path) -> None:
+def test_all_duplicate_keys_are_reported(path: Path) -> None:
     text = "profiles:\n- schedulerName: a\n  plugins: {score: {}, score: {}}\n  schedulerName: b\n"
     assert sorted(problems(path, OURS + text)) == [
         'line 5: "score" stands already in line 5',
@@ -228,7 +228,7 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     assert str(refused.value) == f"{tmp_path / 'none.yaml'}: cannot read it: No such file or directory"
 
 
-def test_the_kind_has_to_be_known(path: Path) -> None:
+def test_an_unknown_kind_is_an_error(path: Path) -> None:
     assert problems(path, "apiVersion: v1\nkind: Pod") == [
         'kind: expected KarmadaSchedulerConfiguration or KubeSchedulerConfiguration, got "Pod"'
     ]
@@ -324,5 +324,5 @@ def test_only_one_extender_binds(path: Path) -> None:
     ]
 
 
-def test_keys_are_not_shown_by_accident() -> None:
+def test_private_keys_are_not_in_repr() -> None:
     assert "secret" not in repr(ExtenderTLS(key_data=b"secret", cert_data=b"secret"))

@@ -94,7 +94,7 @@ def test_values_have_the_type_of_their_field(key: str, given: object, read: obje
          "pause, secret, colour, mode, inner, inners, names, unique, byName")),
     ],
 )  # fmt: skip
-def test_anything_else_is_an_error(key: object, given: object, text: str | None) -> None:
+def test_a_value_of_another_type_is_an_error(key: object, given: object, text: str | None) -> None:
     if text is None:  # an empty key is as good as none
         assert structure({key: given}, Everything) == Everything()
         return
@@ -115,7 +115,7 @@ def test_all_problems_are_reported_together() -> None:
     ]
 
 
-def test_a_type_that_no_file_can_hold_is_named() -> None:
+def test_an_unsupported_type_is_named() -> None:
     @dataclass
     class Odd:
         callback: Everything | Inner | None = None

@@ -160,11 +160,11 @@ class World:
             metrics=self.metrics,
             clock=lambda: self.now,
         )
-        switchboard = HandleBackend(
+        backend = HandleBackend(
             bindings=self.bindings, clusters=self.clusters, waiting=self.waiting, now=lambda: 0.0
         )
-        switchboard.activate = self.gate.activate
-        self.handle = PluginHandle("ours", switchboard)
+        backend.activate = self.gate.activate
+        self.handle = PluginHandle("ours", backend)
 
     def record(self, binding: Binding, kind: str, reason: str, text: str) -> None:
         self.events.append((reason, text))
@@ -233,7 +233,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("answer", "reason", "text"), REFUSALS)
-async def test_a_reserve_that_does_not_succeed_unreserves_all_in_reverse_and_keeps_the_placement(
+async def test_a_failed_reserve_runs_unreserve_in_reverse_order_and_keeps_the_placement(
     answer: Any, reason: str, text: str
 ) -> None:
     books = Books()
@@ -246,7 +246,7 @@ async def test_a_reserve_that_does_not_succeed_unreserves_all_in_reverse_and_kee
     assert world.queue.delayed == 1
 
 
-async def test_an_unreserve_that_raises_does_not_keep_the_others_from_it(
+async def test_after_an_unreserve_that_raises_the_other_plugins_unreserve(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     books = Books()
@@ -258,7 +258,7 @@ async def test_an_unreserve_that_raises_does_not_keep_the_others_from_it(
     assert 'plugin "B" failed at Reserve: RuntimeError: boom' in caplog.text
 
 
-async def test_what_changes_nothing_and_what_fits_nowhere_pass_by_the_plugins() -> None:
+async def test_without_a_change_or_a_fitting_cluster_no_plugin_from_reserve_to_post_bind_is_called() -> None:
     books = Books()
     world = World(books.plugin("A"), plugin("F", filter=answering(NO)), plugin("P", permit=coroutine(NO)))
     world.put(**ON_M1)
@@ -272,7 +272,7 @@ async def test_what_changes_nothing_and_what_fits_nowhere_pass_by_the_plugins() 
 
 
 @pytest.mark.parametrize(("answer", "reason", "text"), REFUSALS)
-async def test_a_refused_permit_keeps_the_placement_and_gives_back_what_was_reserved(
+async def test_a_refusal_at_permit_keeps_the_placement_and_runs_unreserve(
     answer: Any, reason: str, text: str
 ) -> None:  # 117
     books = Books()
@@ -285,14 +285,14 @@ async def test_a_refused_permit_keeps_the_placement_and_gives_back_what_was_rese
     assert world.condition() == (reason, text.format(point="Permit"))
 
 
-async def test_a_refusal_may_say_when_to_ask_again() -> None:
+async def test_a_refusal_with_retry_after_delays_the_next_attempt() -> None:
     world = World(plugin("P", permit=coroutine(Result.unschedulable("closed", retry_after=3600.0))))
     world.put()
     await world.run()
     assert world.queue.seconds_to_next() == 3600.0
 
 
-async def test_two_that_wait_must_both_allow() -> None:  # 119
+async def test_a_binding_waits_until_both_plugins_have_allowed_it() -> None:  # 119
     gates = [plugin(name, permit=coroutine(Result.wait(60))) for name in ("A", "B")]
     world = World(*gates)
     world.put()
@@ -310,7 +310,7 @@ async def test_two_that_wait_must_both_allow() -> None:  # 119
     assert world.placed("other") == []
 
 
-async def test_the_time_that_is_up_names_its_plugin_and_the_placement_stays() -> None:  # 118
+async def test_a_timeout_at_permit_names_the_plugin_and_keeps_the_placement() -> None:  # 118
     world = World(
         plugin("P", permit=coroutine(Result.wait(0))), plugin("Q", permit=coroutine(Result.wait(9)))
     )
@@ -321,7 +321,7 @@ async def test_the_time_that_is_up_names_its_plugin_and_the_placement_stays() ->
     assert world.placed() == ["m1"]
 
 
-async def test_the_time_that_is_up_repeats_the_reason_of_the_plugin() -> None:
+async def test_a_timeout_at_permit_has_the_reason_of_the_plugin() -> None:
     world = World(plugin("P", permit=coroutine(Result.wait(0, "1 of 3 have a place"))))
     world.put(**ON_M1)
     await world.run()
@@ -329,7 +329,7 @@ async def test_the_time_that_is_up_repeats_the_reason_of_the_plugin() -> None:
     assert world.condition() == ("Unschedulable", reason)
 
 
-async def test_what_waits_has_the_workload_that_the_handle_has() -> None:
+async def test_a_waiting_binding_has_the_workload_of_the_handle() -> None:
     world = World(plugin("P", permit=coroutine(Result.wait(60))))
     key = world.put()
     await world.run()
@@ -340,13 +340,13 @@ async def test_what_waits_has_the_workload_that_the_handle_has() -> None:
         asked.append((profile, key))
         return found
 
-    world.handle._switchboard.stored_workload = stored
+    world.handle._backend.stored_workload = stored
     [waiting] = world.handle.waiting()
     assert waiting.workload is world.handle.workload(key) is found
     assert asked == [("ours", key), ("ours", key)]
 
 
-async def test_a_plugin_that_has_allowed_does_not_time_out_any_more() -> None:
+async def test_a_plugin_that_has_allowed_a_binding_no_longer_times_out() -> None:
     waiting = WaitingBindings()
     binding = Binding.from_manifest(manifests.binding())
     task = asyncio.create_task(waiting.wait(binding, frozenset(), {"quick": 0.01, "slow": 60}))
@@ -359,7 +359,7 @@ async def test_a_plugin_that_has_allowed_does_not_time_out_any_more() -> None:
     assert await task is SUCCESS
 
 
-async def test_somebody_may_reject_what_waits() -> None:
+async def test_a_waiting_binding_can_be_rejected() -> None:
     world = World(plugin("P", permit=coroutine(Result.wait(60))))
     world.put(**ON_M1)
     await world.run()
@@ -383,7 +383,7 @@ def _leaving(world: World) -> None:
 
 
 @pytest.mark.parametrize("change", [_suspended, _deleted, _leaving])
-async def test_what_waits_is_given_up_when_it_is_out_of_date(change: Callable[[World], None]) -> None:
+async def test_a_wait_is_abandoned_when_the_decision_is_outdated(change: Callable[[World], None]) -> None:
     books = Books()
     asked: list[str] = []
 
@@ -402,7 +402,7 @@ async def test_what_waits_is_given_up_when_it_is_out_of_date(change: Callable[[W
     await world.scheduler.drain(timeout=1)
 
 
-async def test_what_waits_at_permit_holds_up_no_member_of_its_group() -> None:
+async def test_a_waiting_binding_does_not_delay_other_members_of_its_group() -> None:
     world = World(plugin("P", permit=coroutine(Result.wait(60))), feature_gates=gates(WorkloadAffinity=True))
     for name in ("web", "db"):
         world.put(name, workloadAffinityGroups={"affinityGroup": "g"})
@@ -411,7 +411,7 @@ async def test_what_waits_at_permit_holds_up_no_member_of_its_group() -> None:
     await world.scheduler.drain(timeout=5)
 
 
-async def test_a_change_while_it_waits_is_decided_anew() -> None:  # 120
+async def test_a_change_during_the_wait_schedules_the_binding_again() -> None:  # 120
     world = World(plugin("P", permit=coroutine(Result.wait(60))))
     world.put()
     await world.run()
@@ -424,7 +424,7 @@ async def test_a_change_while_it_waits_is_decided_anew() -> None:  # 120
     assert world.server.writes.count(("spec", "web")) == 1
 
 
-async def test_a_change_before_it_waits_is_seen_too() -> None:
+async def test_a_change_before_the_wait_schedules_the_binding_again() -> None:
     calls: list[int] = []
     world: World
 
@@ -441,7 +441,7 @@ async def test_a_change_before_it_waits_is_seen_too() -> None:
     assert world.placed() == ["m2"]
 
 
-async def test_a_status_that_changes_while_it_waits_does_not_send_it_back() -> None:
+async def test_a_change_of_the_status_does_not_end_a_wait() -> None:
     world = World(plugin("P", permit=coroutine(Result.wait(60))))
     world.put()
     await world.run()
@@ -452,7 +452,7 @@ async def test_a_status_that_changes_while_it_waits_does_not_send_it_back() -> N
     assert world.placed() == ["m1", "m2"]
 
 
-async def test_a_stop_gives_up_what_waits_and_what_is_about_to() -> None:
+async def test_a_stop_abandons_waits_and_prevents_new_ones() -> None:
     books = Books()
     world = World(books.plugin("A"), plugin("P", permit=coroutine(Result.wait(60))))
     world.put()
@@ -468,7 +468,7 @@ async def test_a_stop_gives_up_what_waits_and_what_is_about_to() -> None:
 
 
 @pytest.mark.parametrize("answer", [NO, BROKEN])
-async def test_a_pre_bind_that_does_not_succeed_is_a_scheduler_error(answer: Result) -> None:
+async def test_a_failed_pre_bind_is_a_scheduler_error(answer: Result) -> None:
     books = Books()
     world = World(books.plugin("A"), plugin("P", pre_bind=coroutine(answer)))
     world.put(**ON_M1)
@@ -478,7 +478,7 @@ async def test_a_pre_bind_that_does_not_succeed_is_a_scheduler_error(answer: Res
     assert books.calls[-1] == "unreserve A"
 
 
-async def test_pre_bind_and_bind_may_skip_and_the_default_binds() -> None:
+async def test_after_skip_at_bind_the_default_binder_writes() -> None:
     told: list[str] = []
 
     async def post_bind(context: BindContext) -> None:
@@ -493,7 +493,7 @@ async def test_pre_bind_and_bind_may_skip_and_the_default_binds() -> None:
     assert world.server.reads == 0
 
 
-async def test_the_first_binder_that_does_not_skip_is_the_only_one() -> None:  # 121
+async def test_only_the_first_binder_that_does_not_skip_is_called() -> None:  # 121
     async def bind(context: BindContext) -> Result:
         await context.patch()
         stored = await context.patch()
@@ -507,7 +507,7 @@ async def test_the_first_binder_that_does_not_skip_is_the_only_one() -> None:  #
     assert world.condition()[0] == "Success"
 
 
-async def test_what_a_plugin_has_written_in_a_way_of_its_own_is_read_again() -> None:
+async def test_after_a_write_by_a_plugin_the_binding_is_read_again() -> None:
     world: World
 
     async def bind(context: BindContext) -> Result:
@@ -526,7 +526,7 @@ async def test_what_a_plugin_has_written_in_a_way_of_its_own_is_read_again() -> 
     assert world.condition()[0] == "Success"
 
 
-async def test_a_binder_that_has_not_written_what_it_says_is_an_error_and_not_a_success() -> None:
+async def test_a_binder_that_returns_success_without_a_write_is_an_error() -> None:
     books = Books()
     world = World(books.plugin("A"), plugin("B", bind=coroutine(SUCCESS)))
     world.put(**ON_M1)
@@ -536,7 +536,7 @@ async def test_a_binder_that_has_not_written_what_it_says_is_an_error_and_not_a_
     assert books.calls[-1] == "unreserve A"
 
 
-async def test_a_binder_that_breaks_after_writing_has_bound(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_binder_that_raises_after_its_write_has_bound(caplog: pytest.LogCaptureFixture) -> None:
     books = Books()
 
     async def bind(context: BindContext) -> Result:
@@ -551,7 +551,7 @@ async def test_a_binder_that_breaks_after_writing_has_bound(caplog: pytest.LogCa
     assert 'plugin "B" failed at Bind: RuntimeError: too late' in caplog.text
 
 
-async def test_a_write_that_fails_gives_back_what_was_reserved_and_is_decided_again() -> None:
+async def test_a_failed_write_runs_unreserve_and_schedules_the_binding_again() -> None:
     books = Books()
     world = World(books.plugin("A"))
     world.server.failures = [CONFLICT]
@@ -575,7 +575,7 @@ async def test_a_post_bind_that_raises_is_only_logged(caplog: pytest.LogCaptureF
 # --- PostFilter and the queue, coroutines in decisions, others in flight ---
 
 
-async def test_help_by_post_filter_brings_a_binding_back_and_nothing_else_does() -> None:
+async def test_only_a_success_of_post_filter_schedules_the_binding_again() -> None:
     for answer, delayed in ((SUCCESS, 1), (NO, 0)):
         world = World(plugin("F", filter=answering(NO)), plugin("P", post_filter=answering(answer)))
         world.put()
@@ -584,7 +584,7 @@ async def test_help_by_post_filter_brings_a_binding_back_and_nothing_else_does()
         assert world.queue.delayed == delayed
 
 
-async def test_a_plain_function_that_returns_what_waits_is_found_out() -> None:
+async def test_a_plain_function_that_returns_a_coroutine_is_recognized() -> None:
     async def later() -> Result:
         await asyncio.sleep(0)
         return SUCCESS
@@ -595,7 +595,7 @@ async def test_a_plain_function_that_returns_what_waits_is_found_out() -> None:
     assert world.placed() == ["m1", "m2"]
 
 
-async def test_what_waits_counts_for_others() -> None:
+async def test_a_waiting_binding_counts_for_the_decisions_of_others() -> None:
     added: list[tuple[str, str]] = []
 
     def add(context: Any) -> Result:
@@ -615,7 +615,7 @@ async def test_what_waits_counts_for_others() -> None:
 # --- PreEnqueue ---
 
 
-async def test_a_parked_binding_is_asked_about_again_later_or_when_something_happens() -> None:
+async def test_a_gated_binding_is_tried_again_later_or_at_an_event() -> None:
     answers = [NO, Result.unschedulable("later", retry_after=10.0), SUCCESS]
 
     def pre_enqueue(context: Any) -> Result:
@@ -638,7 +638,7 @@ async def test_a_parked_binding_is_asked_about_again_later_or_when_something_hap
     assert key not in world.queue
 
 
-async def test_an_activated_binding_is_let_in_once_without_asking() -> None:
+async def test_an_activated_binding_is_enqueued_once_without_pre_enqueue() -> None:
     world = World(plugin("P", pre_enqueue=answering(NO)))
     key = world.put()
     await world.run()
@@ -658,7 +658,7 @@ async def test_an_activated_binding_is_let_in_once_without_asking() -> None:
         (answering(None), "returned None at PreEnqueue"),
     ],
 )
-async def test_a_pre_enqueue_that_breaks_is_a_scheduler_error_that_is_tried_again(
+async def test_a_pre_enqueue_that_raises_is_a_scheduler_error_and_is_tried_again(
     answer: Any, text: str
 ) -> None:
     world = World(plugin("P", pre_enqueue=answer))
@@ -701,7 +701,7 @@ class Binder:
         self._write(cycle, targets)
 
 
-async def test_a_process_that_does_not_lead_any_more_prepares_and_binds_nothing(
+async def test_a_process_that_no_longer_leads_runs_neither_pre_bind_nor_bind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     books, calls = Books(), list[str]()
@@ -734,7 +734,7 @@ async def test_a_process_that_does_not_lead_any_more_prepares_and_binds_nothing(
     assert "Scheduled" not in caplog.text
 
 
-async def test_it_is_asked_before_each_binder_whether_this_process_leads() -> None:
+async def test_leadership_is_checked_before_each_binder() -> None:
     world, calls = World(), list[str]()
 
     def noting(name: str, answer: Result) -> Any:
@@ -761,7 +761,7 @@ async def test_it_is_asked_before_each_binder_whether_this_process_leads() -> No
     assert calls == ["bind A"]
 
 
-async def test_a_process_that_is_frozen_while_an_extender_binds_tells_of_no_success() -> None:
+async def test_a_process_that_is_frozen_while_an_extender_binds_reports_no_success() -> None:
     world = World()
 
     def write(cycle: Any, targets: Any) -> None:
@@ -804,7 +804,7 @@ def _key(name: str) -> BindingKey:
     return BindingKey("ResourceBinding", "demo", name)
 
 
-def test_a_plugin_orders_the_queue_and_what_it_finds_equal_stays_in_order() -> None:
+def test_a_queue_sort_plugin_orders_the_queue_stably() -> None:
     def less(a: QueuedBinding, b: QueuedBinding) -> bool:
         return len(a.key.name) < len(b.key.name)
 
@@ -815,7 +815,7 @@ def test_a_plugin_orders_the_queue_and_what_it_finds_equal_stays_in_order() -> N
 
 
 @pytest.mark.parametrize("broken", [raising(), raising(SystemExit(1)), answering(None)])
-def test_a_queue_sort_that_breaks_loses_nothing_and_is_reported_of_once(
+def test_a_queue_sort_that_raises_loses_no_key_and_is_logged_once(
     broken: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue, drain = _queue(plugin("S", less=broken))
@@ -838,7 +838,7 @@ def test_a_queue_sort_cannot_end_the_process(error: BaseException) -> None:
         alarm.close()
 
 
-def test_a_queue_sort_that_hangs_is_asked_again_after_a_pause(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_queue_sort_that_hangs_is_called_again_after_a_pause(caplog: pytest.LogCaptureFixture) -> None:
     calls: list[float] = []
     now = [0.0]
 
@@ -868,7 +868,7 @@ def test_a_queue_sort_that_hangs_is_asked_again_after_a_pause(caplog: pytest.Log
     assert caplog.text.count("A plugin exceeded its timeout and is not called for a while") == 1
 
 
-def test_a_change_of_a_binding_replaced_under_the_same_generation_is_a_change() -> None:
+def test_a_binding_with_another_uid_and_the_same_generation_has_changed() -> None:
     old = Binding.from_manifest(manifests.binding())
     manifest = manifests.binding(version=2)
     manifest["metadata"]["uid"] = "another"

@@ -101,7 +101,7 @@ def test_the_error_of_the_call_and_those_after_it_name_plugin_time_point_and_pau
     assert world.calls == ["reserve"]
 
 
-def test_the_log_tells_of_opening_and_closing_with_the_line_at_which_it_was(
+def test_openings_and_closings_are_logged_with_the_line_of_the_plugin(
     world: World, slow: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="karmada_scheduler")
@@ -128,7 +128,7 @@ def test_the_log_tells_of_opening_and_closing_with_the_line_at_which_it_was(
     assert closed.getMessage() == "A plugin responds in time again, its circuit breaker is closed"
 
 
-def test_openings_are_counted_and_open_breakers_shown(world: World, slow: Any) -> None:
+def test_openings_and_open_breakers_are_in_the_metrics(world: World, slow: Any) -> None:
     world.call(slow)
     assert world.sample("plugin_breaker_openings_total", "Slow") == 1
     assert world.sample("plugin_breakers_open", "Slow") == 1
@@ -139,14 +139,14 @@ def test_openings_are_counted_and_open_breakers_shown(world: World, slow: Any) -
     assert world.sample("plugin_breakers_open", "Slow") == 0
 
 
-def test_an_exception_opens_nothing(world: World) -> None:
+def test_an_exception_does_not_open_the_breaker(world: World) -> None:
     broken = plugin("Broken", reserve=raising())
     for _ in range(3):
         assert "failed at Reserve" in str(world.call(broken))
     assert not world.breakers.open
 
 
-def test_in_tree_plugins_are_called_whatever_one_binding_cost_them(world: World) -> None:
+def test_in_tree_plugins_have_no_breaker(world: World) -> None:
     busy = plugin("InTree", reserve=world.method("reserve"))
     assert str(world.call(busy)) == 'plugin "InTree" took longer than 0.05s at Reserve'
     world.hangs = False
@@ -171,7 +171,7 @@ METHODS = [(point, method) for point in AnyPoint for method in point.methods]
 
 
 @pytest.mark.parametrize(("point", "method"), METHODS)
-async def test_a_plugin_that_was_cut_off_anywhere_is_called_nowhere(
+async def test_after_a_timeout_a_plugin_is_called_at_no_extension_point(
     point: Point, method: str, world: World, slow: Any
 ) -> None:
     world.call(slow)
@@ -216,7 +216,7 @@ class Unimpressed:
         (("assign",), "Assign"),
     ],
 )
-def test_a_decision_with_a_plugin_that_was_cut_off_keeps_the_placement_and_is_quick(
+def test_with_an_open_breaker_a_decision_fails_at_once_and_keeps_the_placement(
     methods: tuple[str, ...], point: str, observed: bool, world: World
 ) -> None:
     _, plugins = judged(world, observed=observed, **{each: world.method(each) for each in methods})
@@ -232,7 +232,7 @@ def test_a_decision_with_a_plugin_that_was_cut_off_keeps_the_placement_and_is_qu
     assert placed(other) == {"m1": 1}
 
 
-def test_a_filter_that_is_not_reached_keeps_nobody_waiting(world: World) -> None:
+def test_an_open_breaker_of_a_filter_that_is_not_reached_has_no_effect(world: World) -> None:
     _, plugins = judged(world, filter=world.method("filter"))
     decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
     nowhere = decide(binding("web").names("m9").replicas(1), cluster("m1"), plugins=plugins)
@@ -254,7 +254,7 @@ def test_the_probe_of_a_filter_is_one_run_over_all_clusters(world: World) -> Non
 # --- the pause and the probe ---
 
 
-def test_the_pause_doubles_with_every_probe_that_is_cut_off_up_to_a_minute(world: World, slow: Any) -> None:
+def test_the_pause_doubles_with_every_probe_that_times_out_up_to_a_minute(world: World, slow: Any) -> None:
     pauses = []
     for _ in range(8):
         error = world.call(slow)
@@ -269,7 +269,9 @@ def test_the_pause_doubles_with_every_probe_that_is_cut_off_up_to_a_minute(world
     assert len(world.calls) == 8
 
 
-def test_what_was_cut_off_is_tried_again_later_than_what_was_refused(world: World, slow: Any) -> None:
+def test_a_binding_whose_call_timed_out_waits_longer_than_those_that_were_not_called(
+    world: World, slow: Any
+) -> None:
     """So that the next probe is another binding's: only some may make the plugin hang."""
     cut_off, refused = world.call(slow), world.call(slow)
     assert cut_off is not None
@@ -290,7 +292,7 @@ def test_a_probe_that_ends_in_time_closes_it_whether_it_raises_or_not(world: Wor
         assert not world.breakers.open
 
 
-def test_a_plugin_that_hangs_again_soon_gets_a_longer_pause_and_after_a_good_time_the_first_one(
+def test_the_pause_grows_with_repeated_timeouts_and_is_reset_after_five_minutes(
     world: World, slow: Any
 ) -> None:
     for expected in (2, 4, 8):
@@ -304,7 +306,7 @@ def test_a_plugin_that_hangs_again_soon_gets_a_longer_pause_and_after_a_good_tim
     assert "not called for 2s" in str(world.call(slow))
 
 
-def test_calls_at_other_points_are_let_through_when_the_pause_is_over_and_do_not_close_it(
+def test_after_the_pause_calls_at_other_points_are_admitted_and_do_not_close_the_breaker(
     world: World, slow: Any
 ) -> None:
     world.call(slow)
@@ -318,16 +320,14 @@ def test_calls_at_other_points_are_let_through_when_the_pause_is_over_and_do_not
     assert "not called for 4s" in str(world.call(slow))
 
 
-def test_calls_at_other_points_close_it_when_nobody_comes_to_where_it_was_cut_off(
-    world: World, slow: Any
-) -> None:
+def test_calls_at_other_points_close_the_breaker_if_there_is_no_probe(world: World, slow: Any) -> None:
     world.call(slow)
     world.now += FIRST_PAUSE + LONGEST_PAUSE
     world.caller.call(slow, Point.PRE_FILTER, answering(SUCCESS), None)
     assert not world.breakers.open
 
 
-async def test_one_probe_at_a_time_and_those_cut_off_together_count_once(world: World) -> None:
+async def test_there_is_one_probe_at_a_time_and_simultaneous_timeouts_count_once(world: World) -> None:
     slow = plugin("Slow", pre_score=world.coroutine("pre_score"))
 
     async def ask() -> str:
@@ -347,7 +347,9 @@ async def test_one_probe_at_a_time_and_those_cut_off_together_count_once(world: 
     assert sorted(text.rpartition(" ")[2] for text in texts) == ["2s", "2s", "2s", "2s", "4s"]
 
 
-async def test_a_call_that_began_before_it_opened_does_not_close_it(world: World, slow: Any) -> None:
+async def test_a_call_that_began_before_the_opening_does_not_close_the_breaker(
+    world: World, slow: Any
+) -> None:
     goes_on = asyncio.Event()
 
     async def waits(_: object) -> Any:
@@ -382,7 +384,7 @@ def test_every_object_has_a_breaker_of_its_own(world: World, slow: Any) -> None:
     assert world.call(slow) is not None
 
 
-def test_what_is_not_in_use_any_more_is_forgotten(world: World, slow: Any) -> None:
+def test_breakers_of_plugins_that_are_no_longer_in_use_are_dropped(world: World, slow: Any) -> None:
     world.call(slow)
     other = plugin("Other", reserve=world.method("reserve"))
     world.call(other)
@@ -392,7 +394,7 @@ def test_what_is_not_in_use_any_more_is_forgotten(world: World, slow: Any) -> No
     assert world.sample("plugin_breakers_open", "Other") == 1
 
 
-def test_plain_points_do_not_cost_more_than_they_did(world: World) -> None:
+def test_a_closed_breaker_costs_no_call_per_cluster(world: World) -> None:
     """Of a breaker that is closed nobody is asked."""
     asked: list[str] = []
 

@@ -78,13 +78,13 @@ async def decided(*extenders: Fake, builder: Any = None) -> Any:
 DOWN = ExtenderError("failed filter with extender at URL http://x/filter, code 500")
 
 
-async def test_each_is_asked_about_what_the_one_before_has_left() -> None:
+async def test_each_extender_gets_the_clusters_that_passed_the_previous_one() -> None:
     first, second = Fake(keeps={"m1", "m2"}), Fake(keeps={"m2"})
     assert placed(await decided(first, second)) == {"m2": 2}
     assert (first.asked[0], second.asked[0]) == (["m1", "m2", "m3"], ["m1", "m2"])
 
 
-async def test_when_nothing_is_left_the_next_is_not_asked_and_the_reasons_are_theirs() -> None:
+async def test_without_feasible_clusters_the_next_extender_is_not_called() -> None:
     first, second = Fake("http://a", keeps=set()), Fake("http://b", keeps=set())
     decision = await decided(first, second)
     assert decision.targets == ()
@@ -92,7 +92,7 @@ async def test_when_nothing_is_left_the_next_is_not_asked_and_the_reasons_are_th
     assert second.asked == []
 
 
-async def test_one_that_fails_keeps_the_placement_unless_it_may() -> None:  # 124
+async def test_a_failing_extender_keeps_the_placement_unless_it_is_ignorable() -> None:  # 124
     decision = await decided(Fake(keeps=DOWN))
     assert decision.targets is None
     assert condition_for(decision.error) == (
@@ -103,14 +103,14 @@ async def test_one_that_fails_keeps_the_placement_unless_it_may() -> None:  # 12
     assert placed(await decided(Fake(keeps=DOWN, ignorable=True), Fake(keeps={"m3"}))) == {"m3": 2}
 
 
-async def test_one_that_is_not_interested_is_not_asked() -> None:
+async def test_an_extender_that_is_not_interested_is_not_called() -> None:
     uninterested = Fake(keeps=set(), scores={"m1": 100}, interested=False)
     decision = await decided(uninterested)
     assert set(placed(decision)) == {"m1", "m2", "m3"}
     assert uninterested.name not in decision.attempts[-1].scores
 
 
-async def test_scores_are_added_and_what_fails_counts_as_nothing() -> None:  # 125
+async def test_scores_of_extenders_are_added_and_a_failing_one_has_none() -> None:  # 125
     builder = binding("web").replicas(2).spread("cluster", 1, 1)
     extenders = [
         Fake("http://a", scores={"m3": 500}),
@@ -123,7 +123,7 @@ async def test_scores_are_added_and_what_fails_counts_as_nothing() -> None:  # 1
     assert "http://b" not in decision.attempts[0].scores
 
 
-def test_who_filters_or_scores_makes_a_decision_wait() -> None:
+def test_extenders_that_filter_or_score_make_a_decision_asynchronous() -> None:
     assert with_extenders(Fake(keeps=set())).is_async
     assert with_extenders(Fake(scores={})).is_async
     assert not with_extenders(Fake(binds=True)).is_async

@@ -16,7 +16,8 @@ from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Handle, Result
 from karmada_scheduler.framework.handle import DetachedHandle
 from karmada_scheduler.framework.profile import factory as making
-from karmada_scheduler.framework.profile.factory import Registration, make, wrong_with
+from karmada_scheduler.framework.profile.factory import Registration, make
+from karmada_scheduler.framework.profile.plugin_problems import plugin_problems
 
 HANDLE = DetachedHandle(profile="gpu")
 
@@ -140,16 +141,16 @@ def test_all_problems_in_args_are_reported_with_their_paths() -> None:
     ]
 
 
-def test_what_the_args_refuse_by_themselves_is_reported() -> None:
+def test_an_error_of_the_args_class_is_reported() -> None:
     assert problems(WithBoth, {"file": "x", "refresh": "5ms"}) == ["args: refresh must be at least 1s"]
 
 
-def test_args_for_a_plugin_that_takes_none_are_a_problem() -> None:
+def test_args_for_a_plugin_without_args_are_an_error() -> None:
     assert problems(Cost, {"file": "x"}) == ["args: the plugin takes none"]
     assert problems(WithDefaults, {"file": "x"}) == ["args: the plugin takes none"]
 
 
-def test_a_factory_that_raises_is_reported_in_upstreams_words_with_what_it_raised() -> None:
+def test_a_factory_that_raises_is_reported_with_upstreams_text_and_the_exception() -> None:
     def broken() -> Cost:
         raise RuntimeError("no such file")
 
@@ -165,18 +166,18 @@ def test_a_factory_that_raises_is_reported_in_upstreams_words_with_what_it_raise
     assert problem.cause.__traceback__.tb_frame.f_code.co_name == "broken"
 
 
-def test_the_name_has_to_be_the_registered_one() -> None:
+def test_the_name_of_a_plugin_must_be_the_registered_one() -> None:
     with pytest.raises(ConfigError, match=r"its name is 'Cost', it is registered as 'Price'"):
         make(Registration("Price", Cost), None, HANDLE)
 
 
-def test_what_a_factory_makes_has_to_be_a_plugin() -> None:
+def test_the_result_of_a_factory_must_be_a_plugin() -> None:
     [nameless, pointless] = problems(dict)
     assert nameless == "plugin \"Cost\": its name is None, it is registered as 'Cost'"
     assert pointless.startswith('plugin "Cost": has no extension point; there are: pre_enqueue, less, ')
 
 
-def test_a_plugin_with_run_alone_is_refused_and_the_message_says_what_it_lacks() -> None:
+def test_a_plugin_with_run_alone_is_refused() -> None:
     class Runs:
         name = "Runs"
 
@@ -213,24 +214,24 @@ class Waiting(Everything):
 
 
 @pytest.mark.parametrize("plugin", [Everything, Everything(), Waiting, Waiting()], ids=repr)
-def test_a_plugin_may_take_part_in_everything(plugin: object) -> None:
-    assert list(wrong_with(plugin)) == []
+def test_a_plugin_may_have_all_extension_points(plugin: object) -> None:
+    assert list(plugin_problems(plugin)) == []
 
 
 @pytest.mark.parametrize("method", ["permit", "pre_bind", "bind", "post_bind"])
-def test_points_that_talk_to_the_network_have_to_be_coroutines(method: str) -> None:
+def test_permit_to_post_bind_must_be_coroutine_functions(method: str) -> None:
     broken = type("Broken", (Everything,), {method: lambda self, context: SUCCESS})
-    assert list(wrong_with(broken)) == [f"{method} must be a coroutine function: async def {method}"]
-    assert list(wrong_with(broken())) == list(wrong_with(broken))
+    assert list(plugin_problems(broken)) == [f"{method} must be a coroutine function: async def {method}"]
+    assert list(plugin_problems(broken())) == list(plugin_problems(broken))
 
 
-def test_run_has_to_be_a_coroutine_without_arguments() -> None:
+def test_run_must_be_a_coroutine_function_without_arguments() -> None:
     async def takes_one(self: object, handle: object) -> None: ...
 
     plain = type("Plain", (Everything,), {"run": lambda self: None})
-    assert list(wrong_with(plain)) == ["run must be a coroutine function: async def run"]
+    assert list(plugin_problems(plain)) == ["run must be a coroutine function: async def run"]
     greedy = type("Greedy", (Everything,), {"run": takes_one})
-    assert list(wrong_with(greedy)) == ["run must take no argument beside self"]
+    assert list(plugin_problems(greedy)) == ["run must take no argument besides self"]
 
 
 @pytest.mark.parametrize(
@@ -246,30 +247,28 @@ def test_run_has_to_be_a_coroutine_without_arguments() -> None:
         "add_binding",
     ],
 )
-def test_points_in_the_midst_of_a_decision_cannot_be_coroutines(method: str) -> None:
+def test_filter_score_and_the_like_must_be_plain_functions(method: str) -> None:
     broken = type("Broken", (Everything,), {method: Everything.permit})
-    assert list(wrong_with(broken)) == [
-        f"{method} must be a plain function: it is called in the midst of a decision and cannot wait"
-    ]
+    assert list(plugin_problems(broken)) == [f"{method} must be a plain function: def {method}"]
 
 
 @pytest.mark.parametrize(
     ("method", "text"),
     [
-        ("unreserve", "has reserve but no unreserve, and is asked for neither"),
-        ("reserve", "has unreserve but no reserve, and is asked for neither"),
-        ("score", "has normalize_score but no score, and is asked for neither"),
-        ("remove_binding", "has add_binding but no remove_binding, and is asked for neither"),
+        ("unreserve", "has reserve but no unreserve, and is called for neither"),
+        ("reserve", "has unreserve but no reserve, and is called for neither"),
+        ("score", "has normalize_score but no score, and is called for neither"),
+        ("remove_binding", "has add_binding but no remove_binding, and is called for neither"),
     ],
 )
-def test_methods_that_belong_together_come_together(method: str, text: str) -> None:
+def test_a_method_without_its_counterpart_is_an_error(method: str, text: str) -> None:
     namespace = {name: each for name, each in vars(Everything).items() if name != method}
-    assert list(wrong_with(type("Half", (), namespace))) == [text]
+    assert list(plugin_problems(type("Half", (), namespace))) == [text]
 
 
-def test_methods_that_only_serve_pre_filter_plugins_need_pre_filter() -> None:
+def test_add_and_remove_binding_require_pre_filter() -> None:
     namespace = {name: each for name, each in vars(Everything).items() if name != "pre_filter"}
-    assert list(wrong_with(type("Half", (), namespace))) == [
+    assert list(plugin_problems(type("Half", (), namespace))) == [
         "add_binding is called only for plugins with pre_filter",
         "remove_binding is called only for plugins with pre_filter",
     ]
@@ -280,8 +279,8 @@ def test_methods_take_one_context() -> None:
         def filter(self, binding: object, status: object, cluster: object) -> Result:  # type: ignore[override]
             return SUCCESS
 
-    assert list(wrong_with(Old)) == ["filter must take 1 argument beside self"]
-    assert list(wrong_with(Old())) == ["filter must take 1 argument beside self"]
+    assert list(plugin_problems(Old)) == ["filter must take 1 argument besides self"]
+    assert list(plugin_problems(Old())) == ["filter must take 1 argument besides self"]
 
 
 def test_a_factory_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,15 +308,13 @@ def test_a_factory_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
         ("runn", "run"),
     ],
 )
-def test_a_misspelt_method_beside_a_right_one_is_an_error_that_names_the_one_that_was_meant(
-    written: str, meant: str
-) -> None:
+def test_a_misspelt_method_is_an_error_with_a_suggestion(written: str, meant: str) -> None:
     plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, written: lambda self, c: None})
-    [text] = wrong_with(plugin)
+    [text] = plugin_problems(plugin)
     assert text.startswith(f"{written} is the method of no extension point; did you mean {meant}?")
 
 
 @pytest.mark.parametrize("helper", ["price_of", "selected", "_filtr", "bindings", "clusters", "close"])
 def test_a_helper_is_not_taken_for_a_misspelt_method(helper: str) -> None:
     plugin = type("P", (), {"name": "P", "assign": lambda self, c: None, helper: lambda self, c: None})
-    assert list(wrong_with(plugin)) == []
+    assert list(plugin_problems(plugin)) == []

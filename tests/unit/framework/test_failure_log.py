@@ -58,7 +58,7 @@ def test_the_traceback_begins_in_the_plugin(world: World, caplog: pytest.LogCapt
     assert (record.__dict__["plugin"], record.__dict__["point"]) == ("P", "Reserve")
 
 
-def test_the_same_is_reported_once_a_minute(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_traceback_is_logged_once_a_minute(world: World, caplog: pytest.LogCaptureFixture) -> None:
     called, method = plugin("P"), lambda _: looks_up()
     counts = []
     for pause in (0, 1, INTERVAL_SECONDS - 2, 1, 1):
@@ -68,7 +68,7 @@ def test_the_same_is_reported_once_a_minute(world: World, caplog: pytest.LogCapt
     assert counts == [1, 1, 1, 2, 2]
 
 
-def test_what_differs_in_plugin_type_or_place_is_reported_of_its_own(
+def test_another_plugin_type_or_place_is_logged_separately(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     def here(_: object) -> Any:
@@ -88,13 +88,15 @@ def test_what_differs_in_plugin_type_or_place_is_reported_of_its_own(
     assert len(told(caplog)) == 5
 
 
-def test_texts_that_differ_do_not_make_it_another(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_exceptions_that_differ_in_their_text_are_the_same(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     for number in range(10):
         world.call(plugin("P"), lambda _, number=number: looks_up(number))
     assert len(told(caplog)) == 1
 
 
-def test_an_exception_that_is_kept_and_raised_again_is_the_same(
+def test_an_exception_object_that_is_raised_again_is_the_same(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     raises = raising(ValueError("kept"))
@@ -103,7 +105,7 @@ def test_an_exception_that_is_kept_and_raised_again_is_the_same(
     assert len(told(caplog)) == 1
 
 
-def test_a_thousand_places_are_remembered_and_no_more() -> None:
+def test_the_log_remembers_a_thousand_places() -> None:
     log = FailureLog(clock=lambda: 0.0)
     logging.getLogger(log.__module__).disabled = True
     try:
@@ -138,14 +140,14 @@ def test_a_thousand_places_are_remembered_and_no_more() -> None:
     ],
     ids="+".join,
 )
-def test_it_is_reported_wherever_it_was_raised(
+def test_a_traceback_is_logged_at_every_extension_point(
     methods: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     schedule(binding("web").replicas(1), cluster("m1"), plugins=with_in_tree(plugin("P", **methods)))
     assert [trace.splitlines()[-1] for trace in told(caplog)] == ["RuntimeError: boom"]
 
 
-def test_a_coroutine_is_reported_like_a_function(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_traceback_of_a_coroutine_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     async def fails(_: object) -> None:
         await asyncio.sleep(0)
         looks_up()
@@ -162,7 +164,7 @@ def test_a_coroutine_is_reported_like_a_function(world: World, caplog: pytest.Lo
 
 @pytest.mark.parametrize("error", [SchedulingError("no"), UnschedulableError("too few")])
 @pytest.mark.parametrize("method", ["select", "assign"])
-def test_what_select_and_assign_raise_to_refuse_is_an_answer(
+def test_a_scheduling_error_at_select_or_assign_is_not_logged(
     method: str, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugins = with_in_tree(plugin("P", **{method: raising(error)}))
@@ -172,22 +174,22 @@ def test_what_select_and_assign_raise_to_refuse_is_an_answer(
     assert told(caplog) == []
 
 
-def test_what_in_tree_plugins_refuse_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_refusals_of_in_tree_plugins_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").room(cpu=1), plugins=framework())  # fmt: skip
     assert isinstance(decision.error, UnschedulableError)
     assert told(caplog) == []
 
 
-def test_what_is_excused_is_not_the_plugins(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_scheduler_error_that_passes_through_a_plugin_is_not_logged_as_the_plugins(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     conflict = ValueError("somebody else was first")
     mark_scheduler_error(conflict)
     world.call(plugin("P"), raising(conflict))
     assert told(caplog) == []
 
 
-def test_an_exception_that_cannot_even_be_shown_is_reported(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_exception_whose_str_raises_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     class OddError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("not even this")
@@ -196,13 +198,15 @@ def test_an_exception_that_cannot_even_be_shown_is_reported(
     assert len(told(caplog)) == 1
 
 
-def test_a_wrong_call_is_reported_with_what_there_is(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_of_the_call_itself_is_logged_with_all_frames(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     assert "TypeError" in world.call(plugin("P"), lambda: None)
     [trace] = told(caplog)
     assert "plugin_call.py" in trace
 
 
-def test_it_needs_no_event_loop(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_are_logged_without_an_event_loop(world: World, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(PluginError):
         run_sync(world.caller.call_async(plugin("P"), Point.PRE_FILTER, raising(), None))
     assert len(told(caplog)) == 1

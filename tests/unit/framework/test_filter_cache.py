@@ -98,7 +98,7 @@ class World:
             self.clusters[name] = new
 
 
-def test_the_second_binding_of_a_kind_asks_about_no_cluster() -> None:
+def test_the_second_binding_with_the_same_key_calls_plugins_for_no_cluster() -> None:
     world = World()
     first = world.decide(spread())
     assert world.plugin.taken() == (NAMES, NAMES)
@@ -107,7 +107,7 @@ def test_the_second_binding_of_a_kind_asks_about_no_cluster() -> None:
     assert second.attempts[0].candidates == first.attempts[0].candidates
 
 
-def test_only_a_cluster_that_changed_is_asked_about_again() -> None:
+def test_plugins_are_called_again_for_changed_clusters_only() -> None:
     world = World()
     world.decide(spread())
     world.plugin.taken()
@@ -117,7 +117,7 @@ def test_only_a_cluster_that_changed_is_asked_about_again() -> None:
     assert {each.name: each.allocatable for each in decision.attempts[0].candidates}["m2"] < 8
 
 
-def test_a_cluster_that_comes_or_goes_is_noticed() -> None:
+def test_added_and_removed_clusters_are_seen() -> None:
     world = World()
     world.decide(spread())
     world.plugin.taken()
@@ -128,14 +128,14 @@ def test_a_cluster_that_comes_or_goes_is_noticed() -> None:
     assert {each.name for each in decision.attempts[0].candidates} == {"m0", *NAMES[1:]}
 
 
-def test_a_cluster_that_begins_to_be_deleted_is_left_out() -> None:
+def test_a_cluster_that_is_being_deleted_is_excluded() -> None:
     world = World()
     world.decide(spread())
     world.replace("m1", cluster("m1").room(cpu=8).deleting().build())
     assert {each.name for each in world.decide(spread()).attempts[0].candidates} == set(NAMES[1:])
 
 
-def test_about_the_clusters_that_a_binding_is_on_plugins_are_always_asked() -> None:
+def test_plugins_are_always_called_for_the_clusters_of_a_binding() -> None:
     world = World()
     world.decide(spread())
     world.plugin.taken()
@@ -148,7 +148,7 @@ def test_about_the_clusters_that_a_binding_is_on_plugins_are_always_asked() -> N
     assert decision.attempts[0].diagnosis.result_by_cluster["m3"].plugin == "ClusterEviction"
 
 
-def test_another_placement_or_kind_is_another_question() -> None:
+def test_another_placement_or_kind_is_another_key() -> None:
     world = World()
     world.decide(spread())
     for other in (spread().names("m1", "m2"), spread().resource("batch/v1", "Job")):
@@ -157,7 +157,7 @@ def test_another_placement_or_kind_is_another_question() -> None:
         assert world.plugin.taken() != ([], [])
 
 
-def test_another_request_is_a_question_to_estimators_alone() -> None:
+def test_another_resource_request_calls_estimators_only() -> None:
     world = World()
     world.decide(spread())
     world.plugin.taken()
@@ -166,14 +166,14 @@ def test_another_request_is_a_question_to_estimators_alone() -> None:
     assert {each.allocatable for each in decision.attempts[0].candidates} == {4}
 
 
-def test_a_plugin_that_cannot_say_what_it_depends_on_is_asked_about_every_cluster() -> None:
+def test_a_plugin_without_a_key_is_called_for_every_cluster() -> None:
     world = World(key=None)
     for _ in range(2):
         world.decide(spread())
         assert world.plugin.taken() == (NAMES, NAMES)
 
 
-def test_the_scores_of_remembered_clusters_can_still_be_read() -> None:
+def test_scores_of_cached_clusters_can_be_read() -> None:
     world = World()
     world.decide(spread())
     scores = world.decide(spread().on(m2=1)).attempts[0].scores
@@ -268,7 +268,7 @@ SHAPED = pytest.mark.parametrize(
 
 
 @SHAPED
-def test_while_clusters_report_plugins_are_asked_about_those_and_estimators_once_per_request(
+def test_when_clusters_report_plugins_are_called_for_those_and_estimators_once_per_request(
     shaped: Callable[[BindingBuilder], BindingBuilder],
 ) -> None:
     world, requests = MovingWorld(), 4
@@ -292,7 +292,7 @@ def test_while_clusters_report_plugins_are_asked_about_those_and_estimators_once
 
 
 @SHAPED
-def test_of_a_request_that_no_binding_has_had_few_candidates_are_made_and_none_counted_singly(
+def test_a_new_resource_request_creates_few_candidates_and_is_estimated_for_all_clusters_at_once(
     shaped: Callable[[BindingBuilder], BindingBuilder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = MovingWorld()
@@ -318,7 +318,7 @@ def test_of_a_request_that_no_binding_has_had_few_candidates_are_made_and_none_c
         assert set(singly) <= set(chosen)  # a Duplicated binding is decided again on its own result
 
 
-def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_every_time() -> None:
+def test_a_remote_estimator_is_called_once_per_decision_for_all_clusters() -> None:
     world = World()
     estimator = AllOrNothing()
     world.session = estimator
@@ -328,8 +328,8 @@ def test_an_estimator_that_is_not_local_is_asked_about_all_clusters_at_once_ever
     assert estimator.questions == [NAMES, without_m3]
 
 
-def test_what_was_forgotten_is_asked_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filter_cache, "REMEMBERED", 1)
+def test_plugins_are_called_again_for_dropped_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filter_cache, "MAX_ENTRIES", 1)
     world = World()
     world.decide(spread())
     world.decide(spread().resource("batch/v1", "Job"))
@@ -340,7 +340,7 @@ def test_what_was_forgotten_is_asked_about_again(monkeypatch: pytest.MonkeyPatch
     assert {each.name: each.allocatable for each in decision.attempts[0].candidates}["m2"] == 1
 
 
-def test_an_order_that_outlives_its_verdicts_is_made_anew() -> None:
+def test_an_order_is_rebuilt_after_its_filter_results_were_dropped() -> None:
     standings, ranking = ScoreCache(), OrderCache()
     snapshot = Snapshot.of([cluster("m1").build()])
     for room in (3, 5):
@@ -355,7 +355,7 @@ def _room(room: int, rows: Column) -> Column:
     return columns.filled(len(rows), room)
 
 
-def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only() -> None:
+def test_without_estimates_an_order_is_valid_for_one_number_of_replicas() -> None:
     world = World()
     world.algorithm = SchedulingAlgorithm(gates(), [])
     for replicas in (3, 5, 3):
@@ -363,7 +363,7 @@ def test_where_nobody_knows_the_room_the_order_holds_for_as_many_replicas_only()
         assert {each.allocatable for each in decision.attempts[0].candidates} == {replicas}
 
 
-def test_a_score_that_fails_is_reported_as_one_whether_clusters_are_remembered_or_not(
+def test_a_failing_score_is_reported_with_and_without_cached_clusters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(self: Asked, context: ScoreContext, /) -> int:
@@ -375,7 +375,7 @@ def test_a_score_that_fails_is_reported_as_one_whether_clusters_are_remembered_o
         assert str(error) == 'failed to prioritize clusters: plugin "Asked" failed with: RuntimeError: boom'
 
 
-def test_filters_are_remembered_where_scores_cannot_be() -> None:
+def test_filter_results_are_cached_although_scores_are_not() -> None:
     class Unkeyed(Asked):
         def score_key(self, cycle: Cycle) -> Hashable:
             return None
@@ -388,7 +388,7 @@ def test_filters_are_remembered_where_scores_cannot_be() -> None:
     assert second.attempts == first.attempts
 
 
-def test_verdicts_keep_nothing_per_change() -> None:
+def test_filter_results_store_nothing_per_change() -> None:
     world, verdicts = MovingWorld(), FilterResults("key")
     standings = ScoreCache()
     for number in range(50):
@@ -417,7 +417,7 @@ def _rated(rated: list[str], clusters: Sequence[Cluster]) -> list[tuple[int, int
     return [(0, 0)] * len(clusters)
 
 
-def test_a_log_that_does_not_go_back_far_enough_makes_everything_new() -> None:
+def test_a_log_that_does_not_go_back_far_enough_causes_a_full_update() -> None:
     world, verdicts = MovingWorld(), FilterResults("key")
     verdicts.refresh(world.cache.snapshot(), lambda _: {})
     before = verdicts.version
@@ -434,7 +434,7 @@ def test_a_log_that_does_not_go_back_far_enough_makes_everything_new() -> None:
     assert verdicts.changed_since(before) is None
 
 
-def test_what_refers_to_clusters_that_have_all_been_replaced_is_forgotten() -> None:
+def test_values_whose_clusters_have_all_been_replaced_are_dropped() -> None:
     world = MovingWorld()
     for number in range(100):
         world.decide(spread().names(f"nobody-{number}", *world.names), world.cache.snapshot())
@@ -447,9 +447,9 @@ def test_what_refers_to_clusters_that_have_all_been_replaced_is_forgotten() -> N
     assert len(world.algorithm._caches[world.framework]) == 2
 
 
-def test_a_value_that_is_larger_than_the_memo_is_not_kept() -> None:
+def test_a_value_that_is_larger_than_the_cache_is_not_cached() -> None:
     remembered: filter_cache.LRUCache[str] = filter_cache.LRUCache(size_of=len)
     for key, made in (("a", "four"), ("b", "four"), ("c", "more than nine"), ("b", "other"), ("a", "other")):
-        found = remembered.get(key, lambda made=made: made, most=9)  # type: ignore[misc]
+        found = remembered.get(key, lambda made=made: made, max_size=9)  # type: ignore[misc]
         assert found == (made if key != "b" and made != "other" else "four")
     assert len(remembered) == 2

@@ -19,7 +19,7 @@ def loops() -> NoReturn:
         pass
 
 
-def test_what_ends_in_a_thread_is_returned_or_raised() -> None:
+def test_the_result_or_exception_of_the_thread_is_returned_or_raised() -> None:
     assert call_in_thread(lambda: 7, seconds=60) == 7
     for error in (ValueError("x"), SystemExit(1)):
         with pytest.raises(type(error)):
@@ -27,7 +27,7 @@ def test_what_ends_in_a_thread_is_returned_or_raised() -> None:
 
 
 @pytest.mark.parametrize("hangs", [loops, lambda: time.sleep(3)], ids=["in Python", "outside"])
-def test_what_does_not_end_is_reported_with_the_line_at_which_it_is(hangs: Callable[[], Any]) -> None:
+def test_a_function_that_does_not_end_is_an_error_with_its_line(hangs: Callable[[], Any]) -> None:
     with pytest.raises(
         LoadTimeoutError, match=rf"did not end within 0.1s; it is at line \d+ of {__file__}, in "
     ):

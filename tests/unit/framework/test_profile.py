@@ -109,7 +109,7 @@ def test_without_profiles_there_is_one_with_all_plugins() -> None:
     assert names(made, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
 
 
-def test_without_profiles_plugins_from_outside_are_asked_before_those_that_always_answer() -> None:
+def test_without_profiles_external_plugins_run_before_the_mandatory_ones() -> None:
     made = built([], available("MySelector", "MyAssigner", "MyBinder", "MyQueue"))
     assert names(made, Point.SELECT) == ["MySelector", "DefaultSelector"]
     assert names(made, Point.ASSIGN) == ["MyAssigner", "DefaultAssigner"]
@@ -117,7 +117,7 @@ def test_without_profiles_plugins_from_outside_are_asked_before_those_that_alway
     assert names(made, Point.QUEUE_SORT) == ["MyQueue"]
 
 
-def test_without_profiles_plugins_can_be_switched_off_by_the_flag() -> None:
+def test_without_profiles_the_flag_disables_plugins() -> None:
     made = built([], available("Cost", tokens="*,-Cost,-ClusterAffinity"))
     assert names(made, Point.SCORE) == ["ClusterLocality"]
     assert names(made, Point.BIND) == ["DefaultBinder"]
@@ -221,7 +221,7 @@ def test_a_default_keeps_its_place_when_it_gets_a_weight() -> None:
     assert names(made, Point.SCORE) == ["ClusterAffinity", "ClusterLocality", "Cost"]
 
 
-def test_plugins_that_always_answer_come_last_unless_the_profile_says_so() -> None:
+def test_mandatory_plugins_run_last_unless_the_profile_lists_them() -> None:
     plugins = available("MyBinder")
     assert names(built([{"plugins": {"bind": {"enabled": refs("MyBinder")}}}], plugins), Point.BIND) == [
         "MyBinder",
@@ -250,7 +250,7 @@ def test_a_plugin_gets_its_args() -> None:
     assert plugin.args == {"file": "/prices"}
 
 
-def test_the_flag_takes_plugins_out_of_all_profiles() -> None:
+def test_the_flag_disables_plugins_in_all_profiles() -> None:
     profile = {"plugins": {"multiPoint": {"enabled": refs("Cost")}, "filter": {"enabled": refs("Cost")}}}
     made = built([profile], available("Cost", tokens="*,-Cost,-APIEnablement"))
     assert names(made, Point.FILTER) == UPSTREAM_FILTERS[1:]
@@ -292,7 +292,7 @@ def test_all_problems_are_reported_together_with_paths_and_known_names() -> None
     ]
 
 
-def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
+def test_all_profiles_must_have_the_same_queue_sort() -> None:
     two = [{"plugins": {"queueSort": {"enabled": refs("MyQueue")}}}]
     assert problems(two, available("MyQueue")) == [
         (
@@ -315,7 +315,7 @@ def test_there_is_one_queue_order_and_it_is_the_same_for_all() -> None:
 
 
 @pytest.mark.parametrize("point", ["select", "assign", "bind"])
-def test_somebody_has_to_answer(point: str) -> None:
+def test_select_assign_and_bind_require_a_plugin(point: str) -> None:
     assert problems([{"plugins": {point: {"disabled": refs("*")}}}], available()) == [
         (
             f"profiles[0].plugins.{point}: at least one {point} plugin is needed for profile with scheduler name "
@@ -324,7 +324,7 @@ def test_somebody_has_to_answer(point: str) -> None:
     ]
 
 
-def test_what_has_no_effect_is_noticed() -> None:
+def test_entries_without_effect_are_warnings() -> None:
     profile = {
         "plugins": {"filter": {"disabled": refs("Foo", "*")}},
         "pluginConfig": [{"name": "Cost", "args": {}}],
@@ -337,7 +337,7 @@ def test_what_has_no_effect_is_noticed() -> None:
     assert second == ('pluginConfig[0] of profile "default-scheduler" has no effect: Cost is not enabled')
 
 
-def test_a_name_that_is_disabled_and_not_there_is_refused_unless_it_may_be_elsewhere() -> None:
+def test_an_unknown_disabled_name_is_an_error_unless_it_may_be_kube_schedulers() -> None:
     profiles = [{"plugins": {"filter": {"disabled": refs("TaintTolerance")}}}]
     [problem] = problems(profiles, available())
     assert problem.startswith(
@@ -348,7 +348,7 @@ def test_a_name_that_is_disabled_and_not_there_is_refused_unless_it_may_be_elsew
     assert len(built(profiles, gated).warnings) == 1
 
 
-def test_what_stays_the_same_stays_the_same_object() -> None:
+def test_a_plugin_with_the_same_factory_and_args_stays_the_same_object() -> None:
     def profiles(args: dict[str, Any]) -> list[dict[str, Any]]:
         enabled = {"score": {"enabled": refs("Cost", "Gpu")}}
         return [{"plugins": enabled, "pluginConfig": [{"name": "Cost", "args": args}]}]

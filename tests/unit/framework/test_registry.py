@@ -39,7 +39,7 @@ def test_plugins_are_selected_by_upstreams_rules(tokens: str, enabled: list[str]
     assert list(selection.registry) == enabled
 
 
-def test_a_plugin_whose_name_starts_with_a_dash_can_be_switched_on() -> None:
+def test_a_plugin_whose_name_starts_with_a_dash_can_be_enabled() -> None:
     assert list(registry("-foo", "foo").select(["foo", "-foo"]).registry) == ["-foo", "foo"]
 
 
@@ -47,7 +47,7 @@ def test_the_running_order_does_not_depend_on_the_order_of_selection() -> None:
     assert list(registry("bar", "foo").select(["foo", "bar"]).registry) == ["bar", "foo"]
 
 
-def test_selection_is_reported_in_upstreams_words() -> None:
+def test_selection_is_logged_with_upstreams_texts() -> None:
     messages = registry("bar", "foo").select(["*", "-foo", "-nosuch", "foo"]).messages
     assert messages == (
         (False, 'Enable Scheduler plugin "bar"'),
@@ -59,14 +59,14 @@ def test_selection_is_reported_in_upstreams_words() -> None:
 
 
 @pytest.mark.parametrize("tokens", [[], ["-foo"], ["foo", "-foo"]])
-def test_that_nothing_is_on_is_reported(tokens: list[str]) -> None:
+def test_a_selection_without_plugins_is_a_warning(tokens: list[str]) -> None:
     *_, last = registry("foo").select(tokens).messages
     assert last == SelectionMessage(
         warning=True, text="No plugin of Filter and Score is enabled: every cluster fits"
     )
 
 
-def test_switching_off_before_anything_is_on_is_ignored() -> None:
+def test_disabling_before_any_plugin_is_enabled_is_ignored() -> None:
     assert len(registry("foo").select(["-foo"]).messages) == 1
 
 

@@ -32,12 +32,12 @@ def refused(*reasons: str) -> Result:
         pytest.param(Result.error("a", "b"), False, "a,b", id="error-joins-without-space"),
     ],
 )
-def test_a_result_is_a_yes_or_a_reasoned_no(result: Result, is_success: bool, message: str) -> None:
+def test_a_result_has_a_code_and_reasons(result: Result, is_success: bool, message: str) -> None:
     assert result.is_success is is_success
     assert result.message == message
 
 
-def test_codes_are_written_as_upstream_writes_them() -> None:
+def test_codes_have_upstreams_texts() -> None:
     assert {code.value for code in Code} >= {"Success", "Unschedulable", "Error"}
 
 
@@ -87,7 +87,7 @@ def test_a_fit_error_counts_reasons(count: int, results: dict[str, Result], text
 
 
 @pytest.mark.parametrize("kind", [SchedulingError, UnschedulableError, PluginError])
-def test_an_error_keeps_its_kind_through_wrapping(kind: type[SchedulingError]) -> None:
+def test_an_error_keeps_its_type_when_a_step_is_added(kind: type[SchedulingError]) -> None:
     wrapped = (
         kind("Insufficient CPU in all clusters")
         .within("failed to scale up")
@@ -97,7 +97,7 @@ def test_an_error_keeps_its_kind_through_wrapping(kind: type[SchedulingError]) -
     assert str(wrapped) == "failed to assign replicas: failed to scale up: Insufficient CPU in all clusters"
 
 
-def test_a_note_is_read_by_the_key_under_which_it_was_written() -> None:
+def test_cycle_state_returns_the_value_of_a_key() -> None:
     key, state = StateKey[int]("PreFilter/Space"), CycleState()
     assert key not in state
     state.write(key, 7)
@@ -105,7 +105,7 @@ def test_a_note_is_read_by_the_key_under_which_it_was_written() -> None:
     assert state.read(StateKey("PreFilter/Space")) == 7
 
 
-def test_reading_what_nobody_wrote_names_the_key_and_the_known_ones() -> None:
+def test_reading_an_unknown_key_names_the_key_and_the_known_ones() -> None:
     state = CycleState()
     state.write(StateKey("known"), 1)
     with pytest.raises(KeyError, match="no plugin wrote 'unknown' in this cycle; written: known"):

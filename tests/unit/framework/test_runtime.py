@@ -95,7 +95,7 @@ def test_a_cluster_passes_if_no_filter_refuses_it(answers: list[Result], passes:
     assert verdict(*plugins).is_success is passes
 
 
-def test_the_first_refusal_is_the_answer_and_names_its_plugin() -> None:
+def test_the_first_refusal_counts_and_names_its_plugin() -> None:
     first, second = Filter("first", lambda _: NO), Filter("second", lambda _: FAILED)
     assert verdict(first, second) == Result(Code.UNSCHEDULABLE, ("no",), "first")
     assert second.calls == 0
@@ -108,13 +108,15 @@ def test_the_first_refusal_is_the_answer_and_names_its_plugin() -> None:
         (lambda _: None, 'plugin "X" returned None at Filter, expected a Result'),
     ],
 )
-def test_a_broken_filter_is_an_error_and_refuses_nothing(answer: Callable[..., Any], message: str) -> None:
+def test_a_filter_that_raises_is_an_error_and_refuses_no_cluster(
+    answer: Callable[..., Any], message: str
+) -> None:
     with pytest.raises(PluginError) as caught:
         verdict(Filter("X", answer))
     assert str(caught.value) == message
 
 
-def test_a_broken_filter_keeps_the_placement() -> None:
+def test_a_filter_that_raises_keeps_the_placement() -> None:
     decision = decide(
         binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=framework(Filter("X", raises))
     )
@@ -125,7 +127,7 @@ def test_a_broken_filter_keeps_the_placement() -> None:
     )
 
 
-def test_a_filter_that_reports_an_error_refuses_nothing_and_keeps_the_placement() -> None:
+def test_a_filter_that_returns_error_refuses_no_cluster_and_keeps_the_placement() -> None:
     """Upstream's refuses the cluster, and of a binding that no cluster takes the placement is cleared."""
     decision = decide(
         binding("web").replicas(1).on(m1=1), cluster("m1"), plugins=framework(Filter("X", lambda _: FAILED))
@@ -163,7 +165,7 @@ def test_normalization_runs_for_no_clusters_too() -> None:
         ),
     ],
 )
-def test_a_broken_score_plugin_stops_the_attempt(plugin: Score, message: str) -> None:
+def test_a_score_plugin_that_raises_fails_the_attempt(plugin: Score, message: str) -> None:
     with pytest.raises(PluginError) as caught:
         scores(run(plugin), M1)
     assert str(caught.value) == message
@@ -190,7 +192,7 @@ def test_a_score_out_of_range_may_be_normalized_into_it() -> None:
     assert scores(run(Wild("w", lambda given: [each // 100 for each in given])), M1) == {"w": [40]}
 
 
-def test_weights_multiply_what_normalization_leaves() -> None:
+def test_weights_multiply_normalized_scores() -> None:
     plugin = Normalizing("a", lambda given: [each // 2 for each in given])
     assert scores(Framework(ProfilePlugins.from_plugins({"a": plugin}, weights={"a": 3})), M1) == {"a": [90]}
 

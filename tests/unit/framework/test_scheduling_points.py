@@ -62,7 +62,7 @@ class Unimpressed:
 # --- PreFilter ---
 
 
-def test_pre_filter_that_succeeds_leaves_all_clusters() -> None:
+def test_success_at_pre_filter_keeps_all_clusters() -> None:
     assert set(placed(decided(plugin("P", pre_filter=answering(SUCCESS))))) == set(CLUSTERS)
 
 
@@ -78,7 +78,7 @@ def test_pre_filter_sees_the_clusters_that_are_not_being_deleted() -> None:
     assert seen == ["m1", "m2"]
 
 
-def test_names_narrow_the_clusters_and_those_of_several_plugins_are_intersected() -> None:
+def test_names_from_pre_filter_restrict_the_clusters_and_are_intersected() -> None:
     judged: list[str] = []
 
     def judge(context: Any) -> Result:
@@ -97,7 +97,7 @@ def test_names_narrow_the_clusters_and_those_of_several_plugins_are_intersected(
     assert refused["m3"].reasons == ("cluster(s) didn't satisfy plugin(s) [A]",)
 
 
-def test_names_that_have_nothing_in_common_leave_no_cluster_and_name_the_plugins() -> None:
+def test_disjoint_names_from_pre_filter_refuse_all_clusters() -> None:
     decision = decided(
         plugin("A", pre_filter=answering({"m1"})),
         plugin("B", pre_filter=answering({"m2"})),
@@ -109,7 +109,7 @@ def test_names_that_have_nothing_in_common_leave_no_cluster_and_name_the_plugins
     )
 
 
-def test_a_plugin_that_skips_is_left_out_of_filter_and_told_of_no_other_binding() -> None:
+def test_after_skip_at_pre_filter_neither_filter_nor_add_binding_is_called() -> None:
     skips = plugin(
         "S", pre_filter=answering(SKIP), filter=raising(), add_binding=raising(), remove_binding=raising()
     )
@@ -122,7 +122,7 @@ def test_a_plugin_that_skips_is_left_out_of_filter_and_told_of_no_other_binding(
     assert set(placed(others)) == set(CLUSTERS)
 
 
-def test_a_refusal_is_every_clusters_reason_after_the_others_have_been_asked() -> None:
+def test_a_refusal_at_pre_filter_refuses_all_clusters_after_the_other_plugins() -> None:
     asked: list[str] = []
 
     def ask(name: str, answer: Any) -> Any:
@@ -138,7 +138,7 @@ def test_a_refusal_is_every_clusters_reason_after_the_others_have_been_asked() -
     assert str(decision.error) == "0/3 clusters are available: 3 not today."
 
 
-def test_an_unresolvable_refusal_ends_the_round_at_once_and_is_the_reason() -> None:
+def test_an_unresolvable_refusal_at_pre_filter_refuses_all_clusters_at_once() -> None:
     decision = decided(
         plugin("A", pre_filter=answering(NO)),
         plugin("B", pre_filter=answering(NEVER)),
@@ -167,16 +167,14 @@ def test_an_unresolvable_refusal_ends_the_round_at_once_and_is_the_reason() -> N
         (coroutine(BROKEN), 'running PreFilter plugin "P": cannot say'),
     ],
 )
-def test_a_pre_filter_that_cannot_say_fails_the_attempt_and_the_placement_stays(
-    answer: Any, text: str
-) -> None:
+def test_an_error_at_pre_filter_fails_the_attempt_and_keeps_the_placement(answer: Any, text: str) -> None:
     decision = decided(plugin("P", pre_filter=answer))
     assert decision.targets is None
     assert str(decision.error) == f"failed to find fit clusters: {text}"
     assert condition_for(decision.error).reason == "SchedulerError"
 
 
-def test_a_refusal_may_say_when_to_ask_again() -> None:
+def test_a_refusal_with_retry_after_delays_the_next_attempt() -> None:
     later = Result.unschedulable("closed", retry_after=60.0)
     assert decided(plugin("P", pre_filter=answering(later))).retry_after == 60.0
 
@@ -228,7 +226,7 @@ class Counting:
         return SUCCESS if count < 3 else Result.unschedulable("full")
 
 
-def test_what_is_decided_and_not_written_is_counted_as_it_will_be_and_not_as_it_is_stored() -> None:
+def test_bindings_in_flight_are_removed_as_stored_and_added_as_decided() -> None:
     stored = binding("other").replicas(3).on(m1=2, m2=1)
     counting = Counting(stored)
     framework = Framework(ProfilePlugins.from_plugins({"Counting": counting}))
@@ -249,7 +247,7 @@ def test_what_is_decided_and_not_written_is_counted_as_it_will_be_and_not_as_it_
     assert cycle.state.read(NOTE) == ["m1", "m1", "m1"]
 
 
-def test_what_is_in_flight_keeps_others_out() -> None:
+def test_a_binding_in_flight_counts_for_the_filter() -> None:
     decision = decide(
         binding("web").replicas(1),
         *map(cluster, CLUSTERS),
@@ -267,7 +265,7 @@ def test_what_is_in_flight_keeps_others_out() -> None:
         (answering(True), 'plugin "P" returned True at PreFilter'),
     ],
 )
-def test_an_extension_that_does_not_succeed_fails_the_attempt(answer: Any, text: str) -> None:
+def test_add_binding_without_success_fails_the_attempt(answer: Any, text: str) -> None:
     broken = plugin("P", pre_filter=answering(SUCCESS), add_binding=answer, remove_binding=answer)
     decision = decide(
         binding("web").replicas(1).on(m1=1),
@@ -283,7 +281,7 @@ def test_an_extension_that_does_not_succeed_fails_the_attempt(answer: Any, text:
 
 
 @pytest.mark.parametrize("code", [Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING])
-def test_a_refusal_at_filter_leaves_the_cluster_out(code: Code) -> None:
+def test_a_refusal_at_filter_excludes_the_cluster(code: Code) -> None:
     filters = plugin(
         "F", filter=lambda context: SUCCESS if context.cluster.name == "m2" else Result(code, ("no",))
     )
@@ -301,7 +299,7 @@ def test_a_refusal_at_filter_leaves_the_cluster_out(code: Code) -> None:
     ],
 )
 @pytest.mark.parametrize("observed", [False, True])
-def test_what_could_not_be_found_out_at_filter_is_an_error_and_the_placement_stays(
+def test_an_error_at_filter_fails_the_attempt_and_keeps_the_placement(
     result: Result, text: str, observed: bool
 ) -> None:
     caller = PluginCaller(observer=Unimpressed() if observed else None)
@@ -323,7 +321,7 @@ def test_what_could_not_be_found_out_at_filter_is_an_error_and_the_placement_sta
         (Result(Code.WAIT, timeout=-1), "seconds as timeout and retry_after"),
     ],
 )
-def test_a_result_that_holds_what_it_must_not_is_refused_with_the_plugins_name(
+def test_a_result_with_invalid_fields_is_an_error_that_names_the_plugin(
     result: Result, expected: str
 ) -> None:
     decision = decided(plugin("F", filter=answering(result)))
@@ -332,12 +330,12 @@ def test_a_result_that_holds_what_it_must_not_is_refused_with_the_plugins_name(
     assert str(decision.error).endswith(f" at Filter, expected {expected}")
 
 
-def test_reasons_in_a_list_are_as_good() -> None:
+def test_reasons_may_be_a_list() -> None:
     decision = decided(plugin("F", filter=answering(Result(Code.UNSCHEDULABLE, ["no"]))))  # type: ignore[arg-type]
     assert str(decision.error) == "0/3 clusters are available: 3 no."
 
 
-def test_a_plugin_whose_exception_has_no_text_to_give_is_reported_of_all_the_same() -> None:
+def test_an_exception_whose_str_raises_is_reported_by_its_type() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise ValueError
@@ -361,7 +359,7 @@ def nowhere(*post: Any) -> Any:
     return decided(plugin("F", filter=answering(NO)), *post)
 
 
-def test_post_filter_is_asked_only_when_no_cluster_passes() -> None:
+def test_post_filter_is_called_only_when_no_cluster_passes() -> None:
     assert decided(plugin("P", post_filter=raising())).error is None
 
 
@@ -377,7 +375,7 @@ def test_post_filter_is_asked_only_when_no_cluster_passes() -> None:
         ([], False),
     ],
 )
-def test_post_filters_are_asked_until_one_succeeds_or_ends_it(answers: list[Result], may_work: bool) -> None:
+def test_post_filters_are_called_until_one_succeeds_or_ends_it(answers: list[Result], may_work: bool) -> None:
     plugins = [plugin(f"P{i}", post_filter=answering(answer)) for i, answer in enumerate(answers)]
     decision = nowhere(*plugins)
     assert decision.may_work_next_time is may_work
@@ -393,7 +391,7 @@ def test_post_filters_are_asked_until_one_succeeds_or_ends_it(answers: list[Resu
         (answering(BROKEN), 'running PostFilter plugin "P": cannot say'),
     ],
 )
-def test_a_post_filter_that_breaks_is_in_the_log_and_the_filters_reasons_stand(
+def test_a_post_filter_that_raises_is_logged_and_the_reasons_of_the_filters_stay(
     answer: Any, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
@@ -402,7 +400,7 @@ def test_a_post_filter_that_breaks_is_in_the_log_and_the_filters_reasons_stand(
     assert str(decision.error) == "0/3 clusters are available: 3 not today."
 
 
-def test_a_what_if_takes_bindings_off_a_cluster_on_a_copy_of_the_notes() -> None:
+def test_fits_without_removes_bindings_on_a_copy_of_the_cycle_state() -> None:
     big = binding("big").replicas(3).on(m1=3)
     counting = Counting(big, binding("b2").replicas(3).on(m2=3), binding("b3").replicas(3).on(m3=3))
     found: dict[str, Result] = {}
@@ -423,7 +421,7 @@ def test_a_what_if_takes_bindings_off_a_cluster_on_a_copy_of_the_notes() -> None
     assert decision.may_work_next_time
 
 
-def test_a_what_if_leaves_out_who_has_skipped_and_what_pre_filter_has_refused() -> None:
+def test_fits_without_respects_skip_and_refusals_of_pre_filter() -> None:
     skips = plugin(
         "S", pre_filter=answering(SKIP), filter=raising(), add_binding=raising(), remove_binding=raising()
     )
@@ -447,7 +445,7 @@ def test_a_what_if_leaves_out_who_has_skipped_and_what_pre_filter_has_refused() 
 # --- PreScore, Score ---
 
 
-def test_pre_score_sees_the_clusters_that_passed_and_skip_leaves_its_score_out() -> None:
+def test_pre_score_gets_the_clusters_that_passed_and_skip_omits_the_score() -> None:
     seen: list[str] = []
 
     def look(context: Any) -> Result:
@@ -473,7 +471,7 @@ def test_pre_score_sees_the_clusters_that_passed_and_skip_leaves_its_score_out()
         (answering(None), 'plugin "P" returned None at PreScore, expected a Result'),
     ],
 )
-def test_a_pre_score_that_is_neither_yes_nor_skip_fails_the_attempt(answer: Any, text: str) -> None:
+def test_another_code_than_success_and_skip_at_pre_score_fails_the_attempt(answer: Any, text: str) -> None:
     decision = decided(plugin("P", pre_score=answer))
     assert decision.targets is None
     assert str(decision.error) == f"failed to prioritize clusters: {text}"
@@ -495,13 +493,13 @@ def test_scores_are_normalized_multiplied_and_added_up() -> None:
     assert scores == {"A": [30, 60, 90], "B": [60, 60, 60]}
 
 
-def test_the_better_score_is_preferred() -> None:
+def test_a_cluster_with_a_higher_score_is_preferred() -> None:
     likes = plugin("S", score=lambda context: 100 if context.cluster.name == "m2" else 0)
     builder = binding("web").replicas(4).spread("cluster", 1, 1)
     assert placed(decided(likes, web=builder)) == {"m2": 4}
 
 
-def test_normalized_scores_that_are_no_list_are_an_error() -> None:
+def test_invalid_normalized_scores_are_an_error() -> None:
     broken = plugin("S", score=answering(1), normalize_score=answering(None))
     assert str(decided(broken).error) == (
         'failed to prioritize clusters: plugin "S" normalizeScore failed with: expected 3 integers, got None'
@@ -574,15 +572,13 @@ def test_if_all_skip_the_default_selects_and_assigns() -> None:
         (coroutine(NO), "Unschedulable", "not today"),
     ],
 )
-def test_a_select_that_chooses_nothing_usable_keeps_the_placement(
-    answer: Any, reason: str, text: str
-) -> None:
+def test_an_invalid_answer_of_select_keeps_the_placement(answer: Any, reason: str, text: str) -> None:
     decision = decided(plugin("P", select=answer))
     assert decision.targets is None
     assert condition_for(decision.error) == ("False", reason, f"failed to select clusters: {text}")
 
 
-def test_a_refusal_at_select_or_assign_may_say_when_to_ask_again() -> None:
+def test_a_refusal_at_select_or_assign_has_retry_after() -> None:
     later = Result.unschedulable("closed", retry_after=60.0)
     for point in ("select", "assign"):
         error = decided(plugin("P", **{point: answering(later)})).error
@@ -601,7 +597,7 @@ def test_an_assign_plugin_answers_replicas_by_name_or_targets(answer: Any) -> No
     assert placed(decided(plugin("P", assign=answering(answer)), web=web(4))) == {"m1": 1, "m2": 3}
 
 
-def test_where_replicas_are_not_divided_they_need_not_add_up() -> None:
+def test_replicas_need_not_add_up_unless_the_placement_divides_them() -> None:
     assert placed(decided(plugin("P", assign=answering({"m1": 1})))) == {"m1": 1}
 
 
@@ -629,14 +625,14 @@ def test_where_replicas_are_not_divided_they_need_not_add_up() -> None:
         (BROKEN, 'running Assign plugin "P": cannot say'),
     ],
 )
-def test_nonsense_at_assign_is_refused_with_what_was_expected(answer: Any, text: str) -> None:
+def test_an_invalid_answer_of_assign_is_an_error_with_the_expected_value(answer: Any, text: str) -> None:
     decision = decided(plugin("P", assign=answering(answer)), web=web(4).on(m1=4))
     assert decision.targets is None
     expected = text if text.startswith("running") else f'plugin "P" {text}'
     assert str(decision.error) == f"failed to assign replicas: {expected}"
 
 
-def test_an_assign_plugin_sees_what_select_chose() -> None:
+def test_an_assign_plugin_gets_the_selected_clusters() -> None:
     seen: list[str] = []
 
     def look(context: AssignContext) -> dict[str, int]:
@@ -658,7 +654,7 @@ def terms() -> BindingBuilder:
     return binding("web").replicas(2).term("near", "m1").term("far", "m2", "m3")
 
 
-def test_a_broken_plugin_does_not_move_a_binding_to_the_next_term() -> None:
+def test_after_a_plugin_error_the_next_affinity_term_is_not_tried() -> None:
     broken = plugin("P", filter=lambda context: None if context.cluster.name == "m1" else SUCCESS)
     decision = decide(terms(), *map(cluster, CLUSTERS), plugins=with_in_tree(broken, first=True))
     assert decision.targets is None
@@ -666,7 +662,7 @@ def test_a_broken_plugin_does_not_move_a_binding_to_the_next_term() -> None:
     assert 'plugin "P" returned None at Filter' in str(decision.error)
 
 
-def test_each_term_has_notes_of_its_own() -> None:
+def test_each_affinity_term_has_its_own_cycle_state() -> None:
     seen: list[bool] = []
 
     def look(context: PreFilterContext) -> Result:
@@ -680,7 +676,7 @@ def test_each_term_has_notes_of_its_own() -> None:
     assert not any(seen)
 
 
-def test_nothing_is_written_of_a_decision_that_breaks_on_a_later_pass() -> None:
+def test_a_decision_that_fails_on_a_later_pass_writes_nothing() -> None:
     calls: list[int] = []
 
     def breaks_later(_: PreFilterContext) -> Result:
@@ -697,7 +693,7 @@ def test_nothing_is_written_of_a_decision_that_breaks_on_a_later_pass() -> None:
 # --- what it costs those who have none ---
 
 
-def test_without_plugins_that_wait_nothing_waits() -> None:
+def test_without_coroutines_a_decision_is_synchronous() -> None:
     assert not with_in_tree().is_async
     assert not with_in_tree().needs_in_flight
     for point in ("pre_filter", "post_filter", "pre_score", "select", "assign"):
@@ -705,7 +701,7 @@ def test_without_plugins_that_wait_nothing_waits() -> None:
     assert not with_in_tree(plugin("P", permit=coroutine(SUCCESS), bind=coroutine(SKIP))).is_async
 
 
-def test_without_such_plugins_no_point_costs_a_call() -> None:
+def test_extension_points_without_plugins_cost_no_call() -> None:
     class Counted(PluginCaller):
         calls = 0
 

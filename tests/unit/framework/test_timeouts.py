@@ -168,7 +168,7 @@ def test_wherever_it_hangs_the_placement_stays_and_the_next_binding_is_placed(
     assert placed(good) == {"m1": 1}
 
 
-def test_each_filter_that_is_slow_on_many_clusters_is_stopped_once_for_all_of_them(
+def test_the_timeout_of_filter_holds_for_all_clusters_together(
     caller: PluginCaller,
 ) -> None:
     plugins = with_in_tree(plugin("P", filter=lambda _: SUCCESS if in_a_while() else None), caller=caller)
@@ -179,7 +179,7 @@ def test_each_filter_that_is_slow_on_many_clusters_is_stopped_once_for_all_of_th
     assert time.monotonic() - began < 10
 
 
-def test_code_that_hangs_in_a_what_if_is_blamed_on_the_filter(caller: PluginCaller) -> None:
+def test_a_filter_that_hangs_in_fits_without_is_named(caller: PluginCaller) -> None:
     calls = itertools.count()
 
     def hangs_later(context: Any) -> Any:
@@ -251,9 +251,7 @@ def test_a_coroutine_that_hangs_or_blocks_is_stopped(
     release.set()
 
 
-def test_a_coroutine_may_clean_up_when_its_time_is_up(
-    caller: PluginCaller, run: Callable[[Any], Any]
-) -> None:
+def test_a_coroutine_may_clean_up_after_its_timeout(caller: PluginCaller, run: Callable[[Any], Any]) -> None:
     cleaned: list[bool] = []
 
     async def careful(_: object) -> None:
@@ -268,9 +266,7 @@ def test_a_coroutine_may_clean_up_when_its_time_is_up(
     assert cleaned
 
 
-def test_a_plugin_may_give_its_coroutines_a_time_of_their_own(
-    caller: PluginCaller, run: Callable[[Any], Any]
-) -> None:
+def test_a_plugin_may_have_a_timeout_of_its_own(caller: PluginCaller, run: Callable[[Any], Any]) -> None:
     patient = plugin("Patient", permit=never)
     patient.timeout = 0.05
     with pytest.raises(PluginError, match=r'"Patient" took longer than 0.05s at Permit'):
@@ -284,7 +280,7 @@ def test_a_plugin_may_give_its_coroutines_a_time_of_their_own(
     assert run(caller.call_async(patient, Point.PERMIT, takes_a_while, None)) is SUCCESS
 
 
-def test_a_coroutine_that_waits_for_what_is_cancelled_fails_like_any_other(
+def test_a_coroutine_that_awaits_a_cancelled_future_fails(
     caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def waits(_: object) -> None:
@@ -308,7 +304,7 @@ def test_a_stop_of_the_scheduler_reaches_a_coroutine(caller: PluginCaller, run: 
     run(main())
 
 
-def test_a_time_out_of_the_plugins_own_is_an_error_like_any_other(
+def test_a_timeout_error_of_the_plugin_itself_is_an_error(
     caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def impatient(_: object) -> None:
@@ -319,7 +315,7 @@ def test_a_time_out_of_the_plugins_own_is_an_error_like_any_other(
         run(caller.call_async(plugin("P"), Point.PRE_BIND, impatient, None))
 
 
-def test_a_coroutine_that_need_not_wait_needs_no_event_loop(caller: PluginCaller) -> None:
+def test_a_coroutine_that_does_not_wait_needs_no_event_loop(caller: PluginCaller) -> None:
     async def answers(_: object) -> Result:
         return SUCCESS
 
@@ -347,7 +343,9 @@ class OwnError(BaseException):
         (GeneratorExit(), "GeneratorExit"),
     ],
 )
-def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, caller: PluginCaller) -> None:
+def test_any_exception_of_a_plugin_is_an_error_that_names_it(
+    error: BaseException, text: str, caller: PluginCaller
+) -> None:
     raises = raising(error)
     with pytest.raises(PluginError) as caught:
         caller.call(plugin("P"), Point.RESERVE, raises, None)
@@ -363,7 +361,7 @@ def test_whatever_a_plugin_raises_names_it(error: BaseException, text: str, call
         assert '"P"' in str(decision.error)
 
 
-def test_who_wants_to_end_a_command_can() -> None:
+def test_keyboard_interrupt_ends_a_command() -> None:
     """There no event loop has taken SIGINT, so it comes out of whatever runs."""
     interrupt = raising(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
@@ -424,7 +422,7 @@ async def raises_cancelled(*_: Any) -> Any:
     ],
 )
 @pytest.mark.parametrize("seconds", [None, 60.0], ids=["without limit", "with a limit"])
-def test_a_coroutine_that_ends_as_if_from_outside_is_an_error_like_any_other(
+def test_a_coroutine_that_raises_cancellation_is_an_error(
     odd: Callable[..., Any], text: str, seconds: float | None, caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     asked = plugin("P")
@@ -442,7 +440,7 @@ def test_a_coroutine_that_ends_as_if_from_outside_is_an_error_like_any_other(
     run(main())
 
 
-def test_a_coroutine_that_cancels_its_task_and_answers_has_answered(
+def test_a_coroutine_that_cancels_its_task_and_returns_has_returned(
     caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def main() -> None:
@@ -452,7 +450,7 @@ def test_a_coroutine_that_cancels_its_task_and_answers_has_answered(
     run(main())
 
 
-def test_a_stop_reaches_what_waits_for_a_coroutine_that_cancels_itself(
+def test_a_cancellation_reaches_the_caller_of_a_coroutine_that_cancels_itself(
     caller: PluginCaller, run: Callable[[Any], Any]
 ) -> None:
     async def cancels_itself_later(_: object) -> None:
@@ -472,7 +470,7 @@ def test_a_stop_reaches_what_waits_for_a_coroutine_that_cancels_itself(
     run(main())
 
 
-def test_what_a_coroutine_is_closed_with_comes_out_again(caller: PluginCaller) -> None:
+def test_a_coroutine_can_be_closed(caller: PluginCaller) -> None:
     asked = caller.call_async(plugin("P"), Point.PRE_BIND, never_without_a_loop, None)
     asked.send(None)
     asked.close()
@@ -489,20 +487,20 @@ async def never_without_a_loop(*_: Any) -> Any:
 # --- nothing leaks ---
 
 
-def test_after_a_watch_nothing_rings(alarm: SigalrmTimeout) -> None:
+def test_after_a_block_no_alarm_raises(alarm: SigalrmTimeout) -> None:
     with alarm:
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     signal.raise_signal(signal.SIGALRM)  # as if it had been under way
 
 
-def test_a_watch_that_ends_with_an_exception_is_over_too(alarm: SigalrmTimeout) -> None:
+def test_a_block_that_raises_stops_the_timer(alarm: SigalrmTimeout) -> None:
     with pytest.raises(ValueError), alarm:
         raise ValueError
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_of_nested_watches_the_time_of_the_outer_one_counts(alarm: SigalrmTimeout) -> None:
+def test_the_timeout_of_the_outermost_block_counts(alarm: SigalrmTimeout) -> None:
     began = time.monotonic()
     with pytest.raises(PluginTimeoutError), alarm:
         while True:
@@ -511,7 +509,7 @@ def test_of_nested_watches_the_time_of_the_outer_one_counts(alarm: SigalrmTimeou
     assert time.monotonic() - began < 20 * BUDGET
 
 
-def test_an_alarm_at_the_very_beginning_or_end_of_a_watch_leaves_nothing_behind(
+def test_an_alarm_while_a_block_is_entered_or_left_does_not_raise(
     alarm: SigalrmTimeout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal comes whenever it likes: at each line of entering and leaving here."""
@@ -531,7 +529,7 @@ def test_an_alarm_at_the_very_beginning_or_end_of_a_watch_leaves_nothing_behind(
     assert alarm._depth == 0
 
 
-def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do(
+def test_an_alarm_does_not_interrupt_shielded_code(
     alarm: SigalrmTimeout,
 ) -> None:
     books = {"__timeout_shield__": True, "time": time, "seconds": 2 * BUDGET}
@@ -552,7 +550,7 @@ def test_an_alarm_does_not_interrupt_what_a_plugin_has_asked_the_scheduler_to_do
     [PluginHandle, BindingTransaction, PendingPermit, CircuitBreakers, FailureLog],
     ids=lambda each: each.__name__,
 )
-def test_what_plugins_call_and_what_keeps_their_record_is_shielded(called_by_plugins: type) -> None:
+def test_modules_that_plugins_call_are_shielded(called_by_plugins: type) -> None:
     assert vars(sys.modules[called_by_plugins.__module__])["__timeout_shield__"] is True
 
 
@@ -587,6 +585,6 @@ def test_logging_is_not_interrupted(alarm: SigalrmTimeout, caplog: pytest.LogCap
     assert call_in_thread(write, seconds=60)  # nobody holds a lock
 
 
-def test_only_the_main_thread_can_be_watched() -> None:
+def test_only_the_main_thread_can_have_the_timeout() -> None:
     with pytest.raises(ValueError, match="only the main thread"):
         call_in_thread(lambda: SigalrmTimeout(1), seconds=5)

@@ -14,7 +14,7 @@ from tests.unit.plugin_loader.conftest import Write, source
 
 
 def accepted(directory: PluginDirectory) -> list[Change]:
-    changes = directory.look()
+    changes = directory.scan()
     for change in changes:
         assert change.error is None
         directory.accept(change)
@@ -31,17 +31,17 @@ def test_files_are_loaded_once_in_the_order_of_their_names(folder: Path, write: 
     directory = PluginDirectory(folder)
     accepted(directory)
     assert names(directory) == ["A", "B"]
-    assert directory.look() == []
+    assert directory.scan() == []
 
 
 def test_hidden_files_folders_and_other_files_are_ignored(folder: Path, write: Write) -> None:
     write(".a.py", "broken(")
     write("README", "")
     (folder / "sub.py").mkdir()
-    assert PluginDirectory(folder).look() == []
+    assert PluginDirectory(folder).scan() == []
 
 
-def test_a_change_of_content_is_seen_whatever_the_times_say(folder: Path, write: Write) -> None:
+def test_a_change_of_content_is_seen_although_the_times_are_the_same(folder: Path, write: Write) -> None:
     path = write("a.py", source("A", score=1))
     directory = PluginDirectory(folder)
     accepted(directory)
@@ -53,12 +53,12 @@ def test_a_change_of_content_is_seen_whatever_the_times_say(folder: Path, write:
     assert plugin.factory().score(None) == 2  # type: ignore[attr-defined]
 
 
-def test_a_touched_file_is_no_change(folder: Path, write: Write) -> None:
+def test_another_modification_time_is_no_change(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
     directory = PluginDirectory(folder)
     accepted(directory)
     os.utime(path, (0, 0))
-    assert directory.look() == []
+    assert directory.scan() == []
 
 
 def test_the_swap_of_a_mounted_config_map_is_a_change(folder: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_swap_of_a_mounted_config_map_is_a_change(folder: Path) -> None:
     assert directory.plugins()[0].factory().score(None) == 2  # type: ignore[attr-defined]
 
 
-def test_a_file_that_is_gone_takes_its_plugins_along(folder: Path, write: Write) -> None:
+def test_the_plugins_of_a_deleted_file_are_removed(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
     directory = PluginDirectory(folder)
     [change] = accepted(directory)
@@ -85,43 +85,41 @@ def test_a_file_that_is_gone_takes_its_plugins_along(folder: Path, write: Write)
     assert removal.is_removal
     assert names(directory) == []
     assert change.module not in sys.modules
-    assert directory.look() == []
+    assert directory.scan() == []
 
 
-def test_a_refused_version_is_not_tried_again_and_the_one_before_stays(folder: Path, write: Write) -> None:
+def test_a_refused_version_is_not_tried_again_and_the_previous_one_stays(folder: Path, write: Write) -> None:
     write("a.py", source("A", score=1))
     directory = PluginDirectory(folder)
     accepted(directory)
     write("a.py", "broken(")
-    [change] = directory.look()
+    [change] = directory.scan()
     assert change.error is not None
     directory.refuse(change)
-    assert directory.look() == []
+    assert directory.scan() == []
     assert names(directory) == ["A"]
 
 
-def test_a_refused_version_gets_another_chance_when_something_else_changes(
-    folder: Path, write: Write
-) -> None:
+def test_a_refused_version_is_tried_again_after_another_change(folder: Path, write: Write) -> None:
     write("a.py", "broken(")
     directory = PluginDirectory(folder)
-    directory.refuse(directory.look()[0])
+    directory.refuse(directory.scan()[0])
     write("b.py", source("B"))
-    [change] = directory.look()
+    [change] = directory.scan()
     directory.accept(change)
-    assert [change.path.name for change in directory.look()] == ["a.py"]
+    assert [change.path.name for change in directory.scan()] == ["a.py"]
 
 
-def test_a_refused_removal_leaves_the_plugins(folder: Path, write: Write) -> None:
+def test_after_a_refused_removal_the_plugins_stay(folder: Path, write: Write) -> None:
     path = write("a.py", source("A"))
     directory = PluginDirectory(folder)
     [change] = accepted(directory)
     path.unlink()
-    directory.refuse(directory.look()[0])
-    assert directory.look() == []
+    directory.refuse(directory.scan()[0])
+    assert directory.scan() == []
     assert names(directory) == ["A"]
     write("a.py", source("A"))
-    assert directory.look() == [change]
+    assert directory.scan() == [change]
 
 
 def test_a_directory_that_cannot_be_read_is_reported_and_changes_nothing(folder: Path, write: Write) -> None:
@@ -130,7 +128,7 @@ def test_a_directory_that_cannot_be_read_is_reported_and_changes_nothing(folder:
     accepted(directory)
     folder.rename(folder.with_name("elsewhere"))
     with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):
-        directory.look()
+        directory.scan()
     assert names(directory) == ["A"]
     folder.with_name("elsewhere").rename(folder)
-    assert directory.look() == []
+    assert directory.scan() == []

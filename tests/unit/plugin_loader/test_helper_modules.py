@@ -32,7 +32,7 @@ def plugin(setup: PluginSetup, name: str) -> Any:
     return setup.built.made["default-scheduler", name].plugin
 
 
-def test_a_helper_is_no_plugin_and_others_import_it(folder: Path, write: Write) -> None:
+def test_a_helper_file_has_no_plugins_and_can_be_imported(folder: Path, write: Write) -> None:
     write("_prices.py", HELPER.format(price=3))
     write("a.py", user("A"))
     setup = setup_of(folder)
@@ -66,7 +66,7 @@ def test_a_changed_helper_reloads_the_files_that_import_it_and_no_other(folder: 
     assert setup.reload() is None
 
 
-def test_a_broken_helper_is_refused_and_the_version_before_stays(
+def test_a_broken_helper_file_is_refused_and_the_previous_version_stays(
     folder: Path, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -83,7 +83,7 @@ def test_a_broken_helper_is_refused_and_the_version_before_stays(
     assert plugin(setup, "A").score(None) == 7
 
 
-def test_an_import_without_a_dot_is_reported_how_to_write_it(folder: Path, write: Write) -> None:
+def test_an_import_without_a_dot_is_an_error_with_the_right_statement(folder: Path, write: Write) -> None:
     write("_prices.py", HELPER.format(price=3))
     write("a.py", user("A", "from _prices import price, seen"))
     with pytest.raises(ConfigError) as refused:

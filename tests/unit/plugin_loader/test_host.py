@@ -31,14 +31,14 @@ Make = Callable[..., PluginManager]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    monkeypatch.setattr(manager, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(manager, "_SCAN_SECONDS", 0.0)
     made: list[PluginManager] = []
 
     def make(**options: Any) -> PluginManager:
-        switchboard = HandleBackend(
+        backend = HandleBackend(
             bindings=BindingCache(), clusters=ClusterCache(), waiting=WaitingBindings(), now=lambda: 0.0
         )
-        host = PluginManager(Options(**options), switchboard, Metrics(), own_plugins=(), clock=lambda: 0.0)
+        host = PluginManager(Options(**options), backend, Metrics(), own_plugins=(), clock=lambda: 0.0)
         made.append(host)
         return host
 
@@ -53,7 +53,7 @@ def _scorers(host: PluginManager) -> list[str]:
     return [each.name for each in framework.plugins.at(Point.SCORE)]
 
 
-async def test_extenders_read_what_the_intake_keeps(make: Make, tmp_path: Path) -> None:
+async def test_extenders_read_the_manifests_of_the_event_handlers(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     path.write_text(
@@ -71,7 +71,9 @@ async def _until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_saved_file_is_put_to_use_and_told_of(make: Make, folder: Path, write: Write) -> None:
+async def test_a_saved_file_replaces_the_profiles_and_is_reported(
+    make: Make, folder: Path, write: Write
+) -> None:
     host, changes = make(plugin_dirs=(folder,)), []
     following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
     write("a.py", source("Saved"))
@@ -82,7 +84,7 @@ async def test_a_saved_file_is_put_to_use_and_told_of(make: Make, folder: Path, 
 
 
 @pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(3)])
-async def test_files_are_followed_whatever_happens(
+async def test_files_are_scanned_after_any_exception(
     error: BaseException,
     make: Make,
     folder: Path,
@@ -104,14 +106,14 @@ async def test_files_are_followed_whatever_happens(
     with caplog.at_level(logging.ERROR):
         following = asyncio.create_task(host.follow_files(follows=True, on_change=lambda: changes.append(1)))
         await _until(lambda: changes)
-    assert "Cannot look at the plugin files" in caplog.text
+    assert "Cannot scan the plugin directories" in caplog.text
     assert str(error) in caplog.text
     assert all(calls)  # the end of the process waits for none of these threads
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 
 
-def test_a_time_for_plugins_that_the_lease_does_not_allow_is_refused(make: Make, tmp_path: Path) -> None:
+def test_a_plugin_timeout_above_half_the_renew_deadline_is_refused(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     path.write_text(yaml.safe_dump({**kind, "pluginTimeoutSeconds": 60}))
@@ -121,7 +123,7 @@ def test_a_time_for_plugins_that_the_lease_does_not_allow_is_refused(make: Make,
     assert make().caller.coroutine_seconds == 2
 
 
-async def test_a_plugin_that_was_cut_off_begins_anew_with_its_file_and_others_do_not(
+async def test_a_saved_file_closes_the_breakers_of_its_plugins_only(
     make: Make, folder: Path, write: Write
 ) -> None:
     write("a.py", source("A"))
@@ -167,7 +169,7 @@ class {name}:
 """
 
 
-async def test_what_plugins_run_changes_with_their_files_and_ends_with_the_host(
+async def test_run_tasks_change_with_files_and_end_with_the_manager(
     make: Make, folder: Path, write: Write
 ) -> None:
     write("a.py", RUNS.format(name="Stays"))

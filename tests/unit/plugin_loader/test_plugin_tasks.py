@@ -10,10 +10,10 @@ import pytest
 
 from karmada_scheduler.framework import SUCCESS, FilterContext, Result
 from karmada_scheduler.framework.runtime.timeouts import NoTimeout, SigalrmTimeout
-from karmada_scheduler.plugin_loader.run_tasks import Pauses, PluginTasks
+from karmada_scheduler.plugin_loader.run_tasks import PluginTasks, RetryDelays
 
 MESSAGE = "A plugin's run failed, it is started again"
-NO_PAUSE = Pauses(first=0.0, most=60.0)
+NO_DELAY = RetryDelays(first=0.0, longest=60.0)
 
 
 class Filter:
@@ -59,7 +59,7 @@ class Breaks(Filter):
 
 @pytest.fixture
 async def tasks() -> AsyncIterator[PluginTasks]:
-    made = PluginTasks(NoTimeout(), pauses=NO_PAUSE, grace=0.01)
+    made = PluginTasks(NoTimeout(), delays=NO_DELAY, cleanup_seconds=0.01)
     yield made
     await made.close()
 
@@ -77,7 +77,7 @@ async def test_a_plugin_without_run_has_no_task(tasks: PluginTasks) -> None:
 
 async def test_each_failure_is_counted_and_a_cancellation_is_not() -> None:
     failures: list[str] = []
-    tasks = PluginTasks(NoTimeout(), pauses=NO_PAUSE, on_failure=failures.append)
+    tasks = PluginTasks(NoTimeout(), delays=NO_DELAY, on_failure=failures.append)
     plugin = Breaks(OSError("one"), SystemExit("two"))
     tasks.keep([plugin, Ticks()])
     await until(lambda: len(plugin.events) == 3)
@@ -85,7 +85,7 @@ async def test_each_failure_is_counted_and_a_cancellation_is_not() -> None:
     assert failures == ["Breaks", "Breaks"]
 
 
-async def test_a_plugin_that_stays_keeps_its_task(tasks: PluginTasks) -> None:
+async def test_a_plugin_that_stays_in_use_keeps_its_task(tasks: PluginTasks) -> None:
     plugin = Ticks()
     tasks.keep([plugin, plugin])
     await until(lambda: plugin.events)
@@ -94,7 +94,7 @@ async def test_a_plugin_that_stays_keeps_its_task(tasks: PluginTasks) -> None:
     assert plugin.events == ["begin"]
 
 
-async def test_a_plugin_that_is_replaced_is_cancelled_and_cleans_up(tasks: PluginTasks) -> None:
+async def test_the_task_of_a_replaced_plugin_is_cancelled_and_cleans_up(tasks: PluginTasks) -> None:
     old, new = Ticks(), Ticks()
     tasks.keep([old])
     await until(lambda: old.events)
@@ -103,7 +103,7 @@ async def test_a_plugin_that_is_replaced_is_cancelled_and_cleans_up(tasks: Plugi
     assert (old.events, new.events) == (["begin", "end"], ["begin"])
 
 
-async def test_the_stop_cancels_all_and_waits_for_their_end(tasks: PluginTasks) -> None:
+async def test_close_cancels_all_tasks_and_waits_for_their_end(tasks: PluginTasks) -> None:
     plugins: list[Ticks] = [Ticks(), Ticks()]
     tasks.keep(plugins)
     await until(lambda: all(each.events for each in plugins))
@@ -120,7 +120,7 @@ class Returns(Filter):
         self.events.append("begin")
 
 
-async def test_one_that_returns_is_done(tasks: PluginTasks) -> None:
+async def test_a_run_that_returns_is_not_started_again(tasks: PluginTasks) -> None:
     plugin = Returns()
     tasks.keep([plugin])
     [task] = tasks._tasks.values()
@@ -132,7 +132,7 @@ async def test_one_that_returns_is_done(tasks: PluginTasks) -> None:
 @pytest.mark.parametrize(
     "problem", [ValueError("boom"), SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()]
 )
-async def test_one_that_raises_is_started_again(
+async def test_a_run_that_raises_is_started_again(
     problem: BaseException, tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = Breaks(problem)
@@ -173,7 +173,7 @@ class _Napping:
         await self._sleep(0)
 
 
-async def test_pauses_grow_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_delays_grow_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     naps = _Napping()
     monkeypatch.setattr(asyncio, "sleep", naps)
     plugin = Breaks(*[ValueError("again") for _ in range(8)])
@@ -184,13 +184,13 @@ async def test_pauses_grow_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> No
     await tasks.close()
 
 
-async def test_one_that_ran_for_long_begins_with_the_first_pause_again(
+async def test_after_a_long_run_the_delay_is_the_first_one_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     naps = _Napping()
     monkeypatch.setattr(asyncio, "sleep", naps)
     plugin = Breaks(*[ValueError("again") for _ in range(3)])
-    tasks = PluginTasks(NoTimeout(), pauses=Pauses(first=1.0, most=1e-12))  # anything is long
+    tasks = PluginTasks(NoTimeout(), delays=RetryDelays(first=1.0, longest=1e-12))  # anything is long
     tasks.keep([plugin])
     await until(lambda: len(plugin.events) == 4)
     assert naps.asked == [1, 1, 1]
@@ -211,7 +211,7 @@ class Stubborn(Filter):
                 continue
 
 
-async def test_one_that_goes_on_although_it_was_cancelled_is_dropped(
+async def test_a_run_that_ignores_its_cancellation_is_abandoned(
     tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = Stubborn()
@@ -219,7 +219,7 @@ async def test_one_that_goes_on_although_it_was_cancelled_is_dropped(
     await until(lambda: plugin.events)
     async with asyncio.timeout(30):
         await tasks.close()
-    assert "went on after it was cancelled" in caplog.text
+    assert "ignored its cancellation" in caplog.text
     plugin.events.clear()
     await asyncio.sleep(0)
     assert plugin.events == []
@@ -236,7 +236,7 @@ class FailsAtTheEnd(Filter):
             raise ValueError("cannot close")
 
 
-async def test_one_that_fails_when_it_is_cancelled_is_reported_of_and_not_started_again(
+async def test_a_run_that_raises_when_cancelled_is_logged_and_not_started_again(
     tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = FailsAtTheEnd()
@@ -261,16 +261,16 @@ class Spins(Filter):
         await asyncio.Event().wait()
 
 
-async def test_one_that_does_not_wait_is_stopped_by_the_watch(caplog: pytest.LogCaptureFixture) -> None:
-    watch = SigalrmTimeout(0.05)
+async def test_a_run_that_does_not_wait_is_stopped_by_the_timeout(caplog: pytest.LogCaptureFixture) -> None:
+    timeout = SigalrmTimeout(0.05)
     try:
-        plugin, tasks = Spins(), PluginTasks(watch, pauses=NO_PAUSE)
+        plugin, tasks = Spins(), PluginTasks(timeout, delays=NO_DELAY)
         tasks.keep([plugin])
         await until(lambda: len(plugin.events) == 2)
         assert caplog.records[0].__dict__["error"] == "PluginTimeoutError: took longer than 0.05s"
         await tasks.close()
     finally:
-        watch.close()
+        timeout.close()
 
 
 class _UnprintableError(Exception):
@@ -278,7 +278,7 @@ class _UnprintableError(Exception):
         raise ValueError("no text")
 
 
-async def test_whatever_an_exception_does_when_it_is_printed(
+async def test_an_exception_of_run_whose_str_raises_is_logged(
     tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = Breaks(_UnprintableError())

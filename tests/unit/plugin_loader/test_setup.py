@@ -63,7 +63,7 @@ def enabling(*names: str) -> SchedulerConfiguration:
     return configuration(plugins={"multiPoint": {"enabled": [{"name": name} for name in names]}})
 
 
-def test_plugins_come_from_everywhere(make: Make, write: Write) -> None:
+def test_plugins_of_all_sources_are_registered(make: Make, write: Write) -> None:
     write("a.py", source("FromFile"))
     setup = make(
         own=[Registration("Own", Own, "main")],
@@ -79,7 +79,7 @@ def other(tmp_path: Path) -> Path:
     return path
 
 
-def test_several_directories_add_up_each_with_its_own_helpers(make: Make, folder: Path, other: Path) -> None:
+def test_several_directories_have_their_own_helper_files(make: Make, folder: Path, other: Path) -> None:
     for value, each in enumerate((folder, other)):
         (each / "_value.py").write_text(f"VALUE = {value}\n")
         plugin = source(f"P{value}").replace("return 1", "return VALUE")
@@ -89,7 +89,7 @@ def test_several_directories_add_up_each_with_its_own_helpers(make: Make, folder
     assert (score(built, "P0"), score(built, "P1")) == (0, 1)
 
 
-def test_a_name_that_another_directory_gives_up_is_free(make: Make, write: Write, other: Path) -> None:
+def test_the_name_of_a_plugin_can_move_to_another_directory(make: Make, write: Write, other: Path) -> None:
     file = write("a.py", source("A", score=1))
     setup = make(directories=[file.parent, other])
     setup.start()
@@ -102,7 +102,7 @@ def test_a_name_that_another_directory_gives_up_is_free(make: Make, write: Write
     assert score(built, "A") == 2
 
 
-def test_no_directory_is_followed_while_one_cannot_be_read(
+def test_no_directory_is_reloaded_while_one_cannot_be_read(
     make: Make, write: Write, other: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = write("a.py", source("A", score=1))
@@ -118,14 +118,14 @@ def test_no_directory_is_followed_while_one_cannot_be_read(
     assert score(setup.reload(), "A") == 2
 
 
-def test_upstreams_words_about_the_flag_are_kept_for_the_log(make: Make) -> None:
+def test_messages_about_the_flag_have_upstreams_texts(make: Make) -> None:
     setup = make(tokens=["ClusterAffinity"])
     setup.start()
     assert [message.text for message in setup.messages] == ['Enable Scheduler plugin "ClusterAffinity"']
 
 
 @pytest.mark.parametrize("token", ["TaintTolerance", "-TaintTolerance"])
-def test_a_name_that_the_flag_misspells_ends_it_with_the_nearest_one(make: Make, token: str) -> None:
+def test_an_unknown_name_in_the_flag_is_an_error_with_a_suggestion(make: Make, token: str) -> None:
     with pytest.raises(ConfigError) as refused:
         make(tokens=["*", token]).start()
     [problem] = refused.value.problems
@@ -135,11 +135,11 @@ def test_a_name_that_the_flag_misspells_ends_it_with_the_nearest_one(make: Make,
     assert str(problem).startswith(expected)
 
 
-def test_the_flag_may_name_a_plugin_that_a_gate_keeps_out(make: Make) -> None:
-    make(tokens=["*", "-WorkloadAffinity"], switched_off=["WorkloadAffinity"]).start()
+def test_the_flag_may_name_a_plugin_that_a_feature_gate_disables(make: Make) -> None:
+    make(tokens=["*", "-WorkloadAffinity"], disabled_by_gates=["WorkloadAffinity"]).start()
 
 
-def test_at_the_start_every_problem_ends_it(make: Make, write: Write) -> None:
+def test_at_the_start_all_problems_are_raised(make: Make, write: Write) -> None:
     write("a.py", source("Own"))
     broken, odd = write("b.py", "broken("), write("c.py", source("ClusterAffinity"))
     setup = make(own=[Registration("Own", Own, "main")])
@@ -170,7 +170,7 @@ def test_nothing_happens_while_nothing_changes(make: Make, write: Write) -> None
     assert setup.reload() is None
 
 
-def test_a_new_file_is_live(make: Make, write: Write, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_new_file_is_used(make: Make, write: Write, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     setup = make()
     setup.start()
@@ -181,7 +181,7 @@ def test_a_new_file_is_live(make: Make, write: Write, caplog: pytest.LogCaptureF
     assert (record.__dict__["plugin"], record.__dict__["path"]) == ("A", path)
 
 
-def test_a_saved_file_is_live_and_the_plugins_of_others_stay_as_they_are(make: Make, write: Write) -> None:
+def test_a_saved_file_is_used_and_the_plugins_of_other_files_stay(make: Make, write: Write) -> None:
     write("a.py", source("A", score=1))
     write("b.py", source("B"))
     setup = make()
@@ -194,7 +194,7 @@ def test_a_saved_file_is_live_and_the_plugins_of_others_stay_as_they_are(make: M
     assert after.made["default-scheduler", "B"].plugin is before.made["default-scheduler", "B"].plugin
 
 
-def test_a_broken_file_is_refused_with_its_traceback_and_the_old_version_stays(
+def test_a_broken_file_is_refused_with_its_traceback_and_the_previous_version_stays(
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write("a.py", source("A", score=1))
@@ -205,7 +205,7 @@ def test_a_broken_file_is_refused_with_its_traceback_and_the_old_version_stays(
     assert score(setup.built, "A") == 1
     [record] = caplog.records
     assert record.getMessage() == (
-        "Refused a new version of a file, the version before stays: RuntimeError: not today"
+        "Refused a new version of a file, the previous version stays: RuntimeError: not today"
     )
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], RuntimeError)
@@ -244,7 +244,7 @@ def test_a_name_that_is_taken_is_refused_with_both_origins(
     assert f"a plugin named A already exists: {first} and {second}" in caplog.text
 
 
-def test_one_bad_file_does_not_keep_the_good_ones_out(make: Make, write: Write) -> None:
+def test_a_file_with_problems_does_not_affect_other_files(make: Make, write: Write) -> None:
     setup = make()
     setup.start()
     write("a.py", source("A"))
@@ -256,7 +256,7 @@ def test_one_bad_file_does_not_keep_the_good_ones_out(make: Make, write: Write) 
     assert scorers(setup.reload()) == ["A", "C", "D"]
 
 
-def test_a_file_that_is_gone_takes_its_plugins_along(make: Make, write: Write) -> None:
+def test_the_plugins_of_a_deleted_file_are_removed(make: Make, write: Write) -> None:
     path = write("a.py", source("A"))
     setup = make()
     assert scorers(setup.start()) == ["A"]
@@ -264,7 +264,7 @@ def test_a_file_that_is_gone_takes_its_plugins_along(make: Make, write: Write) -
     assert scorers(setup.reload()) == []
 
 
-def test_a_file_that_a_profile_needs_cannot_go(
+def test_the_removal_of_a_file_that_a_profile_needs_is_refused(
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write("a.py", source("A"))
@@ -273,7 +273,7 @@ def test_a_file_that_a_profile_needs_cannot_go(
     path.unlink()
     assert setup.reload() is None
     assert scorers(setup.built) == ["A"]
-    assert "Refused to remove the plugins of a file, the version before stays: profiles[0]" in caplog.text
+    assert "Refused to remove the plugins of a file, the previous version stays: profiles[0]" in caplog.text
 
 
 def test_a_renamed_file_keeps_its_plugins(make: Make, write: Write) -> None:
@@ -296,17 +296,17 @@ def test_two_files_may_exchange_their_plugins(make: Make, write: Write) -> None:
     assert (score(after, "A"), score(after, "B")) == (4, 3)
 
 
-def test_a_plugin_that_no_profile_enables_is_pointed_out(
+def test_a_plugin_that_no_profile_enables_is_a_warning(
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     setup = make(configuration=configuration())
     setup.start()
     write("a.py", source("A"))
     assert scorers(setup.reload()) == []
-    assert "Loaded plugin, which no profile enables" in caplog.text
+    assert "Loaded plugin, but no profile enables it" in caplog.text
 
 
-def test_a_directory_that_vanishes_is_reported_once(
+def test_a_deleted_directory_is_logged_once(
     make: Make, write: Write, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write("a.py", source("A"))
@@ -319,7 +319,7 @@ def test_a_directory_that_vanishes_is_reported_once(
     assert record.getMessage().endswith("No such file or directory; the plugins stay as they are")
 
 
-def test_without_a_directory_there_is_nothing_to_look_for() -> None:
+def test_without_a_directory_reload_does_nothing() -> None:
     setup = PluginSetup(in_tree(FeatureGates()), handle_for=DetachedHandle, packages=list)
     setup.start()
     assert setup.reload() is None

@@ -212,7 +212,7 @@ def _decided(
             ),
             own=own,
             configuration=configuration,
-            switched_off=IN_TREE,
+            disabled_by_gates=IN_TREE,
         )
         with closing(SigalrmTimeout(budget)) as alarm:
             caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))

@@ -37,7 +37,7 @@ class ScoreCache:
         self, results: FilterResults, score: Callable[[Sequence[Cluster]], Iterable[TierScore]]
     ) -> None:
         """Score the clusters that have changed since the last call."""
-        names = self._cursor.news(results)
+        names = self._cursor.changed_since(results)
         if names is not None and not names:
             return
         feasible, clusters = self.feasible, results.feasible
@@ -52,7 +52,7 @@ class ScoreCache:
                 for row, cluster in enumerate(clusters)
             ]
             self.feasible = _feasible(clusters, results.rows, tier_scores)
-        self._cursor.caught_up(results)
+        self._cursor.advance(results)
 
 
 def _is_same(feasible: FeasibleClusters, row: int, cluster: Cluster, tier_score: TierScore) -> bool:
@@ -93,7 +93,7 @@ class OrderCache:
             results: The clusters that pass the filters.
             estimate: Returns the available replicas of the clusters in some rows, MAX_INT32 where unknown.
         """
-        names = self._cursor.news(results)
+        names = self._cursor.changed_since(results)
         if names is not None and not names:
             return
         if names is None:
@@ -108,7 +108,7 @@ class OrderCache:
         self._has_unknown = columns.greatest(self._available) == MAX_INT32
         self._shared = None
         self._rows = results.rows
-        self._cursor.caught_up(results)
+        self._cursor.advance(results)
 
     def shared(self, feasible: FeasibleClusters, for_unknown: int) -> SharedOrder:
         """Return all candidates in the order of preference.

@@ -1,4 +1,4 @@
-"""What profiles are built from, and what they come to."""
+"""The inputs of profiles, and the built profiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karmada_scheduler.framework.scheduling_points import Plugin
 
 
 class PluginInstance(NamedTuple):
-    """A plugin of a profile, and what it was made from."""
+    """A plugin of a profile, with its registration and args."""
 
     registration: Registration
     args: Mapping[str, Any] | None
@@ -26,9 +26,9 @@ class BuiltProfiles:
     """All profiles of a process.
 
     Attributes:
-        by_name: By scheduler name; the first one's queue order holds for all.
-        made: The plugins by scheduler name and their own, for the next time.
-        warnings: What in them has no effect; for the log.
+        by_name: By scheduler name; the QueueSort plugin of the first one orders the queue.
+        made: The plugins by scheduler name and their own name, for the next build.
+        warnings: Parts of the profiles without effect, for the log.
     """
 
     by_name: Mapping[str, ProfilePlugins]
@@ -38,15 +38,14 @@ class BuiltProfiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileInputs:
-    """What profiles are built from.
+    """The inputs of profiles.
 
     Attributes:
         registry: All plugins.
-        selected: The names of those that ``--plugins`` leaves on; the others are taken out of all profiles.
-        defaults: The names of those that a profile has unless it says otherwise, in running order.
-        handle_for: Gives the handle for the plugins of a scheduler name.
-        previous: What was built before; a plugin whose factory and args are the same stays the same object,
-            with all that it remembers.
+        selected: The names of the plugins that ``--plugins`` enables; the others are in no profile.
+        defaults: The names of the plugins that a profile has by default, in running order.
+        handle_for: Returns the handle for the plugins of a scheduler name.
+        previous: The previous build; a plugin with the same factory and args stays the same object.
         disabled_elsewhere: The names that a profile may disable although there is no such plugin: those that a feature
             gate keeps out. None: any, for the files of kube-scheduler.
     """
@@ -59,7 +58,7 @@ class ProfileInputs:
     disabled_elsewhere: Collection[str] | None = ()
 
     def make(self, profile: str, name: str, args: Mapping[str, Any] | None) -> PluginInstance:
-        """Make a plugin, or take the one from before; raises as ``making.make`` does."""
+        """Return a plugin, that of the previous build if possible; raises as ``factory.make`` does."""
         registration = self.registry[name]
         before = self.previous.made.get((profile, name)) if self.previous else None
         if before is not None and before.args == args and before.registration.factory is registration.factory:

@@ -1,4 +1,4 @@
-"""The profiles that this process serves: by the scheduler name that a binding carries."""
+"""The profiles of this process, by the scheduler name in bindings."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from karmada_scheduler.framework.runtime.framework import Framework
 
 
 class Profiles:
-    """Frameworks by scheduler name. The names stay; what is behind them may be replaced while the loop runs.
+    """Frameworks by scheduler name. The names are fixed; the frameworks can be replaced while the scheduler runs.
 
     Attributes:
         names: The scheduler names.
-        needs_in_flight: Whether a plugin of any profile wants to know what is decided and not yet written.
+        needs_in_flight: Whether a plugin of any profile takes the bindings that are decided and not yet written.
         need_workloads: Whether a plugin of any profile needs the metadata of workloads.
     """
 
     def __init__(self, frameworks: Mapping[str, Framework]) -> None:
-        """Serve these names for good."""
+        """Take the frameworks."""
         self._frameworks = dict(frameworks)
         self.names: Final = frozenset(self._frameworks)
-        self._note_needs()
+        self._update_needs()
 
     def of(self, binding: Binding) -> Framework | None:
-        """Return the framework of a binding's profile, None if another scheduler is responsible for it."""
+        """Return the framework of a binding's profile, None if it is assigned to another scheduler."""
         return self._frameworks.get(binding.spec.responsible_scheduler)
 
     def needs_workload(self, binding: Binding) -> bool:
-        """Tell whether a plugin that decides about a binding needs the metadata of its workload."""
+        """Return whether a plugin of the binding's profile needs the metadata of its workload."""
         framework = self.of(binding)
         return framework is not None and framework.needs_workload and binding.spec.placement is not None
 
@@ -42,7 +42,7 @@ class Profiles:
         return sorted(self._frameworks.items())
 
     def replace(self, frameworks: Mapping[str, Framework]) -> None:
-        """Use other plugins from the next decision on; what is under way goes on with those it began with.
+        """Replace all frameworks from the next decision on; decisions under way continue with the previous ones.
 
         Raises:
             ValueError: The names are not the same.
@@ -50,9 +50,9 @@ class Profiles:
         if frozenset(frameworks) != self.names:
             raise ValueError(f"the profiles {sorted(self.names)} cannot become {sorted(frameworks)}")
         self._frameworks = dict(frameworks)
-        self._note_needs()
+        self._update_needs()
 
-    def _note_needs(self) -> None:
+    def _update_needs(self) -> None:
         frameworks = self._frameworks.values()
         self.needs_in_flight = any(each.needs_in_flight for each in frameworks)
         self.need_workloads = any(each.needs_workload for each in frameworks)

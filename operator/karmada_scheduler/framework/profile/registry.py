@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from karmada_scheduler.framework.profile.factory import Factory, Registration, first_line
+from karmada_scheduler.framework.profile.factory import Factory, Registration, first_doc_line
 
 
 class SelectionMessage(NamedTuple):
@@ -48,7 +48,7 @@ class Registry(Mapping[str, Registration]):
         Raises:
             ValueError: The name is taken; the registered plugin stays.
         """
-        self.add(Registration(name, factory, origin, first_line(factory), mandatory))
+        self.add(Registration(name, factory, origin, first_doc_line(factory), mandatory))
 
     def add(self, plugin: Registration) -> None:
         """Add a registration; raises as ``register`` does."""

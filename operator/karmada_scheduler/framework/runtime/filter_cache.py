@@ -1,9 +1,8 @@
-"""What plugins said of clusters, remembered by what of the binding it depends on.
+"""Cached results of plugins, by the key of everything in the binding on which they depend.
 
-Most bindings share a policy, a kind and a request with thousands of others, and most clusters have not changed
-since the last one. A plugin that says what its answers depend on (``filter_key``, ``score_key``) is asked again
-only about clusters that have changed; about the clusters that a binding is on, or is being moved off, it is
-always asked.
+Most bindings share a policy, a kind and a request with thousands of others, and most clusters have not changed since the
+last one. A plugin with ``filter_key`` or ``score_key`` is called again only for clusters that have changed. For clusters
+that a binding is on, or is being evicted from, it is always called.
 """
 
 from __future__ import annotations
@@ -22,131 +21,131 @@ from karmada_scheduler.framework.snapshot import Snapshot
 
 T = TypeVar("T")
 
-REMEMBERED: Final = 320_000
-"""Clusters in all keys of a memo: 63 keys at 5,000 clusters, 2,100 at 100.
+MAX_ENTRIES: Final = 320_000
+"""The size of a cache in clusters, over all keys: 63 keys at 5,000 clusters, 2,100 at 100.
 
-Verdicts take some 110 bytes per cluster, with capacities 150, an order of preference 25, or 120 where somebody has
-looked at every candidate: 85 MB in all. Cluster objects that have been replaced since come on top, see ``_FLEETS``.
+Filter results take some 110 bytes per cluster, with capacities 150, an order 25, or 120 if all its candidates have been
+read: 85 MB in total, without Cluster objects that have been replaced since (see ``_MAX_REPORTS``).
 """
-_OWN_SIZE: Final = 50
-"""What a key takes by itself, in clusters."""
-_FLEETS: Final = 2
-"""After how many reports per cluster an unused value is forgotten.
+_KEY_SIZE: Final = 50
+"""The size of a key without its clusters, in clusters."""
+_MAX_REPORTS: Final = 2
+"""The number of reports per cluster after which an unused value is dropped.
 
-A value refers to the clusters as they were when it was last used. All of them may have been replaced since, so to bring
-it up to date costs as much as to make it anew, while it keeps a fleet of old Cluster objects (2 to 4 KB each) alive.
-With this bound there are at most ``_FLEETS`` old objects per cluster in all values together.
+A value refers to the clusters as they were at its last use. When all of them have been replaced, an update costs as much
+as a new value, and the value keeps the old Cluster objects (2 to 4 KB each) alive. With this limit all values together
+keep at most ``_MAX_REPORTS`` old objects per cluster.
 """
 
 
-def most_keys(size: int) -> int:
-    """Return how many keys to remember what is said of a fleet of some size for."""
-    return max(1, REMEMBERED // (size + _OWN_SIZE))
+def max_keys(size: int) -> int:
+    """Return the number of keys to cache, for a number of clusters."""
+    return max(1, MAX_ENTRIES // (size + _KEY_SIZE))
 
 
 @dataclass(slots=True)
-class _Remembered(Generic[T]):
+class _Entry(Generic[T]):
     value: T
     used: int
     size: int
 
 
 class LRUCache(Generic[T]):
-    """Values by key; of too many the longest unused is forgotten, and what is unused for too long."""
+    """An LRU cache that also drops values that have not been used for some time."""
 
     def __init__(self, *, size_of: Callable[[T], int] = lambda _: 1) -> None:
-        """Start empty; ``size_of`` tells how much a value counts that has just been made."""
-        self._values: OrderedDict[Hashable, _Remembered[T]] = OrderedDict()
+        """Start empty; ``size_of`` returns the size of a new value."""
+        self._values: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
         self._size_of = size_of
         self._size = 0
 
     def __len__(self) -> int:
-        """How many values are kept."""
+        """The number of values."""
         return len(self._values)
 
-    def get(self, key: Hashable, make: Callable[[], T], *, most: int, now: int = 0, since: int = 0) -> T:
-        """Return the value of a key, made if there is none.
+    def get(self, key: Hashable, make: Callable[[], T], *, max_size: int, now: int = 0, since: int = 0) -> T:
+        """Return the value of a key, a new one if there is none.
 
         Args:
-            key: Whose value.
-            make: Makes the value.
-            most: How many values are kept, or the size of all of them; a value that is larger is not kept.
-            now: When this is, on any scale that does not run backwards.
-            since: Values that were last used before this are forgotten.
+            key: The key.
+            make: Returns a new value.
+            max_size: The size of all values together; a larger value is not cached.
+            now: The current time on any scale that does not run backwards.
+            since: Values that were last used before this are dropped.
         """
         values = self._values
         found = values.get(key)
         if found is None:
             value = make()
             size = self._size_of(value)
-            if size > most:
+            if size > max_size:
                 return value
-            found = values[key] = _Remembered(value, now, size)
+            found = values[key] = _Entry(value, now, size)
             self._size += size
         else:
             found.used = now
             values.move_to_end(key)
-        while self._size > most or (since > 0 and next(iter(values.values())).used < since):
-            _, forgotten = values.popitem(last=False)
-            self._size -= forgotten.size
+        while self._size > max_size or (since > 0 and next(iter(values.values())).used < since):
+            _, dropped = values.popitem(last=False)
+            self._size -= dropped.size
         return found.value
 
     def get_for(self, key: Hashable, make: Callable[[], T], snapshot: Snapshot) -> T:
-        """Return the value of a key that refers to the clusters of a snapshot, made if there is none."""
+        """Return the value of a key that refers to the clusters of a snapshot, a new one if there is none."""
         now = snapshot.position
         found = self._values.get(key)
-        if (
-            found is not None and found.used == now
-        ):  # nothing has changed since, and it is one of the last used
+        if found is not None and found.used == now:  # no cluster has changed since the last use
             self._values.move_to_end(key)
             return found.value
         size = len(snapshot.clusters)
-        return self.get(key, make, most=most_keys(size), now=now, since=now - _FLEETS * size)
+        return self.get(key, make, max_size=max_keys(size), now=now, since=now - _MAX_REPORTS * size)
 
 
 Version = tuple[int, int]
-"""How often verdicts could not follow the log of changes, and up to which position in it they have since.
+"""The number of updates that could not use the log of changes, and the position in the log of the last update.
 
-A position says which clusters have changed after it, for as long as the log goes back, so nothing is kept per version.
+The log has the clusters that changed after a position, as far as it goes back, so nothing is stored per version.
 """
 
 
 class FilterResults:
-    """What the filters say of every cluster, for bindings of one key that are on none of them.
+    """The results of all filters for each cluster, for bindings with one key that are on no cluster.
 
-    What is said of it here is never changed, but replaced, so that others can keep it.
+    Attributes are replaced, never mutated; callers may keep references.
 
     Attributes:
-        key: What of the binding they depend on.
+        key: The key.
         version: Grows with every change, see ``Version``.
         feasible: The clusters that pass, in the order of names.
-        rows: Where each of them is, by name; the same object for as long as the same clusters pass.
-        refused: Why the others do not, in the order of names.
+        rows: The index of each of them by name; the same object as long as the same clusters pass.
+        refused: The refusals of the others, in the order of names.
     """
 
     __slots__ = ("__weakref__", "_latest", "_snapshot", "feasible", "key", "refused", "rows", "version")
 
     def __init__(self, key: Hashable) -> None:
-        """Start with no clusters."""
+        """Start without clusters."""
         self.key: Final = key
         self.version: Version = (0, 0)
         self.feasible: Sequence[Cluster] = ()
         self.rows: Mapping[str, int] = {}
         self.refused: Mapping[str, Result] = {}
         self._snapshot = Snapshot()
-        # What changed when a snapshot without a log came, and after which version.
+        # The last change by a snapshot without a log, and the version before it.
         self._latest: tuple[Version, AbstractSet[str] | None] = (0, 0), None
 
     def __len__(self) -> int:
-        """How many clusters were judged."""
+        """The number of clusters that were filtered."""
         return len(self.feasible) + len(self.refused)
 
-    def refresh(self, snapshot: Snapshot, judge: Callable[[Sequence[Cluster]], Mapping[str, Result]]) -> None:
-        """Ask about the clusters that are not the same objects as last time.
+    def refresh(
+        self, snapshot: Snapshot, filter_clusters: Callable[[Sequence[Cluster]], Mapping[str, Result]]
+    ) -> None:
+        """Filter the clusters that have changed since the last snapshot.
 
         Args:
-            snapshot: All clusters; those that are being deleted do not count.
-            judge: Returns why some of the clusters that it is given do not pass.
+            snapshot: All clusters; those that are being deleted are ignored.
+            filter_clusters: Returns the refusals of given clusters by name.
         """
         if snapshot is self._snapshot:
             return
@@ -154,11 +153,11 @@ class FilterResults:
         names = snapshot.changed_since(self._snapshot)
         if names is None:
             names = self._differing(snapshot)
-            # Without a log, equal positions of equal snapshots mean the same.
+            # Without a log, snapshots at equal positions may differ.
             era += bool(names or snapshot.position)
             self._latest = self.version, names if not snapshot.position else None
         if names:
-            self._judge_anew(names, snapshot, judge)
+            self._filter_again(names, snapshot, filter_clusters)
         self.version = era, snapshot.position
         self._snapshot = snapshot
 
@@ -167,22 +166,22 @@ class FilterResults:
         names = {each.name for each in snapshot if before.pop(each.name, None) is not each}
         return names | before.keys()
 
-    def _judge_anew(
+    def _filter_again(
         self,
         names: AbstractSet[str],
         snapshot: Snapshot,
-        judge: Callable[[Sequence[Cluster]], Mapping[str, Result]],
+        filter_clusters: Callable[[Sequence[Cluster]], Mapping[str, Result]],
     ) -> None:
         changed = [each for name in sorted(names) if (each := snapshot.get(name)) and not each.deleting]
-        refused = judge(changed)
+        refused = filter_clusters(changed)
         before = {name: result for name in names if (result := self.refused.get(name)) is not None}
-        self._let_pass(names, [cluster for cluster in changed if cluster.name not in refused])
+        self._set_feasible(names, [cluster for cluster in changed if cluster.name not in refused])
         if before != refused:
             now = {name: result for name, result in self.refused.items() if name not in names}
             self.refused = dict(sorted((now | dict(refused)).items()))
 
-    def _let_pass(self, names: AbstractSet[str], passing: Sequence[Cluster]) -> None:
-        """Let these pass of the clusters of some names, and no others of them."""
+    def _set_feasible(self, names: AbstractSet[str], passing: Sequence[Cluster]) -> None:
+        """Replace the feasible clusters among some names by those that pass."""
         rows = [row for name in names if (row := self.rows.get(name)) is not None]
         if len(rows) == len(passing) and all(cluster.name in self.rows for cluster in passing):
             feasible = list(self.feasible)
@@ -195,7 +194,7 @@ class FilterResults:
         self.feasible = feasible
 
     def changed_since(self, version: Version) -> AbstractSet[str] | None:
-        """Return the names of the clusters that changed after a version, None if that is not known any more."""
+        """Return the names of the clusters that changed after a version, None if the log does not go back so far."""
         if version == self.version:
             return frozenset()
         if version == self._latest[0]:
@@ -204,25 +203,25 @@ class FilterResults:
         return self._snapshot.changed_after(position) if era == self.version[0] else None
 
     def rows_of(self, names: Iterable[str]) -> Sequence[int]:
-        """Return the rows of those of some clusters that pass, in order."""
+        """Return the sorted rows of the clusters that pass, among some names."""
         return sorted(row for name in names if (row := self.rows.get(name)) is not None)
 
 
 class Cursor:
-    """Up to which version something has followed verdicts."""
+    """The version of filter results up to which something is up to date."""
 
-    __slots__ = ("_verdicts", "_version")
+    __slots__ = ("_results", "_version")
 
     def __init__(self) -> None:
-        """Start with nothing followed."""
-        self._verdicts: Callable[[], FilterResults | None] = lambda: None
+        """Start without results."""
+        self._results: Callable[[], FilterResults | None] = lambda: None
         self._version: Version = (0, 0)
 
-    def news(self, verdicts: FilterResults) -> AbstractSet[str] | None:
-        """Return the names of the clusters that have changed since, None for all."""
-        # FilterResults that were forgotten and made anew count their versions anew.
-        return verdicts.changed_since(self._version) if self._verdicts() is verdicts else None
+    def changed_since(self, results: FilterResults) -> AbstractSet[str] | None:
+        """Return the names of the clusters that have changed since the last ``advance``, None for all."""
+        # New FilterResults of a key start with the first version again.
+        return results.changed_since(self._version) if self._results() is results else None
 
-    def caught_up(self, verdicts: FilterResults) -> None:
-        """Note that everything of them is known."""
-        self._verdicts, self._version = ref(verdicts), verdicts.version
+    def advance(self, results: FilterResults) -> None:
+        """Record that everything is up to date."""
+        self._results, self._version = ref(results), results.version

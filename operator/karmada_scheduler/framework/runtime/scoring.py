@@ -1,11 +1,11 @@
-"""Runs the Score plugins over the clusters that can take a binding."""
+"""Runs the Score plugins for the clusters that passed the filters."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, cast
+from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Cycle
@@ -28,24 +28,24 @@ __plugin_runner__ = True
 SCORE: Final = "Score"
 
 
-class _NonsenseError(Exception):
-    """An answer that is no score; the text says what was expected."""
+class _InvalidScoreError(Exception):
+    """A plugin returned no score; the text has what was expected."""
 
 
 class ScoreRunner:
-    """The score plugins of a profile, with their weights."""
+    """Runs the Score plugins of a profile, with their weights."""
 
     def __init__(
         self, plugins: Sequence[ScorePlugin], weights: Mapping[str, int], caller: PluginCaller
     ) -> None:
-        """Take plugins in running order; a plugin without a weight counts once."""
+        """Take plugins in running order; a plugin without a weight has the weight 1."""
         self._plugins = tuple(plugins)
-        # Asked here and not at each decision: a look at a protocol is slow.
-        self._normalizes = {plugin.name for plugin in plugins if isinstance(plugin, NormalizeScorePlugin)}
+        # Computed once, because isinstance is slow for protocols.
+        self._normalizing = {each.name: each for each in plugins if isinstance(each, NormalizeScorePlugin)}
         self._weights = weights
         self._caller = caller
         self._observer = caller.observer
-        self._not_the_plugins: tuple[type[BaseException], ...] = (PluginTimeoutError, *caller.interrupts)
+        self._passed_on: tuple[type[BaseException], ...] = (PluginTimeoutError, *caller.interrupts)
 
     def run(
         self, cycle: Cycle, clusters: Sequence[Cluster], skipped: AbstractSet[str]
@@ -61,7 +61,7 @@ class ScoreRunner:
             for plugin in self._plugins:
                 if plugin.name in skipped:
                     continue
-                own = self._watched(plugin, cycle, clusters)
+                own = self._with_timeout(plugin, cycle, clusters)
                 weight = self._weights.get(plugin.name, 1)
                 scores[plugin.name] = own if weight == 1 else [score * weight for score in own]
             code = Code.SUCCESS
@@ -70,7 +70,7 @@ class ScoreRunner:
                 self._observer.extension_point(SCORE, code, time.perf_counter() - start)
         return scores
 
-    def _watched(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
+    def _with_timeout(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
         since = self._caller.admit(plugin, Point.SCORE)
         try:
             with self._caller.timeout:
@@ -80,25 +80,23 @@ class ScoreRunner:
             if error.__cause__ is not None:
                 self._caller.log_failure(plugin, Point.SCORE, error.__cause__)
             raise
-        except BaseException as late:  # noqa: BLE001 (its time is up)
+        except BaseException as late:  # noqa: BLE001 (a timeout)
             self._caller.raise_plugin_error(plugin, Point.SCORE, late, since=since)
         self._caller.record_success(plugin, Point.SCORE, since=since)
         return scores
 
     def _scores_of(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
         scores = [self._score(plugin, ScoreContext(cycle, cluster)) for cluster in clusters]
-        if plugin.name in self._normalizes:
-            scores = self._normalized(
-                cast("NormalizeScorePlugin", plugin), NormalizeScoreContext(cycle, clusters, scores)
-            )
+        if (normalizing := self._normalizing.get(plugin.name)) is not None:
+            scores = self._normalized(normalizing, NormalizeScoreContext(cycle, clusters, scores))
         if scores and not MIN_CLUSTER_SCORE <= min(scores) <= max(scores) <= MAX_CLUSTER_SCORE:
-            wrong = next(
+            invalid = next(
                 (cluster.name, score)
                 for cluster, score in zip(clusters, scores, strict=True)
                 if not MIN_CLUSTER_SCORE <= score <= MAX_CLUSTER_SCORE
             )
             raise PluginError(
-                f'plugin "{plugin.name}" returns an invalid score {wrong[1]} for cluster {wrong[0]}, '
+                f'plugin "{plugin.name}" returns an invalid score {invalid[1]} for cluster {invalid[0]}, '
                 f"it should in the range of [{MIN_CLUSTER_SCORE}, {MAX_CLUSTER_SCORE}] after normalizing"
             )
         return scores
@@ -106,12 +104,12 @@ class ScoreRunner:
     def _normalized(self, plugin: NormalizeScorePlugin, context: NormalizeScoreContext) -> list[int]:
         code, start = Code.ERROR, time.perf_counter()
         try:
-            scores = _checked_scores(plugin.normalize_score(context), expected=len(context.scores))
+            scores = _validated_scores(plugin.normalize_score(context), expected=len(context.scores))
             code = Code.SUCCESS
-        except self._not_the_plugins:
+        except self._passed_on:
             raise
-        except _NonsenseError as nonsense:
-            raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {nonsense}') from None
+        except _InvalidScoreError as error:
+            raise PluginError(f'plugin "{plugin.name}" normalizeScore failed with: {error}') from None
         except BaseException as problem:
             raise PluginError(
                 f'plugin "{plugin.name}" normalizeScore failed with: {exception_text(problem)}'
@@ -127,12 +125,12 @@ class ScoreRunner:
         try:
             score = plugin.score(context)
             if type(score) is not int:
-                _check_score(score)
+                _require_integer(score)
             code = Code.SUCCESS
-        except self._not_the_plugins:
+        except self._passed_on:
             raise
-        except _NonsenseError as nonsense:
-            raise PluginError(f'plugin "{plugin.name}" failed with: {nonsense}') from None
+        except _InvalidScoreError as error:
+            raise PluginError(f'plugin "{plugin.name}" failed with: {error}') from None
         except BaseException as problem:
             raise PluginError(f'plugin "{plugin.name}" failed with: {exception_text(problem)}') from problem
         finally:
@@ -141,16 +139,16 @@ class ScoreRunner:
         return score
 
 
-def _check_score(score: object) -> None:
+def _require_integer(score: object) -> None:
     if not isinstance(score, int) or isinstance(score, bool):
-        raise _NonsenseError(f"expected an integer, got {score!r:.200}")
+        raise _InvalidScoreError(f"expected an integer, got {score!r:.200}")
 
 
-def _checked_scores(scores: Sequence[object], *, expected: int) -> list[int]:
+def _validated_scores(scores: Sequence[object], *, expected: int) -> list[int]:
     wanted = "1 integer" if expected == 1 else f"{expected} integers"
     if not isinstance(scores, Sequence):
-        raise _NonsenseError(f"expected {wanted}, got {scores!r:.200}")
+        raise _InvalidScoreError(f"expected {wanted}, got {scores!r:.200}")
     integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
     if len(integers) != len(scores) or len(scores) != expected:
-        raise _NonsenseError(f"expected {wanted}, got {scores!r:.200}")
+        raise _InvalidScoreError(f"expected {wanted}, got {scores!r:.200}")
     return integers
