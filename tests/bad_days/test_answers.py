@@ -1,4 +1,4 @@
-"""What the API server, or a proxy in front of it, answers: nothing of it ends the scheduler or loses a binding."""
+"""Invalid responses of the API server, or of a proxy in front of it, end no scheduler and lose no binding."""
 
 from __future__ import annotations
 
@@ -169,4 +169,4 @@ def _is_done(server: FakeApiServer, name: str) -> bool:
 
 
 def _wait_for_hits(fault: Fault, hits: int, scheduler: SchedulerProcess) -> None:
-    wait_for(lambda: fault.hits >= hits, f"{hits} requests that {fault} befalls", scheduler)
+    wait_for(lambda: fault.hits >= hits, f"{hits} requests with {fault}", scheduler)

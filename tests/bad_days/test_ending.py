@@ -1,4 +1,4 @@
-"""The end of the process: it ends when it is told to, whatever else goes on."""
+"""The process stops after a signal, whatever else happens."""
 
 import shutil
 import signal

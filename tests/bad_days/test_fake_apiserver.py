@@ -1,4 +1,4 @@
-"""The stand-in API server: what other tests rely on."""
+"""The stand-in API server works as other tests require."""
 
 from pathlib import Path
 

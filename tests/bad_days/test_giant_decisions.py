@@ -1,4 +1,4 @@
-"""Bindings that ask for absurdly much: each costs itself an error, and nobody else anything."""
+"""Bindings that exceed limits get an error and do not affect others."""
 
 from __future__ import annotations
 

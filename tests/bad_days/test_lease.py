@@ -1,4 +1,4 @@
-"""The Lease on bad days: it is kept while the main loop stands, and given up for good when it cannot be renewed."""
+"""The Lease is kept while the main loop is blocked, and lost for good when it cannot be renewed."""
 
 import itertools
 import signal

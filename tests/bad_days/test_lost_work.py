@@ -1,4 +1,4 @@
-"""Work that is put off is done later: the real loop and the real binding cycle before a fake API server."""
+"""Deferred work is done later: the real loop and the real binding cycle on a stand-in API server."""
 
 from __future__ import annotations
 

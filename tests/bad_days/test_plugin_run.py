@@ -1,4 +1,4 @@
-"""A plugin that does something by itself, in the whole process."""
+"""The ``run`` method of a plugin, in the real process."""
 
 from pathlib import Path
 

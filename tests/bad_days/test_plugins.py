@@ -1,4 +1,4 @@
-"""Plugins that hang, raise or say nonsense, through the whole process: they cost their own bindings an error."""
+"""Plugins that hang, raise or return invalid values affect only their own bindings, in the real process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""etcd is restored from a backup: resourceVersions go back, below what the scheduler has seen."""
+"""A restore of etcd from a backup: resourceVersions are lower than before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watch that the API server refuses for long is told of, by the metric, the log, and in the end ``/readyz``."""
+"""A watch that the API server refuses for long is reported by the metric, the log, and finally ``/readyz``."""
 
 from __future__ import annotations
 

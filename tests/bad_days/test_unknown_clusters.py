@@ -1,4 +1,4 @@
-"""Clusters that are missing or unreadable: no binding loses its place, and what waits is placed in the end."""
+"""Clusters that are missing or unreadable: no binding loses its clusters, and waiting ones are placed in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has no place is on /metrics: while a process leads, and after a restart as before."""
+"""Unplaced bindings are on /metrics while a process leads, and after a restart."""
 
 import re
 from pathlib import Path

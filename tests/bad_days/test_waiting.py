@@ -1,4 +1,4 @@
-"""A binding that waits at Permit is visible: in the log, as an Event, and on /metrics."""
+"""A binding that waits at Permit is visible in the log, as an Event, and on /metrics."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Plugins that see the workload, in the whole process, on good days and bad ones."""
+"""Plugins that read the workload, in the real process, with and without faults."""
 
 from __future__ import annotations
 

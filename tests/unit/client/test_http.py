@@ -1,4 +1,4 @@
-"""Requests over kept connections, to a server on the loopback interface that does what each test tells it."""
+"""Requests over persistent connections, to a server on the loopback interface with prepared behaviours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leader election: who leads, for how long, and what the Lease says of it."""
+"""Leader election: the holder, the duration, and the fields of the Lease."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Metadata of objects of any kind, as the API server is asked for it."""
+"""Requests for the metadata of objects of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back of a request, whatever is answered: a JSON object, or an error that says what was asked and what came."""
+"""The response of every request is a JSON object, or an error that shows request and response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connections of a watch: what they bring, when they are silent, how a watch begins anew."""
+"""The connections of a watch: events, silence, restarts."""
 
 from __future__ import annotations
 

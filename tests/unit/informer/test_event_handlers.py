@@ -1,4 +1,4 @@
-"""What is seen: what it wakes, what it repairs, what it leaves alone."""
+"""The event handlers: what is enqueued, repaired and ignored."""
 
 import logging
 from typing import Any

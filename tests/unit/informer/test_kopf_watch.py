@@ -1,4 +1,4 @@
-"""kopf behind its seam: what it is asked to do, and what happens when it ends."""
+"""kopf: its handlers and settings, and what happens when it ends."""
 
 import asyncio
 import ssl

@@ -70,7 +70,7 @@ async def test_a_refused_token_is_read_again_and_the_watch_continues() -> None:
 
 
 async def test_logins_with_the_same_token_are_equal() -> None:
-    """kopf ends, and is started again with a pause, only if it knows a refused login when it sees it."""
+    """kopf compares logins: it ends, and is started again with a pause, only if the new one equals the refused one."""
     with api_server() as api:
         tokens = ["first", "second"]
         watching = Watching(lambda: to(api, tokens.pop(0)))

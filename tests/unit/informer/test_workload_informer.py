@@ -1,4 +1,4 @@
-"""What is known of the workloads of bindings, on an API server that does as it is told."""
+"""The metadata of the workloads of bindings, from a stand-in API server."""
 
 from __future__ import annotations
 
