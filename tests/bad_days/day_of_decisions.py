@@ -1,4 +1,4 @@
-"""The decisions of a long day in this process, and how much memory they took; for ``test_memory``.
+"""The decisions of a long day in this process, and the memory that they took; for ``test_memory``.
 
     python -m tests.bad_days.day_of_decisions CLUSTERS PLACEMENTS DECISIONS REPORTS
 

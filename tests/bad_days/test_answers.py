@@ -1,4 +1,4 @@
-"""What the API server, or a proxy in front of it, answers: nothing of it ends the scheduler or loses a binding."""
+"""Invalid responses of the API server, or of a proxy in front of it, end no scheduler and lose no binding."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _is_placed(server: FakeApiServer, name: str) -> bool:
     return b'"clusters":[{"name":"m1"' in raw
 
 
-def test_a_status_that_is_too_deep_for_the_decoder_keeps_nobody_from_being_placed(tmp_path: Path) -> None:
+def test_a_status_that_is_too_deep_for_the_decoder_delays_no_binding(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         server.put(binding("first"))
@@ -63,7 +63,7 @@ NONSENSE = (
 )
 
 
-def test_answers_to_lists_that_are_none_end_nothing(tmp_path: Path) -> None:
+def test_invalid_responses_to_lists_end_nothing(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path, "--resync-period=100ms") as scheduler:
@@ -81,7 +81,7 @@ def test_answers_to_lists_that_are_none_end_nothing(tmp_path: Path) -> None:
             assert "Traceback" not in scheduler.log
 
 
-def test_answers_to_watches_that_are_none_are_waited_out(tmp_path: Path) -> None:
+def test_invalid_responses_to_watches_are_retried(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path) as scheduler:
@@ -98,7 +98,7 @@ def test_answers_to_watches_that_are_none_are_waited_out(tmp_path: Path) -> None
             assert "<html>" in scheduler.log
 
 
-def test_lines_of_a_watch_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+def test_unreadable_lines_of_a_watch_are_skipped(tmp_path: Path) -> None:
     huge = b"9" * 5000
     with FakeApiServer() as server:
         server.put(cluster("m1"))
@@ -126,7 +126,7 @@ def test_lines_of_a_watch_that_cannot_be_read_are_left_out(tmp_path: Path) -> No
             assert scheduler.metric('karmada_scheduler_malformed_objects_total{kind="ResourceBinding"}') >= 5
 
 
-def test_nonsense_instead_of_the_lease_and_of_answers_to_patches_loses_no_binding(tmp_path: Path) -> None:
+def test_invalid_responses_to_lease_requests_and_patches_lose_no_binding(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path, "--leader-elect-retry-period=100ms") as scheduler:
@@ -147,7 +147,7 @@ def test_nonsense_instead_of_the_lease_and_of_answers_to_patches_loses_no_bindin
             assert "Traceback" not in scheduler.log
 
 
-def test_one_object_of_a_list_that_cannot_be_read_is_named_and_the_others_are_placed(tmp_path: Path) -> None:
+def test_an_unreadable_object_of_a_list_is_logged_and_the_others_are_placed(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         for name in ("a", "z"):
@@ -169,4 +169,4 @@ def _is_done(server: FakeApiServer, name: str) -> bool:
 
 
 def _wait_for_hits(fault: Fault, hits: int, scheduler: SchedulerProcess) -> None:
-    wait_for(lambda: fault.hits >= hits, f"{hits} requests that {fault} befalls", scheduler)
+    wait_for(lambda: fault.hits >= hits, f"{hits} requests with {fault}", scheduler)

@@ -93,7 +93,7 @@ def test_an_exec_plugin_is_run_again_before_its_token_expires_and_when_that_is_r
             assert len(calls.read_text()) < 20
 
 
-def test_a_broken_kubeconfig_leaves_the_credentials_of_before_in_use(tmp_path: Path) -> None:
+def test_a_broken_kubeconfig_leaves_the_current_credentials_in_use(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.token = "first"
         server.put(cluster("m1"))

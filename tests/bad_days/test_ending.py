@@ -1,4 +1,4 @@
-"""The end of the process: it ends when it is told to, whatever else goes on."""
+"""The process stops after a signal, whatever else happens."""
 
 import shutil
 import signal
@@ -12,7 +12,7 @@ import pytest
 from tests.fake_apiserver import FakeApiServer, Gate, binding, cluster, start_scheduler, status, wait_for
 
 
-def test_it_ends_in_order_after_it_was_refused_for_a_while(tmp_path: Path) -> None:
+def test_it_stops_in_order_after_it_was_refused_for_a_while(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path) as scheduler:

@@ -1,11 +1,11 @@
-"""The stand-in API server: what other tests rely on."""
+"""The stand-in API server works as other tests require."""
 
 from pathlib import Path
 
 from tests.fake_apiserver import FakeApiServer, binding, cluster, start_scheduler, wait_for
 
 
-def test_the_real_scheduler_places_a_binding_and_says_so(tmp_path: Path) -> None:
+def test_the_real_scheduler_places_a_binding_and_reports_it(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         server.put(cluster("m2", labels={"zone": "a"}))

@@ -1,4 +1,4 @@
-"""A control plane that is newer than this scheduler: what we do not know stays when we write."""
+"""A control plane that is newer than this scheduler: unknown fields survive writes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bindings that ask for absurdly much: each costs itself an error, and nobody else anything."""
+"""Bindings that exceed limits get an error and do not affect others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _probed(process: SchedulerProcess, until: Callable[[], object]) -> Callable[
     return look
 
 
-def test_a_giant_binding_has_a_condition_and_others_have_their_place(tmp_path: Path) -> None:
+def test_a_giant_binding_gets_a_condition_and_others_are_placed(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         for number in range(1000):
             server.put(cluster(f"m{number:04}"))

@@ -1,4 +1,4 @@
-"""The Lease on bad days: it is kept while the main loop stands, and given up for good when it cannot be renewed."""
+"""The Lease is kept while the main loop is blocked, and lost for good when it cannot be renewed."""
 
 import itertools
 import signal
@@ -50,7 +50,7 @@ def leads(server: FakeApiServer) -> bool:
     return bool(server.lease().get("holderIdentity"))
 
 
-def test_a_leader_whose_loop_stands_keeps_its_lease_and_answers_probes(tmp_path: Path) -> None:
+def test_a_leader_with_a_blocked_loop_keeps_its_lease_and_answers_probes(tmp_path: Path) -> None:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "stands.py").write_text(STANDS)
     with FakeApiServer() as server:

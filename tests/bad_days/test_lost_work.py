@@ -1,4 +1,4 @@
-"""Work that is put off is done later: the real loop and the real binding cycle before a fake API server."""
+"""Deferred work is done later: the real loop and the real binding cycle on a stand-in API server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def _run(world: World, *, seconds: int = 5) -> None:
         world.now += 1
 
 
-async def test_what_was_decided_while_the_lease_may_have_run_out_is_written_when_it_has_not() -> None:
+async def test_a_decision_made_while_the_lease_may_have_expired_is_written_when_it_has_not() -> None:
     world = World()
     world.leads = False
     world.put()
@@ -33,7 +33,7 @@ async def test_what_was_decided_while_the_lease_may_have_run_out_is_written_when
 
 
 @pytest.mark.parametrize("told_before", [False, True])
-async def test_a_status_that_waited_while_the_lease_may_have_run_out_is_written_when_it_has_not(
+async def test_a_status_that_waited_while_the_lease_may_have_expired_is_written_when_it_has_not(
     told_before: bool,
 ) -> None:
     world = World()
@@ -64,7 +64,7 @@ async def test_a_status_that_waited_while_the_lease_may_have_run_out_is_written_
     assert world.server.stored["web"]["status"]["lastScheduledTime"]
 
 
-async def test_what_is_only_to_be_noted_is_noted_when_the_process_leads_again() -> None:
+async def test_a_pending_status_is_written_when_the_process_leads_again() -> None:
     world = World()
     world.put()
     await _run(world)
@@ -96,7 +96,7 @@ async def test_what_is_only_to_be_noted_is_noted_when_the_process_leads_again() 
         ),
     ],
 )
-async def test_a_binding_that_is_not_known_to_be_gone_is_tried_again(failure: ApiError) -> None:
+async def test_a_binding_that_is_not_reported_as_deleted_is_retried(failure: ApiError) -> None:
     world = World()
     world.server.failures = [failure] * 3
     world.put()
@@ -104,7 +104,7 @@ async def test_a_binding_that_is_not_known_to_be_gone_is_tried_again(failure: Ap
     assert world.placed() == ["m1", "m2"]
 
 
-async def test_conflicts_in_a_row_are_paused_between_and_end_when_what_was_read_is_news(
+async def test_conflicts_in_a_row_are_paced_and_end_with_a_newer_read(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")

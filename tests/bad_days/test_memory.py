@@ -1,4 +1,4 @@
-"""Decisions go on for days while all clusters report, and take no more memory than after the first hour."""
+"""Memory does not grow while decisions are made for days and all clusters report."""
 
 from __future__ import annotations
 

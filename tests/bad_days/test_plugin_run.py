@@ -1,4 +1,4 @@
-"""A plugin that does something by itself, in the whole process."""
+"""The ``run`` method of a plugin, in the real process."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Runs:
 '''
 
 
-def test_what_a_plugin_runs_is_restarted_replaced_and_cancelled(tmp_path: Path) -> None:
+def test_the_run_method_of_a_plugin_is_restarted_replaced_and_cancelled(tmp_path: Path) -> None:
     plugins, notes = tmp_path / "plugins", tmp_path / "notes"
     plugins.mkdir()
     notes.touch()

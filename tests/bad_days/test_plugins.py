@@ -1,4 +1,4 @@
-"""Plugins that hang, raise or say nonsense, through the whole process: they cost their own bindings an error."""
+"""Plugins that hang, raise or return invalid values affect only their own bindings, in the real process."""
 
 from __future__ import annotations
 
@@ -211,19 +211,19 @@ def good_ones_go_on_beside_bad_ones(tmp_path: Path, source: str, point: str) -> 
         assert f"{tmp_path}/plugins/plugin.py:" in scheduler.log
 
 
-def test_a_filter_that_sleeps_costs_its_own_bindings_an_error_and_nobody_else_anything(
+def test_a_filter_that_sleeps_affects_only_its_own_bindings(
     tmp_path: Path,
 ) -> None:
     good_ones_go_on_beside_bad_ones(tmp_path, SLEEPS, "Filter")
 
 
-def test_a_coroutine_that_blocks_costs_its_own_bindings_an_error_and_nobody_else_anything(
+def test_a_coroutine_that_blocks_affects_only_its_own_bindings(
     tmp_path: Path,
 ) -> None:
     good_ones_go_on_beside_bad_ones(tmp_path, BLOCKS, "PreScore")
 
 
-def test_a_repaired_file_counts_within_two_seconds_and_what_failed_is_decided_again_at_once(
+def test_a_repaired_file_is_used_within_two_seconds_and_failed_bindings_are_scheduled_again_at_once(
     tmp_path: Path,
 ) -> None:
     flags = configured(tmp_path, SLEEPS, "Sleeps")
@@ -256,7 +256,7 @@ def test_the_traceback_of_a_plugin_is_in_the_log_once_and_its_type_in_the_messag
         assert 'plugin.py", line 8, in filter' in scheduler.log
 
 
-def test_what_plugins_raise_to_end_the_process_or_their_task_is_an_error_like_any_other(
+def test_exceptions_that_end_a_process_or_task_are_errors_of_the_plugin(
     tmp_path: Path,
 ) -> None:
     names = ["plain-generator-exit", "plain-interrupt", "generator-exit", "interrupt", "cancels-itself"]
@@ -282,7 +282,7 @@ def failure_of(server: FakeApiServer, name: str, scheduler: SchedulerProcess) ->
     return server.condition(name)
 
 
-def test_a_filter_that_cannot_find_out_keeps_the_placement_until_it_can(tmp_path: Path) -> None:
+def test_a_filter_that_returns_an_error_keeps_the_placement(tmp_path: Path) -> None:
     flags = configured(tmp_path, ASKS, "Asks")
     with scheduling(tmp_path, *flags) as (server, scheduler):
         server.put(binding("web", replicas=2))
@@ -335,7 +335,7 @@ class Extender(ThreadingHTTPServer):
 
 
 @pytest.mark.parametrize("ignorable", [False, True])
-def test_an_extender_that_answers_without_a_list_moves_nothing(tmp_path: Path, ignorable: bool) -> None:
+def test_an_extender_response_without_a_list_moves_nothing(tmp_path: Path, ignorable: bool) -> None:
     with Extender().listening() as extender:
         entry = {
             "urlPrefix": extender.url,
@@ -360,7 +360,7 @@ def test_an_extender_that_answers_without_a_list_moves_nothing(tmp_path: Path, i
             wait_for(lambda: server.targets("web") == {"m1": 3}, "web to be scaled", scheduler)
 
 
-def test_a_leader_that_was_frozen_past_its_lease_asks_no_extender_to_bind(tmp_path: Path) -> None:
+def test_a_leader_that_was_frozen_past_its_lease_calls_no_extender_to_bind(tmp_path: Path) -> None:
     with Extender().listening() as extender:
         entry = {"urlPrefix": extender.url, "bindVerb": "bind"}
         flags = configured(tmp_path, PREPARES, "Prepares", extenders=[entry])

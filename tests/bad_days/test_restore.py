@@ -1,4 +1,4 @@
-"""etcd is restored from a backup: resourceVersions go back, below what the scheduler has seen."""
+"""A restore of etcd from a backup: resourceVersions are lower than before."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _placed(server: FakeApiServer, scheduler: SchedulerProcess, **targets: dict[
         wait_for(lambda: server.condition(name).get("status") == "True", "its condition", scheduler)  # noqa: B023
 
 
-def test_a_leader_notices_at_once_and_schedules_on(tmp_path: Path) -> None:
+def test_a_leader_notices_a_restore_at_once_and_goes_on_scheduling(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         _fill(server, "web", "shop")
         with start_scheduler(server, tmp_path) as scheduler:
@@ -89,7 +89,7 @@ def test_a_leader_notices_at_once_and_schedules_on(tmp_path: Path) -> None:
             assert len(requests) < 120, [(each.verb, each.path) for each in requests]
 
 
-def test_a_standby_that_was_there_before_the_restore_leads_on_what_is_stored(tmp_path: Path) -> None:
+def test_a_standby_from_before_the_restore_leads_with_the_restored_objects(tmp_path: Path) -> None:
     def held_by(holder: str) -> dict[str, Any]:
         return {
             "apiVersion": "coordination.k8s.io/v1",
@@ -114,7 +114,7 @@ def test_a_standby_that_was_there_before_the_restore_leads_on_what_is_stored(tmp
             _placed(server, scheduler, web={"m1": 3})
 
 
-def test_conflicts_back_off_and_lead_to_a_comparison(tmp_path: Path) -> None:
+def test_conflicts_are_paced_and_request_a_comparison(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         names = [f"web-{number}" for number in range(3)]
         _fill(server, *names)
@@ -145,7 +145,7 @@ def test_conflicts_back_off_and_lead_to_a_comparison(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["PATCH", "GET"])
-def test_a_404_that_does_not_name_the_binding_gives_none_up(tmp_path: Path, method: str) -> None:
+def test_a_404_without_the_name_of_the_binding_drops_none(tmp_path: Path, method: str) -> None:
     not_served = status(404, "NotFound", "the server could not find the requested resource")
     with FakeApiServer() as server:
         server.put(cluster("m1"))

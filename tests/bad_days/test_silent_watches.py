@@ -1,4 +1,4 @@
-"""A watch that the API server refuses for long is told of, by the metric, the log, and in the end ``/readyz``."""
+"""A watch that the API server refuses for long is reported by the metric, the log, and finally ``/readyz``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _age(scheduler: SchedulerProcess, kind: str) -> float:
     return scheduler.metric(f'karmada_scheduler_watch_age_seconds{{kind="{kind}"}}')
 
 
-def test_the_age_of_a_refused_watch_grows_and_the_log_says_why_again(tmp_path: Path) -> None:
+def test_the_age_of_a_refused_watch_grows_and_the_reason_is_logged_again(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         refused = server.fault(method="WATCH", path="clusters$", answer=status(403, "Forbidden", "no watch"))
         with start_scheduler(server, tmp_path) as scheduler:

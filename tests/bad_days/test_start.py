@@ -1,4 +1,4 @@
-"""The start: probes are answered from the first second, and what is slow holds nobody up."""
+"""The start: probes are answered from the first second, and slow steps delay nothing else."""
 
 from pathlib import Path
 

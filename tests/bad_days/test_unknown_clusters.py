@@ -1,4 +1,4 @@
-"""Clusters that are missing or unreadable: no binding loses its place, and what waits is placed in the end."""
+"""Clusters that are missing or unreadable: no binding loses its clusters, and waiting ones are placed in the end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _set_taints(server: FakeApiServer, name: str, taints: object) -> None:
     server.change("Cluster", name, change)
 
 
-def test_a_list_without_clusters_is_not_believed_at_once(tmp_path: Path) -> None:
+def test_a_list_without_clusters_needs_a_confirmation(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         for name in ("m1", "m2"):
             server.put(cluster(name))
@@ -61,7 +61,7 @@ def test_a_list_without_clusters_is_not_believed_at_once(tmp_path: Path) -> None
             wait_for(lambda: server.targets("web") == {"m1": 3, "m2": 3}, "the binding to grow", scheduler)
 
 
-def test_a_start_during_an_outage_of_clusters_clears_nothing_and_places_all_when_it_ends(
+def test_a_start_during_an_outage_of_clusters_clears_no_placement_and_places_all_bindings_afterwards(
     tmp_path: Path,
 ) -> None:
     with FakeApiServer() as server:
@@ -83,7 +83,7 @@ def test_a_start_during_an_outage_of_clusters_clears_nothing_and_places_all_when
             assert server.targets("web") == ON_BOTH
 
 
-def test_a_cluster_that_comes_back_first_does_not_get_what_belongs_on_two(tmp_path: Path) -> None:
+def test_the_first_cluster_to_come_back_does_not_get_the_replicas_of_two(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         for name in ("m1", "m2"):
             server.put(cluster(name))
@@ -101,7 +101,7 @@ def test_a_cluster_that_comes_back_first_does_not_get_what_belongs_on_two(tmp_pa
             assert server.targets("web") == ON_BOTH
 
 
-def test_a_binding_keeps_its_place_on_a_cluster_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_binding_keeps_its_placement_on_an_unreadable_cluster(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         for name in ("m1", "m2"):
             server.put(cluster(name))
@@ -121,7 +121,7 @@ def test_a_binding_keeps_its_place_on_a_cluster_that_cannot_be_read(tmp_path: Pa
             assert server.targets("web") == ON_BOTH
 
 
-def test_a_quantity_beyond_all_measure_costs_a_cluster_nothing_but_this_resource(tmp_path: Path) -> None:
+def test_an_absurd_quantity_affects_only_its_resource(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         odd = cluster("m2")
@@ -137,7 +137,7 @@ def test_a_quantity_beyond_all_measure_costs_a_cluster_nothing_but_this_resource
             assert "allocatable.example.com/gpu" in scheduler.log
 
 
-def test_a_cluster_that_is_added_gets_the_bindings_that_fitted_nowhere(tmp_path: Path) -> None:
+def test_an_added_cluster_gets_the_bindings_that_fitted_nowhere(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1", taints=[{"key": "k", "effect": "NoSchedule"}]))
         server.put(binding("web", replicas=1))

@@ -1,4 +1,4 @@
-"""What has no place is on /metrics: while a process leads, and after a restart as before."""
+"""Unplaced bindings are on /metrics while a process leads, and after a restart."""
 
 import re
 from pathlib import Path
@@ -44,7 +44,7 @@ def age(scheduler: SchedulerProcess, reason: str) -> float:
     return scheduler.metric(f'karmada_scheduler_unplaced_binding_age_seconds{{reason="{reason}"}}')
 
 
-def test_what_has_no_place_is_counted_by_the_leader_whoever_that_is(tmp_path: Path) -> None:
+def test_unplaced_bindings_are_counted_by_the_current_leader(tmp_path: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "gate.py").write_text(GATE)

@@ -1,4 +1,4 @@
-"""A binding that waits at Permit is visible: in the log, as an Event, and on /metrics."""
+"""A binding that waits at Permit is visible in the log, as an Event, and on /metrics."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class Gate:
 GAUGE = 'karmada_scheduler_permit_waiting_bindings{plugin="Gate"}'
 
 
-def test_why_a_binding_waits_is_in_the_log_an_event_and_a_gauge(tmp_path: Path) -> None:
+def test_the_reason_for_which_a_binding_waits_is_in_the_log_an_event_and_a_gauge(tmp_path: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "gate.py").write_text(GATE)

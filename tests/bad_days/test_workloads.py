@@ -1,4 +1,4 @@
-"""Plugins that see the workload, in the whole process, on good days and bad ones."""
+"""Plugins that read the workload, in the real process, with and without faults."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def refused(server: FakeApiServer, scheduler: SchedulerProcess, name: str, text:
     return str(server.condition(name)["message"])
 
 
-def test_a_plugin_decides_by_the_annotation_of_the_workload_and_a_change_of_it_wakes_the_binding(
+def test_a_plugin_decides_by_the_annotation_of_the_workload_and_a_changed_one_enqueues_the_binding(
     tmp_path: Path,
 ) -> None:
     with FakeApiServer() as server:
@@ -94,7 +94,7 @@ def test_a_plugin_decides_by_the_annotation_of_the_workload_and_a_change_of_it_w
             )
 
 
-def test_nothing_is_asked_until_a_saved_plugin_declares_it_and_nothing_is_watched_when_the_last_one_is_gone(
+def test_workloads_are_watched_only_while_a_plugin_needs_them(
     tmp_path: Path,
 ) -> None:
     with FakeApiServer() as server:
@@ -120,7 +120,7 @@ def test_nothing_is_asked_until_a_saved_plugin_declares_it_and_nothing_is_watche
             assert scheduler.metric('karmada_scheduler_cached_objects{kind="Workload"}') == 0
 
 
-def test_a_missing_right_is_named_and_the_binding_is_placed_when_it_is_granted(tmp_path: Path) -> None:
+def test_a_missing_permission_is_logged_and_the_binding_is_placed_when_it_is_granted(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         message = 'deployments.apps is forbidden: User "me" cannot list resource "deployments"'
         forbidden = server.fault(path="deployments", answer=status(403, "Forbidden", message))
@@ -137,7 +137,7 @@ def test_a_missing_right_is_named_and_the_binding_is_placed_when_it_is_granted(t
             )
 
 
-def test_a_list_that_hangs_holds_up_nobody_else(tmp_path: Path) -> None:
+def test_a_hanging_list_delays_no_other_binding(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(profile("my-scheduler", "space", space=["Space"]))
     with FakeApiServer() as server:

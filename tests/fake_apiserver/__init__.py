@@ -1,7 +1,7 @@
 """An API server for tests of the whole scheduler process, with faults on demand.
 
-``FakeApiServer`` serves what a scheduler asks of a Karmada API server, from memory, in a thread of its own. ``objects`` makes
-Clusters and bindings in a line each. ``process`` starts the real scheduler as a process that talks to it.
+``FakeApiServer`` serves the part of a Karmada API server that a scheduler uses, from memory, in a thread of its own.
+``objects`` builds Clusters and bindings. ``process`` starts the real scheduler as a process that connects to it.
 
     with FakeApiServer() as server, start_scheduler(server, tmp_path) as scheduler:
         server.put(cluster("m1"))

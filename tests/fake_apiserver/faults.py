@@ -1,4 +1,4 @@
-"""What can go wrong with a request, and which requests it befalls."""
+"""Faults, and the requests that they apply to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that is given instead of the right one."""
+    """A response that is sent instead of the right one."""
 
     code: int = 200
     body: bytes = b""
@@ -29,7 +29,7 @@ class Gate:
         self._open = threading.Event()
 
     def open(self) -> None:
-        """Let every request pass that is held, and those to come."""
+        """Let held and later requests pass."""
         self._open.set()
 
     @property
@@ -40,19 +40,19 @@ class Gate:
 
 @dataclass(slots=True)
 class Fault:
-    """What happens to the requests that match; the first fault that matches counts.
+    """A fault for the requests that match; the first matching fault counts.
 
     Attributes:
         method: ``GET``, ``PATCH`` ... or ``WATCH`` and ``LIST``, which are GETs of a collection; "" for all.
         path: A regular expression that is searched for in the path.
-        times: How many requests it befalls; None for all until it is removed.
-        answer: Given instead of the right answer; None lets the request be answered.
+        times: The number of requests that it applies to; None for all until it is removed.
+        answer: Sent instead of the right response; None lets the request be processed.
         carried_out: Whether the request takes effect although ``answer`` or ``drop`` hide it.
-        delay: Seconds before the request is looked at.
-        gate: Held as long as it is closed, before the request is looked at.
+        delay: Seconds before the request is processed.
+        gate: Holds the request as long as it is closed.
         drop: Close the connection instead of answering. A watch is dropped as soon as it begins.
         client: A regular expression that is searched for in the User-Agent.
-        hits: How many requests it has befallen.
+        hits: The number of requests that it was applied to.
     """
 
     method: str = ""
@@ -66,8 +66,8 @@ class Fault:
     client: str = ""
     hits: int = 0
 
-    def befalls(self, method: str, path: str, client: str) -> bool:
-        """Tell whether a request is concerned, and count it if so."""
+    def applies_to(self, method: str, path: str, client: str) -> bool:
+        """Return whether the fault applies to a request, and count it if so."""
         if self.times is not None and self.hits >= self.times:
             return False
         if self.method and self.method != method and not (self.method == "GET" and method == "LIST"):
@@ -81,7 +81,7 @@ class Fault:
 def status(
     code: int, reason: str = "", message: str = "", *, details: Any = None, retry_after: int | None = None
 ) -> Answer:
-    """Return a Status as an API server gives it; ``retry_after`` is in seconds."""
+    """Return a Status as an API server sends it; ``retry_after`` is in seconds."""
     body = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -97,5 +97,5 @@ def status(
 
 
 def html(code: int = 200) -> Answer:
-    """Return a page as a proxy gives it."""
+    """Return a page as a proxy sends it."""
     return Answer(code, b"<html><body>It works!</body></html>", "text/html")

@@ -30,7 +30,7 @@ def cluster(
     apis: Sequence[tuple[str, str]] = (("apps/v1", "Deployment"),),
     **status: Any,
 ) -> Object:
-    """Return a Cluster with room that can take Deployments; ``status`` adds or replaces fields of its status."""
+    """Return a Cluster with available capacity that serves Deployments; ``status`` adds or replaces fields of its status."""
     enablements = [
         {"groupVersion": version, "resources": [{"kind": kind, "name": kind.lower() + "s"}]}
         for version, kind in apis

@@ -1,4 +1,4 @@
-"""The real scheduler as a process that talks to a ``FakeApiServer``."""
+"""The real scheduler as a process, connected to a ``FakeApiServer``."""
 
 from __future__ import annotations
 

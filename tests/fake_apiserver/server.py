@@ -39,7 +39,7 @@ _BY_PLURAL: Final = {plural: kind for kind, (_, plural, _) in _KINDS.items()}
 
 
 class Request(NamedTuple):
-    """A request that was made.
+    """A received request.
 
     Attributes:
         time: Of ``time.monotonic``.
@@ -61,7 +61,7 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class _Collection:
-    """The objects of one kind by namespace and name, encoded, and what happened to them."""
+    """The objects of one kind by namespace and name, encoded, and their events."""
 
     kind: str
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class FakeApiServer:
     def change(
         self, kind: str, name: str, change: Callable[[Object], object], namespace: str = "default"
     ) -> None:
-        """Change an object in place, as somebody else than the scheduler does."""
+        """Change an object in place, as another client would."""
         with self._lock:
             found = self.get(kind, name, namespace)
             assert found is not None, f"{kind} {namespace}/{name} is not there"
@@ -164,7 +164,7 @@ class FakeApiServer:
             self._tell(collection, "DELETED", orjson.dumps(found))
 
     def targets(self, name: str, namespace: str = "default") -> dict[str, int] | None:
-        """Return where a ResourceBinding is, as replicas by cluster name; None if it has no place."""
+        """Return the replicas of a ResourceBinding by cluster name; None without clusters."""
         found = self.get("ResourceBinding", name, namespace)
         clusters = (found or {}).get("spec", {}).get("clusters")
         return {each["name"]: each.get("replicas", 0) for each in clusters} if clusters else None
@@ -182,7 +182,7 @@ class FakeApiServer:
         return spec
 
     def fault(self, **arguments: Any) -> Fault:
-        """Let something go wrong from now on; see ``Fault``."""
+        """Add a fault; see ``Fault``."""
         fault = Fault(**arguments)
         with self._lock:
             self._faults.append(fault)
@@ -194,7 +194,7 @@ class FakeApiServer:
             self._faults = [each for each in self._faults if faults and each not in faults]
 
     def watching(self, kind: str) -> int:
-        """Return how many watches of a kind are open; one that a client has left is noticed at the next write."""
+        """Return the number of open watches of a kind; a closed connection is noticed at the next write."""
         with self._lock:
             return len(self._collections[kind].watches)
 
@@ -207,7 +207,7 @@ class FakeApiServer:
                         self._loop.call_soon_threadsafe(queue.put_nowait, None)
 
     def send(self, kind: str, line: bytes) -> None:
-        """Send a line, whatever it is, to the watches of a kind; the line break is added."""
+        """Send any line to the watches of a kind; the line break is added."""
         with self._lock:
             for queue in self._collections[kind].watches:
                 self._loop.call_soon_threadsafe(queue.put_nowait, line + b"\n")
@@ -231,7 +231,7 @@ class FakeApiServer:
             self.end_watches()
 
     def count(self, verb: str, path: str = "") -> int:
-        """Return how many requests were made by verb and a part of the path."""
+        """Return the number of received requests with a verb and a part of the path."""
         with self._lock:
             return sum(each.verb == verb and path in each.path for each in self.requests)
 
@@ -244,7 +244,7 @@ class FakeApiServer:
         return self._collections[kind], key
 
     def put_raw(self, manifest: bytes) -> None:
-        """Create or replace an object that is kept as it is but for its ``metadata``.
+        """Create or replace an object that is stored unchanged except for its ``metadata``.
 
         uid and resourceVersion must not be given, and ``"metadata":{`` must be its first occurrence in the text.
         """
@@ -325,7 +325,7 @@ class FakeApiServer:
                 )
             )
             client = request.headers.get("User-Agent", "")
-            fault = next((each for each in self._faults if each.befalls(verb, request.path, client)), None)
+            fault = next((each for each in self._faults if each.applies_to(verb, request.path, client)), None)
         if fault is not None:
             await asyncio.sleep(fault.delay)
             while fault.gate is not None and not fault.gate.is_open:
@@ -439,7 +439,7 @@ class FakeApiServer:
         return Answer(200, self._store(collection, key, current, "MODIFIED"))
 
     def _patch_raw(self, collection: _Collection, key: tuple[str, str], raw: bytes, body: Object) -> Answer:
-        """Patch what no decoder here takes: note the patch, give the object a new version."""
+        """Patch an object that no decoder here accepts: count the patch, and give the object a new version."""
         self._patched[key[1]] += 1
         old = raw.split(b'"resourceVersion":"')[1].split(b'"')[0]
         guard = (body.get("metadata") or {}).get("resourceVersion")
@@ -501,7 +501,7 @@ class FakeApiServer:
 
 
 def _discovery(parts: list[str]) -> Object | None:
-    """Answer what clients ask to find out what is served; None if this is no such question."""
+    """Return the response to a discovery request; None for another path."""
     groups: dict[str, str] = {}
     for version, _, _ in _KINDS.values():
         if "/" in version:
@@ -528,7 +528,7 @@ def _discovery(parts: list[str]) -> Object | None:
 
 
 def _metadata_of(found: Object) -> Object:
-    """Return an object or a list as a client sees it that asked for metadata alone; an ERROR stays as it is."""
+    """Return an object or a list as PartialObjectMetadata; a Status stays as it is."""
     if "items" in found:
         return {
             **found,

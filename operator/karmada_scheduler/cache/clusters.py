@@ -81,7 +81,7 @@ class ClusterCache(Store[str, Cluster]):
         Returns:
             Whether it has no readable version.
         """
-        if name in self._objects or self.knows(name, version):
+        if name in self._objects or self.is_known(name, version):
             return False
         self._unreadable[name] = problem
         self._unknown_changed = True

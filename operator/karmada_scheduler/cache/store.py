@@ -88,7 +88,7 @@ class Store(Generic[Key, Object]):
         """
         key = self._key_of(new)
         version = int(new.resource_version)
-        if self.knows(key, version, as_of=as_of):
+        if self.is_known(key, version, as_of=as_of):
             return None
         old = self._objects.get(key)
         self._objects[key] = new
@@ -97,7 +97,7 @@ class Store(Generic[Key, Object]):
         self._stored(old, new)
         return Change(old, new)
 
-    def knows(self, key: Key, version: int, *, as_of: int | None = None) -> bool:
+    def is_known(self, key: Key, version: int, *, as_of: int | None = None) -> bool:
         """Return whether this version of an object, or a newer one, is stored or was deleted.
 
         A complete list ``as_of`` a version overrides all versions that are not newer than the list.

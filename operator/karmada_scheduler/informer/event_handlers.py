@@ -150,7 +150,7 @@ class EventHandlers:
         if self._manifests is not None:  # it may lack the manifest of a version that the cache has
             return False
         entry = self._kinds[kind]
-        return entry.store.knows(entry.key_of(kind, manifest), version_of(manifest))
+        return entry.store.is_known(entry.key_of(kind, manifest), version_of(manifest))
 
     def initial_list(self) -> AbstractContextManager[None]:
         """Return a context for the first list of all kinds: bindings without clusters are added to the queue first."""
@@ -226,7 +226,7 @@ class EventHandlers:
             self._on_unreadable(kind, manifest, ValueError(undecoded))
             return None
         key = entry.key_of(kind, manifest)
-        if self._manifests is None and entry.store.knows(key, version_of(manifest), as_of=as_of):
+        if self._manifests is None and entry.store.is_known(key, version_of(manifest), as_of=as_of):
             return None
         if "kind" not in manifest:
             manifest = {**manifest, "kind": kind}

@@ -11,8 +11,8 @@ from karmada_scheduler.framework import Snapshot, snapshot
 from karmada_scheduler.testing import cluster
 
 
-class World:
-    """A cache that is written to."""
+class CacheHarness:
+    """A cache of clusters."""
 
     def __init__(self, *names: str) -> None:
         self.cache = ClusterCache()
@@ -38,16 +38,16 @@ def names(of: Snapshot) -> list[str]:
 
 
 def test_without_a_change_there_is_one_snapshot() -> None:
-    world = World("m2", "m1")
-    assert world.snapshot() is world.snapshot()
-    assert names(world.snapshot()) == ["m1", "m2"]
+    harness = CacheHarness("m2", "m1")
+    assert harness.snapshot() is harness.snapshot()
+    assert names(harness.snapshot()) == ["m1", "m2"]
 
 
-def test_a_report_shows_in_the_next_snapshot_and_not_in_the_one_before() -> None:
-    world = World("m1", "m2")
-    before = world.snapshot()
-    world.report("m2")
-    after = world.snapshot()
+def test_a_changed_status_is_in_the_next_snapshot_and_not_in_the_previous_one() -> None:
+    harness = CacheHarness("m1", "m2")
+    before = harness.snapshot()
+    harness.report("m2")
+    after = harness.snapshot()
     assert after.generation > before.generation
     assert [each.resource_version for each in before] == ["1", "2"]
     assert [each.resource_version for each in after] == ["1", "3"]
@@ -57,84 +57,84 @@ def test_a_report_shows_in_the_next_snapshot_and_not_in_the_one_before() -> None
     assert after.changed_since(after) == set()
 
 
-def test_who_comes_and_goes_is_in_what_changed() -> None:
-    world = World("m1", "m2")
-    before = world.snapshot()
-    world.leave("m1")
-    world.report("m3")
-    after = world.snapshot()
+def test_added_and_removed_clusters_are_in_the_change_log() -> None:
+    harness = CacheHarness("m1", "m2")
+    before = harness.snapshot()
+    harness.leave("m1")
+    harness.report("m3")
+    after = harness.snapshot()
     assert names(after) == ["m2", "m3"]
     assert after.get("m1") is None
     assert after.changed_since(before) == {"m1", "m3"}
 
 
-def test_a_cluster_that_begins_to_be_deleted_lives_no_more() -> None:
-    world = World("m1", "m2")
-    before = world.snapshot()
-    world.report("m1", deleting=True)
-    going = world.snapshot()
+def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
+    harness = CacheHarness("m1", "m2")
+    before = harness.snapshot()
+    harness.report("m1", deleting=True)
+    going = harness.snapshot()
     assert (names(going), [each.name for each in going.not_terminating]) == (["m1", "m2"], ["m2"])
     assert going.terminating == {"m1"}
-    world.report("m2")
-    assert world.snapshot().terminating == {"m1"}
-    world.leave("m1")
-    assert (world.snapshot().terminating, names(world.snapshot())) == (frozenset(), ["m2"])
-    assert world.snapshot().changed_since(before) == {"m1", "m2"}
+    harness.report("m2")
+    assert harness.snapshot().terminating == {"m1"}
+    harness.leave("m1")
+    assert (harness.snapshot().terminating, names(harness.snapshot())) == (frozenset(), ["m2"])
+    assert harness.snapshot().changed_since(before) == {"m1", "m2"}
 
 
-def test_what_changed_between_snapshots_of_different_origin_is_not_known() -> None:
-    one, other = World("m1"), World("m1")
+def test_changes_between_snapshots_of_different_origin_are_unknown() -> None:
+    one, other = CacheHarness("m1"), CacheHarness("m1")
     assert one.snapshot().changed_since(other.snapshot()) is None
     assert one.snapshot().changed_since(Snapshot.of(one.snapshot())) is None
 
 
-def test_changes_that_are_too_long_ago_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_beyond_the_log_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "_KEPT_CHANGES", 3)
-    world = World("m1", "m2")
-    first = world.snapshot()
+    harness = CacheHarness("m1", "m2")
+    first = harness.snapshot()
     for _ in range(5):
-        world.report("m2")
-    assert world.snapshot().changed_since(first) is None
-    later = world.snapshot()
-    world.report("m1")
-    assert world.snapshot().changed_since(later) == {"m1"}
+        harness.report("m2")
+    assert harness.snapshot().changed_since(first) is None
+    later = harness.snapshot()
+    harness.report("m1")
+    assert harness.snapshot().changed_since(later) == {"m1"}
 
 
-def test_a_cluster_that_cannot_be_read_is_known_by_its_name_until_it_can_or_is_gone() -> None:
-    world = World("m1")
-    assert world.cache.refuse("m2", 5, "spec.taints: is wrong")
-    assert world.cache.refuse("m3", 6, "spec.taints: is wrong")
-    assert world.snapshot().unknown.unreadable == {
+def test_an_unreadable_cluster_is_kept_by_name_until_it_is_readable_or_gone() -> None:
+    harness = CacheHarness("m1")
+    assert harness.cache.refuse("m2", 5, "spec.taints: is wrong")
+    assert harness.cache.refuse("m3", 6, "spec.taints: is wrong")
+    assert harness.snapshot().unknown.unreadable == {
         "m2": "spec.taints: is wrong",
         "m3": "spec.taints: is wrong",
     }
-    assert names(world.snapshot()) == ["m1"]
-    assert world.cache.missing_from({"m1", "m2", "m3"}, 9) == []
-    assert world.cache.missing_from({"m1", "m3"}, 9) == ["m2"]
-    world.report("m3")
-    world.leave("m2")
-    assert not world.snapshot().unknown
-    assert names(world.snapshot()) == ["m1", "m3"]
-    assert not world.cache.refuse("m2", 2, "an older version than that which was deleted")
+    assert names(harness.snapshot()) == ["m1"]
+    assert harness.cache.missing_from({"m1", "m2", "m3"}, 9) == []
+    assert harness.cache.missing_from({"m1", "m3"}, 9) == ["m2"]
+    harness.report("m3")
+    harness.leave("m2")
+    assert not harness.snapshot().unknown
+    assert names(harness.snapshot()) == ["m1", "m3"]
+    assert not harness.cache.refuse("m2", 2, "an older version than that which was deleted")
 
 
-def test_a_cluster_that_was_understood_stays_as_it_was() -> None:
-    world = World("m1")
-    before = world.snapshot()
-    assert not world.cache.refuse("m1", 5, "spec.taints: is wrong")
-    assert world.snapshot() is before
+def test_a_readable_cluster_keeps_its_version_when_a_new_one_is_refused() -> None:
+    harness = CacheHarness("m1")
+    before = harness.snapshot()
+    assert not harness.cache.refuse("m1", 5, "spec.taints: is wrong")
+    assert harness.snapshot() is before
 
 
-def test_what_is_unknown_is_in_the_snapshots_after_it() -> None:
-    world = World("m1", "m2")
-    before = world.snapshot()
-    world.cache.set_incomplete(True)
-    assert world.snapshot().unknown.incomplete
-    world.report("m1")
-    assert world.snapshot().unknown.incomplete
-    world.report("m3")
-    assert world.snapshot().unknown.incomplete
+def test_unknown_clusters_are_in_later_snapshots() -> None:
+    harness = CacheHarness("m1", "m2")
+    before = harness.snapshot()
+    harness.cache.set_incomplete(True)
+    assert harness.snapshot().unknown.incomplete
+    harness.report("m1")
+    assert harness.snapshot().unknown.incomplete
+    harness.report("m3")
+    assert harness.snapshot().unknown.incomplete
     assert not before.unknown.incomplete
-    assert world.snapshot().changed_since(before) == {"m1", "m3"}
-    world.cache.set_incomplete(False)
-    assert not world.snapshot().unknown
+    assert harness.snapshot().changed_since(before) == {"m1", "m3"}
+    harness.cache.set_incomplete(False)
+    assert not harness.snapshot().unknown

@@ -31,7 +31,7 @@ def read(document: bytes | None) -> Any:
     return orjson.loads(document)
 
 
-def test_what_was_stored_comes_back_whole(cache: ManifestCache) -> None:
+def test_a_stored_manifest_is_returned_complete(cache: ManifestCache) -> None:
     web, m1 = manifests.binding(unknown={"field": [1, 2.5, None, "ü"]}), manifests.cluster("m1")
     put(cache, web)
     put(cache, m1)
@@ -39,14 +39,14 @@ def test_what_was_stored_comes_back_whole(cache: ManifestCache) -> None:
     assert read(cache.cluster("m1")) == m1
 
 
-def test_a_newer_version_takes_the_place_of_an_older_one(cache: ManifestCache) -> None:
+def test_a_newer_version_replaces_the_stored_manifest(cache: ManifestCache) -> None:
     put(cache, manifests.binding(version=1))
     put(cache, manifests.binding(version=2, replicas=7))
     assert read(cache.binding(WEB))["spec"]["replicas"] == 7
     assert len(cache) == 1
 
 
-def test_managed_fields_are_left_out_and_the_manifest_is_not_changed(cache: ManifestCache) -> None:
+def test_managed_fields_are_omitted_and_the_manifest_is_not_changed(cache: ManifestCache) -> None:
     web = manifests.binding()
     web["metadata"]["managedFields"] = [{"manager": "karmada-controller-manager"}]
     put(cache, web)
@@ -64,7 +64,7 @@ def test_items_of_a_list_get_their_kind_and_version(cache: ManifestCache) -> Non
     assert (found["apiVersion"], found["kind"]) == (m1["apiVersion"], "Cluster")
 
 
-def test_what_is_gone_is_forgotten(cache: ManifestCache) -> None:
+def test_a_removed_object_has_no_manifest(cache: ManifestCache) -> None:
     put(cache, manifests.binding())
     put(cache, manifests.cluster("m1"))
     for key in (WEB, "m1", "m1", BindingKey("ResourceBinding", "demo", "other")):
@@ -72,7 +72,7 @@ def test_what_is_gone_is_forgotten(cache: ManifestCache) -> None:
     assert (cache.binding(WEB), cache.cluster("m1"), len(cache)) == (None, None, 0)
 
 
-def test_only_what_can_become_part_of_a_request_is_kept() -> None:
+def test_only_objects_that_requests_can_contain_are_stored() -> None:
     cache = ManifestCache(wants=lambda binding: binding.spec.scheduler_name == "ours", clusters=False)
     put(cache, manifests.binding())
     put(cache, manifests.binding("other", schedulerName="theirs"))
@@ -84,7 +84,7 @@ def test_only_what_can_become_part_of_a_request_is_kept() -> None:
     assert len(cache) == 0
 
 
-def test_bindings_of_both_kinds_are_told_apart(cache: ManifestCache) -> None:
+def test_bindings_of_both_kinds_are_distinguished(cache: ManifestCache) -> None:
     everywhere = manifests.binding() | {"kind": "ClusterResourceBinding"}
     put(cache, manifests.binding())
     put(cache, everywhere)
@@ -93,7 +93,7 @@ def test_bindings_of_both_kinds_are_told_apart(cache: ManifestCache) -> None:
     assert read(cache.binding(WEB))["kind"] == "ResourceBinding"
 
 
-def test_many_alike_take_little_room(cache: ManifestCache) -> None:
+def test_similar_bindings_take_little_memory(cache: ManifestCache) -> None:
     plain = 0
     for number in range(100):
         web = manifests.binding(f"web-{number}", version=number)
@@ -107,7 +107,7 @@ def test_many_alike_take_little_room(cache: ManifestCache) -> None:
 
 
 @pytest.mark.parametrize("depth", [200, 300, 900])
-def test_a_status_that_is_deeper_than_can_be_written_is_cut_off(cache: ManifestCache, depth: int) -> None:
+def test_a_status_that_is_too_deep_to_be_written_is_cut_off(cache: ManifestCache, depth: int) -> None:
     web = manifests.binding()
     web["status"] = {
         "aggregatedStatus": [{"clusterName": "m1", "status": orjson.loads(b"[" * depth + b"]" * depth)}]

@@ -25,14 +25,14 @@ def test_an_object_that_is_new_is_stored(store: Store[str, Thing]) -> None:
     assert store.get("a") is thing
 
 
-def test_a_newer_version_replaces_an_older_one_and_both_are_told(store: Store[str, Thing]) -> None:
+def test_a_newer_version_replaces_an_older_one_and_both_are_returned(store: Store[str, Thing]) -> None:
     old, new = Thing("a", "9"), Thing("a", "10")
     store.put(old)
     assert store.put(new) == Change(old, new)
 
 
 @pytest.mark.parametrize("version", ["9", "10"], ids=["older", "known"])
-def test_a_version_that_is_not_newer_is_no_news(store: Store[str, Thing], version: str) -> None:
+def test_a_version_that_is_not_newer_is_no_change(store: Store[str, Thing], version: str) -> None:
     stored = Thing("a", "10")
     store.put(stored)
     assert store.put(Thing("a", version)) is None
@@ -81,7 +81,7 @@ def test_the_answer_to_a_write_does_not_replace_another_incarnation(store: Store
     assert store.get("a") == Thing("a", "5", uid="2")
 
 
-def test_what_a_list_lacks_is_missing_unless_it_is_newer_than_the_list(store: Store[str, Thing]) -> None:
+def test_objects_that_a_list_lacks_are_missing_unless_they_are_newer(store: Store[str, Thing]) -> None:
     for name, version in (("listed", "1"), ("gone", "2"), ("created-since", "30")):
         store.put(Thing(name, version))
     assert store.missing_from(["listed"], 20) == ["gone"]
@@ -94,7 +94,7 @@ def test_a_discarded_object_counts_as_new_when_it_is_seen_again(store: Store[str
     assert store.put(thing) == Change(None, thing)
 
 
-def test_a_list_has_the_last_word_about_what_is_not_newer_than_itself(store: Store[str, Thing]) -> None:
+def test_a_list_replaces_versions_that_are_not_newer_than_the_list(store: Store[str, Thing]) -> None:
     """etcd was restored: the object had a later version once, which the list would have if it still were."""
     before, restored = Thing("a", "990"), Thing("a", "750")
     store.put(before)
@@ -105,14 +105,14 @@ def test_a_list_has_the_last_word_about_what_is_not_newer_than_itself(store: Sto
     assert store.get("a") is restored
 
 
-def test_a_list_does_not_replace_what_is_newer_than_itself(store: Store[str, Thing]) -> None:
+def test_a_list_does_not_replace_newer_versions(store: Store[str, Thing]) -> None:
     newer = Thing("a", "1001")
     store.put(newer)
     assert store.put(Thing("a", "750"), as_of=1000) is None
     assert store.get("a") is newer
 
 
-def test_a_list_that_has_what_is_known_is_no_news(store: Store[str, Thing]) -> None:
+def test_a_list_with_known_versions_changes_nothing(store: Store[str, Thing]) -> None:
     store.put(Thing("a", "750"))
     assert store.put(Thing("a", "750"), as_of=1000) is None
 
@@ -124,7 +124,7 @@ def test_a_list_brings_back_what_was_deleted_before_it(store: Store[str, Thing])
     assert store.put(Thing("a", "750"), as_of=1000) == Change(None, Thing("a", "750"))
 
 
-def test_every_version_is_news_when_the_known_ones_are_forgotten(store: Store[str, Thing]) -> None:
+def test_every_version_is_new_after_the_known_ones_were_forgotten(store: Store[str, Thing]) -> None:
     for name, version in (("a", "990"), ("same", "700"), ("other kind", "990")):
         store.put(Thing(name, version))
     store.put(Thing("gone", "980"))
@@ -142,7 +142,9 @@ def test_every_version_is_news_when_the_known_ones_are_forgotten(store: Store[st
     assert store.missing_from(["a", "gone", "same", "other kind"], 801) == []
 
 
-def test_what_a_list_lacks_is_missing_when_the_known_versions_are_forgotten(store: Store[str, Thing]) -> None:
+def test_objects_that_a_list_lacks_are_missing_after_the_versions_were_forgotten(
+    store: Store[str, Thing],
+) -> None:
     store.put(Thing("a", "990"))
     store.forget_versions(lambda _: True)
     assert store.missing_from([], 800) == ["a"]

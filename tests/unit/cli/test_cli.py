@@ -51,7 +51,7 @@ def test_help_is_a_command(asked: list[str], shown: str, capsys: pytest.CaptureF
     assert shown.lower() in capsys.readouterr().out.lower()
 
 
-def test_a_command_that_there_is_not_is_named_with_those_that_there_are(
+def test_an_unknown_command_is_named_with_the_known_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["explain"]) == 1
@@ -60,7 +60,7 @@ def test_a_command_that_there_is_not_is_named_with_those_that_there_are(
     )
 
 
-def test_an_argument_too_many_is_told_with_the_flags_of_its_command(
+def test_an_unexpected_argument_is_named_with_the_flags_of_its_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -89,7 +89,7 @@ def test_simulate_decides_over_files_without_a_control_plane(
     assert [target["name"] for target in decided["clusters"]] == ["m1"]
 
 
-def test_a_reader_that_has_seen_enough_ends_the_command_quietly(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(tmp_path: Path) -> None:
     clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
     clusters.write_text(json.dumps(cluster("m1").manifest()))
     items = [binding(f"web-{number}").names("m1").manifest() for number in range(3000)]
@@ -141,9 +141,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_named_and_ends_it(
     assert "Traceback" not in error
 
 
-def test_an_address_that_is_taken_is_named_and_ends_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_in_use_is_named_and_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

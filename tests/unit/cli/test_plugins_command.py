@@ -73,7 +73,9 @@ def table(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
-def test_all_plugins_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_all_plugins_are_listed_with_their_points_and_origin(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
     assert main(["plugins", f"--plugin-dir={folder}", "--plugins=*,-TaintToleration"]) == 0
     listed = table(capsys)
     assert listed["NAME"] == ["POINTS", "ORIGIN", "ENABLED", "DESCRIPTION"]
@@ -98,7 +100,9 @@ def test_with_several_profiles_it_says_which_one(
     assert listed["FreeGpu"][2] == "gpu"
 
 
-def test_programs_get_json(capsys: pytest.CaptureFixture[str], folder: Path, config: Path) -> None:
+def test_the_list_is_available_as_json(
+    capsys: pytest.CaptureFixture[str], folder: Path, config: Path
+) -> None:
     assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}", "-o", "json"]) == 0
     [listed] = [each for each in json.loads(capsys.readouterr().out) if each["name"] == "FreeGpu"]
     assert listed == {
@@ -110,7 +114,7 @@ def test_programs_get_json(capsys: pytest.CaptureFixture[str], folder: Path, con
     }
 
 
-def test_what_would_keep_the_scheduler_from_starting_is_told(
+def test_problems_that_prevent_a_start_are_printed(
     capsys: pytest.CaptureFixture[str], folder: Path, config: Path
 ) -> None:
     (folder / "gpu.py").write_text("broken(")
@@ -126,7 +130,7 @@ def test_what_would_keep_the_scheduler_from_starting_is_told(
 
 
 @pytest.mark.parametrize("broken", ["kind: Nope", "profiles: [{schedulerName: 3}]", "a: ["])
-def test_what_is_on_is_not_known_where_the_scheduler_would_not_start(
+def test_enabled_points_are_unknown_where_the_scheduler_would_not_start(
     capsys: pytest.CaptureFixture[str], folder: Path, config: Path, broken: str
 ) -> None:
     config.write_text(broken)
@@ -137,7 +141,7 @@ def test_what_is_on_is_not_known_where_the_scheduler_would_not_start(
     assert [each["enabled"] for each in json.loads(capsys.readouterr().out)] == [{}] * (len(listed) - 1)
 
 
-def test_what_of_the_file_has_no_effect_is_told(
+def test_parts_of_the_file_without_effect_are_printed(
     capsys: pytest.CaptureFixture[str], folder: Path, config: Path
 ) -> None:
     config.write_text(CONFIG + "clientConnection: {qps: 50}\n")
@@ -147,7 +151,7 @@ def test_what_of_the_file_has_no_effect_is_told(
     ]
 
 
-def test_a_command_of_ones_own_has_its_plugins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_main_program_of_the_user_has_its_plugins(capsys: pytest.CaptureFixture[str]) -> None:
     command = new_scheduler_command(with_plugin("Cost", Cost))
     assert command(["plugins"]) == 0
     points, origin, enabled, doc = table(capsys)["Cost"]
@@ -155,7 +159,7 @@ def test_a_command_of_ones_own_has_its_plugins(capsys: pytest.CaptureFixture[str
     assert origin.endswith("test_plugins_command.Cost")
 
 
-def test_a_command_of_ones_own_schedules_with_its_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_main_program_of_the_user_schedules_with_its_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[Options, list[str]]] = []
 
     async def run(options: Options, plugins: tuple[Registration, ...]) -> None:

@@ -15,7 +15,7 @@ from karmada_scheduler.client.event_correlator import (
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-class World:
+class CorrelatorHarness:
     """A correlator and its clock."""
 
     def __init__(self) -> None:
@@ -35,21 +35,21 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def harness() -> CorrelatorHarness:
+    return CorrelatorHarness()
 
 
-def test_an_event_that_is_new_is_sent_with_a_count_of_one(world: World) -> None:
-    verdict = world.record("a")
+def test_an_event_that_is_new_is_sent_with_a_count_of_one(harness: CorrelatorHarness) -> None:
+    verdict = harness.record("a")
     assert verdict is not None
     assert (verdict.posted.name, verdict.posted.count, verdict.event.message) == ("", 1, "a")
 
 
-def test_an_equal_event_counts_even_if_the_object_has_a_newer_version(world: World) -> None:
-    first = world.record("a")
+def test_an_equal_event_counts_even_if_the_object_has_a_newer_version(harness: CorrelatorHarness) -> None:
+    first = harness.record("a")
     assert first is not None
     first.posted.name = "posted"
-    again = world.record("a", version="2")
+    again = harness.record("a", version="2")
     assert again is not None
     assert (again.posted.name, again.posted.count) == ("posted", 2)
 
@@ -57,53 +57,55 @@ def test_an_equal_event_counts_even_if_the_object_has_a_newer_version(world: Wor
 @pytest.mark.parametrize(
     "other", [{"name": "other"}, {"kind": "Normal"}], ids=["another-object", "another-type"]
 )
-def test_events_that_differ_are_counted_apart(world: World, other: dict[str, str]) -> None:
-    world.record("a")
-    verdict = world.record("a", **other)
+def test_events_that_differ_are_counted_apart(harness: CorrelatorHarness, other: dict[str, str]) -> None:
+    harness.record("a")
+    verdict = harness.record("a", **other)
     assert verdict is not None
     assert verdict.posted.count == 1
 
 
 def test_the_tenth_different_message_within_ten_minutes_is_combined_with_those_that_follow(
-    world: World,
+    harness: CorrelatorHarness,
 ) -> None:
-    assert [world.message(str(number)) for number in range(9)] == [str(number) for number in range(9)]
-    combined = world.record("9")
+    assert [harness.message(str(number)) for number in range(9)] == [str(number) for number in range(9)]
+    combined = harness.record("9")
     assert combined is not None
     assert combined.event.message == COMBINED + "9"
-    more = world.record("10")
+    more = harness.record("10")
     assert more is not None
     assert more.posted is combined.posted
     assert more.posted.count == 2
 
 
-def test_after_ten_quiet_minutes_messages_stand_alone_again(world: World) -> None:
+def test_after_ten_quiet_minutes_messages_stand_alone_again(harness: CorrelatorHarness) -> None:
     for number in range(10):
-        world.record(str(number))
-    world.now += 601
-    assert world.message("new") == "new"
+        harness.record(str(number))
+    harness.now += 601
+    assert harness.message("new") == "new"
 
 
-def test_one_message_again_and_again_is_never_combined(world: World) -> None:
-    assert {world.message("a") for _ in range(20)} == {"a"}
+def test_one_message_again_and_again_is_never_combined(harness: CorrelatorHarness) -> None:
+    assert {harness.message("a") for _ in range(20)} == {"a"}
 
 
-def test_an_object_gets_25_events_of_a_type_and_then_one_every_five_minutes(world: World) -> None:
-    passed = [world.record("a") is not None for _ in range(30)]
+def test_an_object_gets_25_events_of_a_type_and_then_one_every_five_minutes(
+    harness: CorrelatorHarness,
+) -> None:
+    passed = [harness.record("a") is not None for _ in range(30)]
     assert passed == [True] * 25 + [False] * 5
-    assert world.record("a", name="other") is not None
-    assert world.record("a", kind="Normal") is not None
-    world.now += 299
-    assert world.record("a") is None
-    world.now += 2
-    assert world.record("a") is not None
-    assert world.record("a") is None
+    assert harness.record("a", name="other") is not None
+    assert harness.record("a", kind="Normal") is not None
+    harness.now += 299
+    assert harness.record("a") is None
+    harness.now += 2
+    assert harness.record("a") is not None
+    assert harness.record("a") is None
 
 
-def test_what_was_dropped_still_counts(world: World) -> None:
+def test_what_was_dropped_still_counts(harness: CorrelatorHarness) -> None:
     for _ in range(27):
-        world.record("a")
-    world.now += 301
-    verdict = world.record("a")
+        harness.record("a")
+    harness.now += 301
+    verdict = harness.record("a")
     assert verdict is not None
     assert verdict.posted.count == 28

@@ -1,4 +1,4 @@
-"""Requests over kept connections, to a server on the loopback interface that does what each test tells it."""
+"""Requests over persistent connections, to a server on the loopback interface with prepared behaviours."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_a_request_has_its_method_path_query_headers_and_body() -> None:
     assert body == b"{}"
 
 
-async def test_an_answer_has_its_status_headers_and_body() -> None:
+async def test_a_response_has_its_status_headers_and_body() -> None:
     async with served() as (server, connections):
         server.behaviours = [b"HTTP/1.1 429 No\r\nRETRY-After: 7\r\nContent-Length: 4\r\n\r\nlate"]
         assert await ask(connections) == Response(429, {"retry-after": "7", "content-length": "4"}, b"late")
@@ -127,7 +127,7 @@ async def test_an_answer_has_its_status_headers_and_body() -> None:
     ids=["chunked", "after-100", "gzip"],
 )
 @pytest.mark.parametrize("piece", [1, 1000])
-async def test_an_answer_comes_in_whatever_pieces(answer: bytes, piece: int) -> None:
+async def test_a_response_may_arrive_in_any_pieces(answer: bytes, piece: int) -> None:
     async def slowly(request: bytes, writer: asyncio.StreamWriter) -> None:
         for begin in range(0, len(answer), piece):
             writer.write(answer[begin : begin + piece])
@@ -141,7 +141,7 @@ async def test_an_answer_comes_in_whatever_pieces(answer: bytes, piece: int) -> 
     assert server.connections == 1
 
 
-async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+async def test_a_response_without_a_length_ends_with_its_connection() -> None:
     async def answer(request: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\nall there is")
         writer.close()
@@ -210,7 +210,7 @@ async def test_a_read_is_not_sent_again_over_and_over() -> None:
     assert server.connections == 1
 
 
-async def test_half_an_answer_is_none() -> None:
+async def test_an_incomplete_response_is_an_error() -> None:
     async def half(request: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
         writer.close()
@@ -223,7 +223,7 @@ async def test_half_an_answer_is_none() -> None:
     assert len(server.requests) == 2
 
 
-async def test_an_answer_that_comes_too_late_closes_the_connection_and_answers_nobody_else() -> None:
+async def test_a_late_response_closes_the_connection_and_is_not_used_for_another_request() -> None:
     async with served() as (server, connections):
         server.behaviours = [never]
         with pytest.raises(TimeoutError):
@@ -250,7 +250,7 @@ async def test_a_request_that_is_cancelled_closes_its_connection() -> None:
     [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok"],
     ids=["another-protocol", "broken-gzip"],
 )
-async def test_an_answer_that_makes_no_sense_says_so(answer: bytes) -> None:
+async def test_an_invalid_response_is_an_error_with_a_reason(answer: bytes) -> None:
     async with served() as (server, connections):
         server.behaviours = [answer]
         with pytest.raises(OSError, match=r"not HTTP/1.1|gzip is broken"):
@@ -258,7 +258,7 @@ async def test_an_answer_that_makes_no_sense_says_so(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["with-the-answer", "later"])
-async def test_what_nobody_asked_for_closes_the_connection(*, together: bool) -> None:
+async def test_unrequested_data_closes_the_connection(*, together: bool) -> None:
     more = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
 
     async def twice(request: bytes, writer: asyncio.StreamWriter) -> None:
@@ -283,14 +283,14 @@ async def test_a_header_with_a_line_break_is_refused() -> None:
     assert server.requests == []
 
 
-async def test_nobody_there_is_an_error_of_the_system() -> None:
+async def test_a_refused_connection_is_an_os_error() -> None:
     connections = HttpConnections("http://127.0.0.1:1", tls=None, tls_name=None, agent="tests")
     with pytest.raises(OSError, match=r"refused|failed|Connect"):
         await ask(connections)
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:80", "ftp://host", "https://"])
-def test_what_is_no_url_of_a_server_is_refused(server: str) -> None:
+def test_an_invalid_url_is_refused(server: str) -> None:
     with pytest.raises(ValueError, match="not the URL"):
         HttpConnections(server, tls=None, tls_name=None, agent="tests")
 
@@ -306,7 +306,7 @@ def test_what_is_no_url_of_a_server_is_refused(server: str) -> None:
     ],
     ids=["length", "chunked", "header", "gzip"],
 )
-async def test_an_answer_that_is_too_long_is_not_taken_in(answer: bytes) -> None:
+async def test_a_response_that_is_too_long_is_not_read(answer: bytes) -> None:
     async with served() as (server, connections):
         connections._max_response = 1000
         server.behaviours = [answer]
@@ -315,7 +315,7 @@ async def test_an_answer_that_is_too_long_is_not_taken_in(answer: bytes) -> None
         assert (await ask(connections)).body == b"ok"
 
 
-async def test_connections_that_are_retired_end_with_what_is_under_way_on_them() -> None:
+async def test_retired_connections_end_with_their_requests() -> None:
     go_on = asyncio.Event()
 
     async def later(request: bytes, writer: asyncio.StreamWriter) -> None:
@@ -338,7 +338,7 @@ async def test_connections_that_are_retired_end_with_what_is_under_way_on_them()
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_a_server_that_does_not_take_our_certificate_is_told_from_one_that_is_away(
+def test_a_refused_certificate_is_distinguished_from_a_lost_connection(
     tmp_path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     authority = Authority(tmp_path)

@@ -27,14 +27,14 @@ def _depth(value: Any) -> int:
 
 
 @pytest.mark.parametrize("depth", [1_100, 9_990, 200_000])
-def test_what_is_too_deep_is_cut_out_and_the_rest_is_read(depth: int) -> None:
+def test_deep_values_are_cut_out_and_the_rest_is_read(depth: int) -> None:
     body = b'{"before":"x","deep":' + _nested(depth) + b',"after":[{"y":"}]"}]}'
     found = decode(body)
     assert (found["before"], found["after"]) == ("x", [{"y": "}]"}])
     assert _depth(found["deep"]) == MAX_DEPTH - 1
 
 
-def test_what_orjson_reads_is_left_as_it_is() -> None:
+def test_documents_that_orjson_reads_are_not_changed() -> None:
     assert _depth(decode(_nested(1_000))) == 1_000
 
 
@@ -54,7 +54,7 @@ def test_quotes_brackets_and_backslashes_in_strings_are_no_structure() -> None:
         max_leaves=30,
     )
 )
-def test_whatever_stands_beside_what_is_too_deep_is_read_as_without_it(value: Any) -> None:
+def test_values_beside_deep_ones_are_read_unchanged(value: Any) -> None:
     body = b'{"deep":' + _nested(1_200) + b',"value":' + json.dumps(value).encode() + b"}"
     try:
         wanted = orjson.loads(json.dumps(value))
@@ -80,7 +80,7 @@ def test_whatever_stands_beside_what_is_too_deep_is_read_as_without_it(value: An
         b"\xff\xfe",
     ],
 )
-def test_what_is_no_json_is_an_error(body: bytes) -> None:
+def test_text_that_is_not_json_is_an_error(body: bytes) -> None:
     with pytest.raises(ValueError):
         decode(body)
 
@@ -96,17 +96,17 @@ def test_what_is_no_json_is_an_error(body: bytes) -> None:
         (b"\xff", "\ufffd"),
     ],
 )
-def test_what_is_no_unicode_is_read_as_go_reads_it(escaped: bytes, read: str) -> None:
+def test_invalid_unicode_is_read_as_in_go(escaped: bytes, read: str) -> None:
     assert decode(b'{"a":"' + escaped + b'","b":"\xc3"}')["a"] == read
 
 
-def test_an_integer_of_more_than_64_bits_is_read_and_one_of_no_size_makes_a_stand_in() -> None:
+def test_an_integer_of_more_than_64_bits_is_read_and_an_absurd_one_makes_a_placeholder() -> None:
     assert decode(b"[18446744073709551616]") == [18446744073709551616.0]
     event = decode(b'{"type":"ADDED","object":{"metadata":{"name":"m"},"spec":' + b"9" * 5_000 + b"}}")
     assert unreadable(event["object"])
 
 
-def test_a_broken_item_of_a_list_is_replaced_by_a_stand_in_with_its_name() -> None:
+def test_a_broken_item_of_a_list_becomes_a_placeholder_with_its_name() -> None:
     broken = (
         b'{"kind":"X","metadata":{"labels":{"name":"not this"},"name":"m","namespace":"n","ownerReferences":'
         b'[{"name":"nor this","uid":"o"}],"uid":"u"},"spec":{"metadata":{"name":"nor that"},"a":NaN}}'
@@ -120,14 +120,14 @@ def test_a_broken_item_of_a_list_is_replaced_by_a_stand_in_with_its_name() -> No
     assert found["items"][2] == {"b": 1}
 
 
-def test_the_broken_object_of_an_event_is_replaced_by_a_stand_in_with_its_name() -> None:
+def test_the_broken_object_of_an_event_becomes_a_placeholder_with_its_name() -> None:
     event = decode(b'{"type":"ADDED","object":{"metadata":{"name":"m"},"spec":nonsense}}')
     assert event["type"] == "ADDED"
     assert event["object"]["metadata"] == {"name": "m"}
     assert unreadable(event["object"])
 
 
-def test_an_object_with_metadata_that_can_be_relied_on_is_left_as_it_is() -> None:
+def test_an_object_with_valid_metadata_is_returned_unchanged() -> None:
     found = {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7"}, "spec": 5}
     assert checked(found) is found
 
@@ -149,7 +149,7 @@ def test_an_object_with_metadata_that_can_be_relied_on_is_left_as_it_is() -> Non
         ({"metadata": {"name": "a", "resourceVersion": "٣"}}, "metadata.resourceVersion: expected a number, got '٣'"),
     ],
 )  # fmt: skip
-def test_an_object_whose_metadata_cannot_be_relied_on_is_replaced(found: object, problem: str) -> None:
+def test_an_object_with_invalid_metadata_becomes_a_placeholder(found: object, problem: str) -> None:
     stand_in = checked(found)
     assert unreadable(stand_in) == problem
     assert set(stand_in["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
@@ -157,7 +157,7 @@ def test_an_object_whose_metadata_cannot_be_relied_on_is_replaced(found: object,
     assert checked(stand_in) is stand_in
 
 
-def test_only_stand_ins_are_unreadable() -> None:
+def test_only_placeholders_are_unreadable() -> None:
     assert unreadable({"metadata": {}}) is None
     assert unreadable(None) is None
 

@@ -36,7 +36,7 @@ async def _all(client: KarmadaClient) -> list[Any]:
     ]
 
 
-async def test_an_answer_that_is_the_binding_is_returned() -> None:
+async def test_a_response_that_is_the_binding_is_returned() -> None:
     assert await _all(_client(GOOD)) == [GOOD] * 3
 
 
@@ -49,7 +49,7 @@ async def test_an_answer_that_is_the_binding_is_returned() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("request_number", [0, 1, 2])
-async def test_an_answer_that_is_not_the_binding_is_an_error_that_may_pass(
+async def test_a_response_that_is_not_the_binding_is_a_transient_error(
     answer: Any, request_number: int
 ) -> None:
     client = _client(answer)
@@ -63,7 +63,7 @@ async def test_an_answer_that_is_not_the_binding_is_an_error_that_may_pass(
     assert caught.value.is_transient
 
 
-async def test_a_list_of_what_is_served_is_read_whatever_is_in_it() -> None:
+async def test_a_resource_list_with_invalid_entries_is_read() -> None:
     assert not await _client({"resources": [7, None, {"name": 5}]}).is_served(CLUSTERS)
     assert await _client({"resources": [7, {"name": "clusters"}]}).is_served(CLUSTERS)
     with pytest.raises(ApiError, match="expected an APIResourceList"):

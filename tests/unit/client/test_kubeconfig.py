@@ -140,7 +140,7 @@ def test_an_expired_certificate_is_named_with_its_file_and_date(config: Path, tm
     assert found.warnings == (f"Credentials are out of date: {text}",)
 
 
-def test_a_certificate_that_is_not_valid_yet_is_told_with_its_date(config: Path, tmp_path: Path) -> None:
+def test_a_certificate_that_is_not_valid_yet_is_reported_with_its_date(config: Path, tmp_path: Path) -> None:
     _config(config, _files(Authority(tmp_path).issue("u")))
     found = _load(config)
     valid_from = found.valid_from or 0
@@ -173,14 +173,14 @@ def test_an_expired_token_is_named_with_its_file_and_date(config: Path, tmp_path
 @pytest.mark.parametrize(
     "token", ["", "opaque", "a.b.c", "a.bnVsbA.c", _token(), _token(exp="x"), _token(exp=True)]
 )
-def test_a_token_that_tells_no_time_has_none(token: str) -> None:
+def test_a_token_without_an_expiry_has_none(token: str) -> None:
     assert of_token(token) is None
 
 
 @pytest.mark.parametrize(
     "pem", [b"", b"x", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
 )
-def test_a_certificate_that_is_none_tells_no_time(pem: bytes) -> None:
+def test_an_invalid_certificate_has_no_expiry(pem: bytes) -> None:
     assert of_certificate(pem) is None
 
 
@@ -204,7 +204,7 @@ def test_a_server_that_is_not_verified_is_a_warning(config: Path) -> None:
         ('{"clusters": [{"name": "k"}]}', "Expected key current-context"),
     ],
 )
-def test_a_kubeconfig_that_is_none_is_named(config: Path, text: str, problem: str) -> None:
+def test_an_invalid_kubeconfig_is_named(config: Path, text: str, problem: str) -> None:
     config.write_text(text)
     with pytest.raises(ConnectionConfigError) as caught:
         _load(config)
@@ -227,14 +227,14 @@ def test_a_kubeconfig_that_is_none_is_named(config: Path, text: str, problem: st
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1"}}, {}, "exec: command: is missing"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_used_is_named(config: Path, user: Any, cluster: Any, problem: str) -> None:
+def test_unusable_credentials_are_named(config: Path, user: Any, cluster: Any, problem: str) -> None:
     _config(config, user, **cluster)
     with pytest.raises(ConnectionConfigError, match=f"kubeconfig {config}: ") as caught:
         _load(config)
     assert problem in str(caught.value)
 
 
-def test_of_several_kubeconfigs_the_first_to_say_something_counts(
+def test_of_several_kubeconfigs_the_first_entry_with_a_name_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
@@ -283,14 +283,14 @@ def _plugin(code: str, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": _ANSWER["apiVersion"], "command": sys.executable, "args": ["-c", code], **fields}
 
 
-def test_a_plugin_is_told_what_is_wanted_and_answers_a_token() -> None:
+def test_an_exec_plugin_gets_its_request_and_returns_a_token() -> None:
     code = f"import os, json; a = {_ANSWER!r}; a['status']['token'] = os.environ['A'] + json.loads(os.environ['KUBERNETES_EXEC_INFO'])['kind']; print(json.dumps(a))"
     found = exec_plugin.run(_plugin(code, env=[{"name": "A", "value": "b"}]))
     assert found.token == "bExecCredential"
     assert found.expires_at == dt.datetime(2026, 1, 31, 13, tzinfo=dt.UTC).timestamp()
 
 
-def test_a_plugin_may_answer_a_certificate(config: Path, tmp_path: Path) -> None:
+def test_an_exec_plugin_may_return_a_certificate(config: Path, tmp_path: Path) -> None:
     user = Authority(tmp_path).issue("u")
     status = {"clientCertificateData": user.certificate.read_text(), "clientKeyData": user.key.read_text()}
     _config(config, {"exec": _plugin(f"import json; print(json.dumps({ {**_ANSWER, 'status': status}!r}))")})
@@ -299,7 +299,7 @@ def test_a_plugin_may_answer_a_certificate(config: Path, tmp_path: Path) -> None
     assert found.expires_at == of_certificate(user.certificate.read_bytes())
 
 
-def test_a_plugin_with_a_slash_is_looked_for_beside_the_kubeconfig(config: Path) -> None:
+def test_an_exec_plugin_with_a_slash_is_relative_to_the_kubeconfig(config: Path) -> None:
     plugin = config.parent / "bin"
     plugin.write_text(f"#!/bin/sh\necho '{json.dumps(_ANSWER)}'\n")
     plugin.chmod(0o700)
@@ -318,13 +318,13 @@ def test_a_plugin_with_a_slash_is_looked_for_beside_the_kubeconfig(config: Path)
         ("import sys; sys.exit('no\\n session')", "ended with status 1: no session"),
     ],
 )  # fmt: skip
-def test_a_plugin_that_gives_no_credentials_is_named(code: str, problem: str) -> None:
+def test_an_exec_plugin_without_credentials_is_named(code: str, problem: str) -> None:
     with pytest.raises(ExecPluginError, match=f"^exec plugin {sys.executable}: ") as caught:
         exec_plugin.run(_plugin(code))
     assert problem in str(caught.value)
 
 
-def test_a_plugin_that_takes_too_long_is_killed_with_what_it_started(tmp_path: Path) -> None:
+def test_an_exec_plugin_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     script = f"sleep 60 & echo $! > {noted}; wait"
     plugin = {"apiVersion": _ANSWER["apiVersion"], "command": "sh", "args": ["-c", script]}

@@ -1,4 +1,4 @@
-"""Leader election: who leads, for how long, and what the Lease says of it."""
+"""Leader election: the holder, the duration, and the fields of the Lease."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from karmada_scheduler.config.options import LeaderElection
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-class World:
-    """One Lease on one API server, and a time that moves only when somebody sleeps."""
+class ElectionHarness:
+    """One Lease on one API server, and a clock that moves only when a candidate sleeps."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -82,15 +82,15 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def harness() -> ElectionHarness:
+    return ElectionHarness()
 
 
-async def test_a_missing_lease_is_created_with_the_fields_of_client_go(world: World) -> None:
-    elector = world.candidate()
+async def test_a_missing_lease_is_created_with_the_fields_of_client_go(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
     await elector.acquire()
     assert elector.is_leader()
-    assert world.spec == {
+    assert harness.spec == {
         "holderIdentity": "us",
         "leaseDurationSeconds": 15,
         "acquireTime": "2026-01-02T03:04:05.678901Z",
@@ -99,113 +99,115 @@ async def test_a_missing_lease_is_created_with_the_fields_of_client_go(world: Wo
     }
 
 
-async def test_a_lease_that_is_renewed_by_another_is_not_taken(world: World) -> None:
-    world.hold("them")
-    world.on_sleep = lambda: world.hold("them")
-    acquiring = asyncio.create_task(world.candidate().acquire())
-    while world.seconds < 120:
+async def test_a_lease_that_is_renewed_by_another_is_not_taken(harness: ElectionHarness) -> None:
+    harness.hold("them")
+    harness.on_sleep = lambda: harness.hold("them")
+    acquiring = asyncio.create_task(harness.candidate().acquire())
+    while harness.seconds < 120:
         await asyncio.sleep(0)
     assert not acquiring.done()
-    assert world.spec["holderIdentity"] == "them"
+    assert harness.spec["holderIdentity"] == "them"
     acquiring.cancel()
 
 
-async def test_a_lease_is_taken_when_it_was_seen_unchanged_for_its_own_duration(world: World) -> None:
-    world.hold("them", duration=40)
-    await world.candidate().acquire()
-    assert 40 <= world.seconds <= 45
-    assert world.spec["leaseTransitions"] == 8
-    assert world.spec["holderIdentity"] == "us"
+async def test_a_lease_is_taken_when_it_was_seen_unchanged_for_its_own_duration(
+    harness: ElectionHarness,
+) -> None:
+    harness.hold("them", duration=40)
+    await harness.candidate().acquire()
+    assert 40 <= harness.seconds <= 45
+    assert harness.spec["leaseTransitions"] == 8
+    assert harness.spec["holderIdentity"] == "us"
 
 
-async def test_a_lease_that_was_given_back_is_taken_at_once(world: World) -> None:
-    world.hold("")
-    await world.candidate().acquire()
-    assert world.seconds == 0
+async def test_a_released_lease_is_acquired_at_once(harness: ElectionHarness) -> None:
+    harness.hold("")
+    await harness.candidate().acquire()
+    assert harness.seconds == 0
 
 
-async def test_renewing_keeps_the_time_of_acquisition_and_the_transitions(world: World) -> None:
-    elector = world.candidate()
+async def test_renewing_keeps_the_time_of_acquisition_and_the_transitions(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
     await elector.acquire()
     renewing = asyncio.create_task(elector.renew())
-    while world.seconds < 10:
+    while harness.seconds < 10:
         await asyncio.sleep(0)
     renewing.cancel()
-    assert world.spec["acquireTime"] == "2026-01-02T03:04:05.678901Z"
-    assert world.spec["renewTime"] > "2026-01-02T03:04:13"
-    assert world.spec["leaseTransitions"] == 0
+    assert harness.spec["acquireTime"] == "2026-01-02T03:04:05.678901Z"
+    assert harness.spec["renewTime"] > "2026-01-02T03:04:13"
+    assert harness.spec["leaseTransitions"] == 0
     assert elector.is_leader()
 
 
-async def test_a_leader_that_cannot_renew_stops_leading_at_the_deadline(world: World) -> None:
-    elector = world.candidate()
+async def test_a_leader_that_cannot_renew_stops_leading_at_the_deadline(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
     await elector.acquire()
-    world.failure = ApiError("cannot reach it")
+    harness.failure = ApiError("cannot reach it")
     why = await elector.renew()
     assert why == "the lease could not be renewed for 10s"
-    assert world.seconds == pytest.approx(10)
+    assert harness.seconds == pytest.approx(10)
     assert not elector.is_leader()
 
 
-async def test_a_leader_that_slept_past_the_deadline_does_not_lead_even_before_it_notices(
-    world: World,
+async def test_a_leader_that_was_suspended_past_the_deadline_does_not_lead_any_more(
+    harness: ElectionHarness,
 ) -> None:
-    elector = world.candidate()
+    elector = harness.candidate()
     await elector.acquire()
-    world.seconds += 10.001
+    harness.seconds += 10.001
     assert not elector.is_leader()
 
 
-async def test_a_leader_whose_lease_was_taken_stops_within_one_period(world: World) -> None:
-    elector = world.candidate()
+async def test_a_leader_whose_lease_was_taken_stops_within_one_period(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
     await elector.acquire()
-    world.hold("them")
+    harness.hold("them")
     assert await elector.renew() == "the lease is held by them"
-    assert world.seconds == pytest.approx(2)
+    assert harness.seconds == pytest.approx(2)
     assert not elector.is_leader()
 
 
-async def test_a_short_outage_of_the_api_server_costs_no_leadership(world: World) -> None:
-    elector = world.candidate()
+async def test_a_short_outage_of_the_api_server_costs_no_leadership(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
     await elector.acquire()
-    world.failure = ApiError("cannot reach it")
+    harness.failure = ApiError("cannot reach it")
 
     def recover() -> None:
-        if world.seconds >= 6:
-            world.failure = None
+        if harness.seconds >= 6:
+            harness.failure = None
 
-    world.on_sleep = recover
+    harness.on_sleep = recover
     renewing = asyncio.create_task(elector.renew())
-    while world.seconds < 60:
+    while harness.seconds < 60:
         await asyncio.sleep(0)
     assert elector.is_leader()
     renewing.cancel()
 
 
-async def test_a_released_lease_names_nobody_and_is_free_at_once(world: World) -> None:
-    elector = world.candidate()
+async def test_a_released_lease_has_no_holder_and_is_free_at_once(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
     await elector.acquire()
     await elector.release()
     assert not elector.is_leader()
-    assert world.spec["holderIdentity"] == ""
-    other = world.candidate("them")
+    assert harness.spec["holderIdentity"] == ""
+    other = harness.candidate("them")
     await other.acquire()
     assert other.is_leader()
-    assert world.spec["leaseTransitions"] == 1
+    assert harness.spec["leaseTransitions"] == 1
 
 
-async def test_a_lease_that_is_not_ours_any_more_is_not_released(world: World) -> None:
-    elector = world.candidate()
+async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
     await elector.acquire()
-    world.hold("them")
+    harness.hold("them")
     await elector.release()
-    assert world.spec["holderIdentity"] == "them"
+    assert harness.spec["holderIdentity"] == "them"
 
 
-async def test_of_two_candidates_that_race_for_a_lease_one_leads(world: World) -> None:
-    first, second = world.candidate("first"), world.candidate("second")
+async def test_of_two_candidates_that_race_for_a_lease_one_leads(harness: ElectionHarness) -> None:
+    first, second = harness.candidate("first"), harness.candidate("second")
     tasks = [asyncio.create_task(each.acquire()) for each in (first, second)]
-    while world.seconds < 5:
+    while harness.seconds < 5:
         await asyncio.sleep(0)
     assert [task.done() for task in tasks].count(True) == 1
     assert first.is_leader() != second.is_leader()
@@ -213,60 +215,64 @@ async def test_of_two_candidates_that_race_for_a_lease_one_leads(world: World) -
         task.cancel()
 
 
-async def test_a_renewal_that_is_answered_after_the_deadline_does_not_revive_the_leader(world: World) -> None:
-    elector = world.candidate()
+async def test_a_renewal_with_a_late_response_does_not_restore_the_leadership(
+    harness: ElectionHarness,
+) -> None:
+    elector = harness.candidate()
     await elector.acquire()
-    request, seen = world.request, []
+    request, seen = harness.request, []
 
     async def slow(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
         answer = await request(method, path, body=body)
-        world.seconds += 11  # stored, and answered too late
+        harness.seconds += 11  # stored, and answered too late
         seen.append(elector.is_leader())
         return answer
 
-    world.request = slow  # type: ignore[method-assign]
+    harness.request = slow  # type: ignore[method-assign]
     assert await elector.renew() == "the lease could not be renewed for 10s"
     assert seen == [False]
     assert not elector.is_leader()
-    world.request = request  # type: ignore[method-assign]
-    world.seconds -= 5
+    harness.request = request  # type: ignore[method-assign]
+    harness.seconds -= 5
     assert not elector.is_leader(), "whatever the clock says later"
 
 
 async def test_a_candidate_whose_first_write_took_longer_than_the_deadline_goes_on_trying(
-    world: World,
+    harness: ElectionHarness,
 ) -> None:
-    elector = world.candidate()
-    request, answers = world.request, 0
+    elector = harness.candidate()
+    request, answers = harness.request, 0
 
     async def slow(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
         nonlocal answers
         answer = await request(method, path, body=body)
         answers += 1
         if answers == 1:
-            world.seconds += 11
+            harness.seconds += 11
         return answer
 
-    world.failure = None
-    world.request = slow  # type: ignore[method-assign]
-    world.hold("")
+    harness.failure = None
+    harness.request = slow  # type: ignore[method-assign]
+    harness.hold("")
     await elector.acquire()
     assert elector.is_leader()
     assert answers == 4
 
 
-async def test_a_candidate_that_cannot_read_the_lease_for_minutes_says_so(world: World) -> None:
-    elector = world.candidate()
-    world.failure = ApiError("Unauthorized", code=401)
+async def test_a_candidate_that_cannot_read_the_lease_for_minutes_has_a_problem(
+    harness: ElectionHarness,
+) -> None:
+    elector = harness.candidate()
+    harness.failure = ApiError("Unauthorized", code=401)
     acquiring = asyncio.create_task(elector.acquire())
-    while world.seconds < 290:
+    while harness.seconds < 290:
         assert elector.problem is None
         await asyncio.sleep(0)
-    while world.seconds < 320:
+    while harness.seconds < 320:
         await asyncio.sleep(0)
     assert "n/l could not be read or written for 3" in (elector.problem or "")
     assert "Unauthorized" in (elector.problem or "")
-    world.failure = None
+    harness.failure = None
     await acquiring
     assert elector.problem is None
 
@@ -274,47 +280,49 @@ async def test_a_candidate_that_cannot_read_the_lease_for_minutes_says_so(world:
 @pytest.mark.parametrize(
     "answer", [None, [], "x", {}, {"metadata": {}, "spec": []}, {"metadata": {}, "spec": 1}]
 )
-async def test_an_answer_that_is_no_lease_is_an_error_of_the_api_server(world: World, answer: Any) -> None:
-    elector = world.candidate()
-    request = world.request
+async def test_a_response_that_is_not_a_lease_is_an_api_error(harness: ElectionHarness, answer: Any) -> None:
+    elector = harness.candidate()
+    request = harness.request
 
     async def lie(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
         return answer
 
-    world.request = lie  # type: ignore[method-assign]
+    harness.request = lie  # type: ignore[method-assign]
     acquiring = asyncio.create_task(elector.acquire())
-    while world.seconds < 20:
+    while harness.seconds < 20:
         await asyncio.sleep(0)
     assert not elector.is_leader()
-    world.request = request  # type: ignore[method-assign]
+    harness.request = request  # type: ignore[method-assign]
     await acquiring
     assert elector.is_leader()
 
 
-async def test_who_holds_the_lease_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_holder_of_the_lease_is_logged_once(
+    harness: ElectionHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
-    world.hold("them")
-    await world.candidate().acquire()
+    harness.hold("them")
+    await harness.candidate().acquire()
     assert [each.message for each in caplog.records if "held by" in each.message] == [
         "The lease is held by them, waiting for it"
     ]
 
 
-def held_since(world: World, acquired: object) -> None:
-    world.hold("them")
-    world.spec["acquireTime"] = acquired
+def held_since(harness: ElectionHarness, acquired: object) -> None:
+    harness.hold("them")
+    harness.spec["acquireTime"] = acquired
 
 
-async def test_since_when_the_lease_is_held_is_logged_once_for_each_holder(
-    world: World, caplog: pytest.LogCaptureFixture
+async def test_the_acquire_time_is_logged_once_for_each_holder(
+    harness: ElectionHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    held_since(world, "2026-01-01T00:00:00.000000Z")
-    world.on_sleep = lambda: held_since(
-        world, "2026-01-01T00:00:00.000000Z" if world.seconds < 20 else "2026-01-02T03:04:25Z"
+    held_since(harness, "2026-01-01T00:00:00.000000Z")
+    harness.on_sleep = lambda: held_since(
+        harness, "2026-01-01T00:00:00.000000Z" if harness.seconds < 20 else "2026-01-02T03:04:25Z"
     )
-    acquiring = asyncio.create_task(world.candidate().acquire())
-    while world.seconds < 30:
+    acquiring = asyncio.create_task(harness.candidate().acquire())
+    while harness.seconds < 30:
         await asyncio.sleep(0)
     acquiring.cancel()
     first, second = [each.message for each in caplog.records if "held by" in each.message]
@@ -334,12 +342,12 @@ async def test_since_when_the_lease_is_held_is_logged_once_for_each_holder(
         ("2026-01-03T00:00:00Z", "them since 2026-01-03T00:00:00Z (0:00:00)"),
     ],
 )
-async def test_a_time_of_acquisition_that_makes_no_sense_keeps_nobody_from_waiting(
-    world: World, caplog: pytest.LogCaptureFixture, acquired: object, shown: str
+async def test_an_invalid_acquire_time_does_not_end_the_wait(
+    harness: ElectionHarness, caplog: pytest.LogCaptureFixture, acquired: object, shown: str
 ) -> None:
     caplog.set_level("INFO")
-    held_since(world, acquired)
-    elector = world.candidate()
+    held_since(harness, acquired)
+    elector = harness.candidate()
     await elector.acquire()
     assert elector.is_leader()
     assert f"The lease is held by {shown}, waiting for it" in caplog.text

@@ -15,7 +15,7 @@ from karmada_scheduler.client.login import Login
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-class World:
+class LoginHarness:
     """Credentials that are numbered by how often they were read."""
 
     def __init__(self, file: Path, *, life: float | None = None, changes: bool = True) -> None:
@@ -73,17 +73,17 @@ def file(tmp_path: Path) -> Path:
 
 
 async def test_credentials_that_stay_are_read_once(file: Path) -> None:
-    world = World(file)
+    harness = LoginHarness(file)
     for _ in range(10):
-        assert await world.look(11) == 0
+        assert await harness.look(11) == 0
 
 
 async def test_a_file_that_changed_is_read_again_within_ten_seconds(file: Path) -> None:
-    world = World(file)
-    world.replace("second one")
-    assert await world.look(9) == 0
-    assert await world.look(1) == 1
-    assert world.login.identity.authorization == "Bearer 1"
+    harness = LoginHarness(file)
+    harness.replace("second one")
+    assert await harness.look(9) == 0
+    assert await harness.look(1) == 1
+    assert harness.login.identity.authorization == "Bearer 1"
 
 
 async def test_a_file_behind_a_link_that_is_swapped_is_read_again(tmp_path: Path) -> None:
@@ -91,83 +91,83 @@ async def test_a_file_behind_a_link_that_is_swapped_is_read_again(tmp_path: Path
         (tmp_path / name).write_text("same")
     link = tmp_path / "link"
     link.symlink_to("one")
-    world = World(link)
+    harness = LoginHarness(link)
     (tmp_path / "new").symlink_to("two")
     (tmp_path / "new").rename(link)
-    assert await world.look(11) == 1
+    assert await harness.look(11) == 1
 
 
 async def test_credentials_are_read_again_before_they_expire(file: Path) -> None:
-    world = World(file, life=900)
-    assert await world.look(835) == 0
-    assert await world.look(10) == 1
-    assert await world.look(835) == 1
-    assert await world.look(10) == 2
+    harness = LoginHarness(file, life=900)
+    assert await harness.look(835) == 0
+    assert await harness.look(10) == 1
+    assert await harness.look(835) == 1
+    assert await harness.look(10) == 2
 
 
 async def test_credentials_of_a_short_life_are_read_again_in_the_last_fifth_of_it(file: Path) -> None:
-    world = World(file, life=12)
-    assert await world.look(9) == 0
-    assert await world.look(1) == 1
+    harness = LoginHarness(file, life=12)
+    assert await harness.look(9) == 0
+    assert await harness.look(1) == 1
 
 
-async def test_credentials_that_are_refused_are_read_again_once_for_all_who_used_them(file: Path) -> None:
-    world = World(file)
-    refused = world.login.identity
-    found = await asyncio.gather(*(world.login.renewed(refused) for _ in range(5)))
-    assert world.reads == 1
+async def test_refused_credentials_are_read_again_once_for_all_requests(file: Path) -> None:
+    harness = LoginHarness(file)
+    refused = harness.login.identity
+    found = await asyncio.gather(*(harness.login.renewed(refused) for _ in range(5)))
+    assert harness.reads == 1
     assert {each.authorization for each in found} == {"Bearer 1"}
     assert all(each.differs_from(refused) for each in found)
-    assert (await world.login.renewed(refused)).authorization == "Bearer 1"
-    assert world.reads == 1
+    assert (await harness.login.renewed(refused)).authorization == "Bearer 1"
+    assert harness.reads == 1
 
 
 async def test_credentials_are_read_at_most_once_in_some_seconds(file: Path) -> None:
-    world = World(file, changes=False)
+    harness = LoginHarness(file, changes=False)
     for _ in range(5):
-        found = await world.login.renewed(world.login.identity)
-        assert not found.differs_from(world.login._identity)
-    assert world.reads == 1
-    world.now += 6
-    await world.login.renewed(world.login.identity)
-    assert world.reads == 2
+        found = await harness.login.renewed(harness.login.identity)
+        assert not found.differs_from(harness.login._identity)
+    assert harness.reads == 1
+    harness.now += 6
+    await harness.login.renewed(harness.login.identity)
+    assert harness.reads == 2
 
 
-async def test_nobody_waits_for_credentials_while_those_of_before_are_valid(file: Path) -> None:
-    world = World(file)
-    world.hold = threading.Event()
-    world.replace("second one")
-    world.now += 11
-    assert (await world.login.current()).authorization == "Bearer 0"
-    world.hold.set()
-    await world.settled()
-    assert (await world.login.current()).authorization == "Bearer 1"
+async def test_no_request_waits_while_the_current_credentials_are_valid(file: Path) -> None:
+    harness = LoginHarness(file)
+    harness.hold = threading.Event()
+    harness.replace("second one")
+    harness.now += 11
+    assert (await harness.login.current()).authorization == "Bearer 0"
+    harness.hold.set()
+    await harness.settled()
+    assert (await harness.login.current()).authorization == "Bearer 1"
 
 
-async def test_credentials_that_have_expired_are_waited_for(file: Path) -> None:
-    world = World(file, life=20)
-    world.now += 21
-    assert (await world.login.current()).authorization == "Bearer 1"
+async def test_requests_wait_for_expired_credentials(file: Path) -> None:
+    harness = LoginHarness(file, life=20)
+    harness.now += 21
+    assert (await harness.login.current()).authorization == "Bearer 1"
 
 
-async def test_what_cannot_be_read_leaves_those_of_before_and_is_named_once(
+async def test_unreadable_credentials_leave_the_current_ones_in_use_and_are_logged_once(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(file)
-    world.failure = ConnectionConfigError("broken")
-    world.replace("second one")
+    harness = LoginHarness(file)
+    harness.failure = ConnectionConfigError("broken")
+    harness.replace("second one")
     for _ in range(20):
-        await world.look(11)
-    assert world.login.identity.authorization == "Bearer 0"
-    assert 3 < world.reads < 10, "the pauses grow"
-    assert [record.__dict__["error"] for record in caplog.records] == [world.failure]
-    world.failure = None
-    await world.look(61)
-    assert world.login.identity.authorization == f"Bearer {world.reads}"
+        await harness.look(11)
+    assert harness.login.identity.authorization == "Bearer 0"
+    assert 3 < harness.reads < 10, "the pauses grow"
+    assert [record.__dict__["error"] for record in caplog.records] == [harness.failure]
+    harness.failure = None
+    await harness.look(61)
+    assert harness.login.identity.authorization == f"Bearer {harness.reads}"
 
 
 async def test_refused_credentials_that_have_expired_are_explained(file: Path) -> None:
-    world = World(file, life=100)
-    assert world.login.explain(world.login.identity) == ""
-    world.now += 101
-    assert world.login.explain(world.login.identity) == "the token expired on 1970-01-01T00:18:20Z"
+    harness = LoginHarness(file, life=100)
+    assert harness.login.explain(harness.login.identity) == ""
+    harness.now += 101
+    assert harness.login.explain(harness.login.identity) == "the token expired on 1970-01-01T00:18:20Z"

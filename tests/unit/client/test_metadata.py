@@ -1,4 +1,4 @@
-"""Metadata of objects of any kind, as the API server is asked for it."""
+"""Requests for the metadata of objects of any kind."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ async def test_the_core_group_has_a_path_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Foo", "Hidden", "Odd"])
-async def test_a_kind_that_is_not_there_or_cannot_be_watched_is_not_served(kind: str) -> None:
+async def test_a_kind_that_does_not_exist_or_cannot_be_watched_is_not_served(kind: str) -> None:
     with pytest.raises(NotServedError, match=kind):
         await client({"resources": APPS})[0].discover(KindName("apps/v1", kind))
 
 
-async def test_a_group_that_is_not_there_is_not_served_and_one_that_cannot_be_asked_may_be() -> None:
+async def test_a_missing_group_is_not_served_and_an_error_leaves_it_open() -> None:
     missing = ApiError("404 page not found", code=404)
     with pytest.raises(NotServedError, match=r"serves no Foo \(example.com/v1\)"):
         await client(missing)[0].discover(KindName("example.com/v1", "Foo"))
@@ -98,7 +98,7 @@ async def test_a_binding_cannot_name_more_than_a_path() -> None:
     assert DEPLOYMENTS.path_of("a/b", "c?d").endswith("/namespaces/a%2Fb/deployments/c%3Fd")
 
 
-async def test_one_object_is_read_or_known_not_to_be_there() -> None:
+async def test_a_single_object_is_returned_or_does_not_exist() -> None:
     found = {"metadata": {"namespace": "a", "name": "web", "resourceVersion": "7"}}
     metadata, connection = client(found)
     assert await metadata.get(DEPLOYMENTS, "a", "web") == found
@@ -115,12 +115,12 @@ async def test_one_object_is_read_or_known_not_to_be_there() -> None:
         {"metadata": {"namespace": "a", "name": "other", "resourceVersion": "7"}},
     ],
 )  # fmt: skip
-async def test_whatever_else_is_answered_is_an_error(answer: Any) -> None:
+async def test_any_other_response_is_an_error(answer: Any) -> None:
     with pytest.raises(ApiError):
         await client(answer)[0].get(DEPLOYMENTS, "a", "web")
 
 
-async def test_a_watch_brings_events_until_one_is_an_error() -> None:
+async def test_a_watch_yields_events_until_an_error() -> None:
     event = {"type": "ADDED", "object": {"metadata": {"name": "web", "resourceVersion": "8"}}}
     error = {"type": "ERROR", "object": {"code": 410, "message": "too old"}}
     metadata, connection = client(lines=[event, error])
@@ -136,6 +136,6 @@ async def test_a_watch_brings_events_until_one_is_an_error() -> None:
     assert "as=PartialObjectMetadata;" in accept
 
 
-async def test_a_line_that_is_no_event_is_an_error() -> None:
+async def test_a_line_that_is_not_an_event_is_an_error() -> None:
     with pytest.raises(ApiError, match="/apis/apps/v1/deployments"):
         await anext(client(lines=[b"<html>"])[0].watch(DEPLOYMENTS, "7", lambda: None))

@@ -47,7 +47,7 @@ LEASE = {
 }
 
 
-async def test_all_that_is_missing_is_named() -> None:
+async def test_all_missing_permissions_are_returned() -> None:
     answer = rules(WORK, STATUS, POLICIES, EVENTS, LEASE)
     assert await lacking(answer, lease="mine") == [
         "list clusters.cluster.karmada.io",
@@ -67,5 +67,5 @@ async def test_an_administrator_lacks_nothing() -> None:
     "answer",
     [ApiError("forbidden", code=403), rules(incomplete=True), None, [], {}, {"status": None}],
 )
-async def test_what_cannot_be_known_is_not_claimed(answer: Any) -> None:
+async def test_without_rules_no_permission_is_reported_missing(answer: Any) -> None:
     assert await lacking(answer) == []

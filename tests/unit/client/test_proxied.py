@@ -52,7 +52,7 @@ async def test_requests_and_watches_go_through_the_proxy_of_the_kubeconfig(tmp_p
     await runner.cleanup()
 
 
-async def test_a_proxy_that_is_not_there_is_an_api_error(tmp_path: Path) -> None:
+async def test_an_unreachable_proxy_is_an_api_error(tmp_path: Path) -> None:
     connection = await _connected(tmp_path, "http://127.0.0.1:1")
     with pytest.raises(ApiError, match="cannot reach"):
         await connection.request("GET", "/x")

@@ -15,7 +15,7 @@ from tests import manifests
 START = datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)
 
 
-class World:
+class RecorderHarness:
     """A recorder, an API server and the time of day."""
 
     def __init__(self) -> None:
@@ -54,10 +54,10 @@ def binding() -> Binding:
 
 
 async def test_an_event_is_posted_about_the_binding_and_about_its_template(binding: Binding) -> None:
-    world = World()
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    await world.post_all()
-    (method, path, body), (_, _, template) = world.requests
+    harness = RecorderHarness()
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    await harness.post_all()
+    (method, path, body), (_, _, template) = harness.requests
     assert (method, path) == ("POST", "/api/v1/namespaces/demo/events")
     assert body["involvedObject"] == {
         "kind": "ResourceBinding",
@@ -78,174 +78,174 @@ async def test_an_event_is_posted_about_the_binding_and_about_its_template(bindi
     assert (body["type"], body["reason"], body["message"], body["count"]) == (NORMAL, "Reason", "message", 1)
     assert body["metadata"]["name"] == f"web-deployment.{int(START.timestamp() * 1e9):x}"
     assert body["firstTimestamp"] == body["lastTimestamp"] == "2026-01-02T03:04:05Z"
-    assert world.results == ["posted", "posted"]
+    assert harness.results == ["posted", "posted"]
 
 
 async def test_an_event_about_something_cluster_scoped_goes_to_the_default_namespace() -> None:
     manifest = manifests.binding()
     manifest["kind"] = "ClusterResourceBinding"
     manifest["spec"]["resource"] = {"apiVersion": "v1", "kind": "Namespace", "name": "web"}
-    world = World()
-    world.recorder.record(Binding.from_manifest(manifest), NORMAL, "Reason", "message")
-    await world.post_all()
-    assert {path for _, path, _ in world.requests} == {"/api/v1/namespaces/default/events"}
+    harness = RecorderHarness()
+    harness.recorder.record(Binding.from_manifest(manifest), NORMAL, "Reason", "message")
+    await harness.post_all()
+    assert {path for _, path, _ in harness.requests} == {"/api/v1/namespaces/default/events"}
 
 
-async def test_a_name_that_no_event_can_have_is_replaced(binding: Binding) -> None:
+async def test_an_invalid_name_of_an_event_is_replaced(binding: Binding) -> None:
     manifest = manifests.binding("system:web")
-    world = World()
-    world.recorder.record(Binding.from_manifest(manifest), NORMAL, "Reason", "message")
-    await world.post_all()
-    assert ":" not in world.requests[0][2]["metadata"]["name"]
+    harness = RecorderHarness()
+    harness.recorder.record(Binding.from_manifest(manifest), NORMAL, "Reason", "message")
+    await harness.post_all()
+    assert ":" not in harness.requests[0][2]["metadata"]["name"]
 
 
-async def test_the_same_event_again_raises_the_count_of_the_first(binding: Binding) -> None:
-    world = World()
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    world.seconds = 60
+async def test_an_equal_event_increases_the_count_of_the_first(binding: Binding) -> None:
+    harness = RecorderHarness()
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    harness.seconds = 60
     newer = Binding.from_manifest(manifests.binding(version=6))
-    world.recorder.record(newer, NORMAL, "Reason", "message")
-    await world.post_all()
-    name = world.requests[0][2]["metadata"]["name"]
-    assert world.requests[2] == (
+    harness.recorder.record(newer, NORMAL, "Reason", "message")
+    await harness.post_all()
+    name = harness.requests[0][2]["metadata"]["name"]
+    assert harness.requests[2] == (
         "PATCH",
         f"/api/v1/namespaces/demo/events/{name}",
         {"count": 2, "lastTimestamp": "2026-01-02T03:05:05Z", "message": "message"},
     )
 
 
-async def test_an_event_that_expired_on_the_server_is_posted_anew(binding: Binding) -> None:
-    world = World()
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    await world.post_all()
-    world.requests.clear()
-    world.failures = [ApiError("gone", code=404, reason="NotFound")]
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    await world.post_all()
-    assert world.requests[0][0] == "POST"
+async def test_an_event_that_expired_on_the_server_is_posted_again(binding: Binding) -> None:
+    harness = RecorderHarness()
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    await harness.post_all()
+    harness.requests.clear()
+    harness.failures = [ApiError("gone", code=404, reason="NotFound")]
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    await harness.post_all()
+    assert harness.requests[0][0] == "POST"
 
 
-async def test_events_wait_until_there_is_a_spare_moment(binding: Binding) -> None:
-    world = World()
-    world.turn.clear()
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    async with world.recorder.posting(flush_seconds=5):
+async def test_events_wait_until_the_queue_is_empty(binding: Binding) -> None:
+    harness = RecorderHarness()
+    harness.turn.clear()
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    async with harness.recorder.posting(flush_seconds=5):
         for _ in range(20):
             await asyncio.sleep(0)
-        assert world.requests == []
-        world.turn.set()
-    assert len(world.requests) == 2
+        assert harness.requests == []
+        harness.turn.set()
+    assert len(harness.requests) == 2
 
 
-async def test_a_process_that_may_not_lead_any_more_posts_nothing(binding: Binding) -> None:
-    world = World()
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    world.leads = False
-    await world.post_all()
-    assert world.requests == []
-    assert world.results == ["dropped", "dropped"]
+async def test_a_process_that_does_not_lead_any_more_posts_nothing(binding: Binding) -> None:
+    harness = RecorderHarness()
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    harness.leads = False
+    await harness.post_all()
+    assert harness.requests == []
+    assert harness.results == ["dropped", "dropped"]
 
 
-async def test_a_process_that_may_not_lead_any_more_does_not_try_again(
+async def test_a_process_that_does_not_lead_any_more_does_not_retry(
     binding: Binding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
-    world = World()
+    harness = RecorderHarness()
 
-    world.failures = [ApiError("cannot reach it")]
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    post = world.request
+    harness.failures = [ApiError("cannot reach it")]
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    post = harness.request
 
     async def request(*args: Any, **rest: Any) -> None:
-        world.leads = False
+        harness.leads = False
         await post(*args, **rest)
 
-    monkeypatch.setattr(world, "request", request)
-    await world.post_all()
-    assert world.requests == []
-    assert world.results == ["dropped", "dropped"]
+    monkeypatch.setattr(harness, "request", request)
+    await harness.post_all()
+    assert harness.requests == []
+    assert harness.results == ["dropped", "dropped"]
 
 
-async def test_what_a_full_queue_has_to_drop_is_counted(
+async def test_events_that_a_full_queue_drops_are_counted(
     binding: Binding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "QUEUE_SIZE", 3)
-    world = World()
+    harness = RecorderHarness()
     for _ in range(2):
-        world.recorder.record(binding, NORMAL, "Reason", "message")
-    assert world.results == ["dropped"]
+        harness.recorder.record(binding, NORMAL, "Reason", "message")
+    assert harness.results == ["dropped"]
 
 
-async def test_an_event_that_the_server_refuses_is_given_up_and_the_next_is_posted(binding: Binding) -> None:
-    world = World()
-    world.failures = [ApiError("namespace is terminating", code=403)]
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    await world.post_all()
-    assert world.results == ["failed", "posted"]
+async def test_a_refused_event_is_dropped_and_the_next_one_posted(binding: Binding) -> None:
+    harness = RecorderHarness()
+    harness.failures = [ApiError("namespace is terminating", code=403)]
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    await harness.post_all()
+    assert harness.results == ["failed", "posted"]
 
 
-async def test_an_event_without_an_answer_is_sent_again(
+async def test_an_event_without_a_response_is_sent_again(
     binding: Binding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
-    world = World()
-    world.failures = [ApiError("cannot reach it")]
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    await world.post_all()
-    assert world.results == ["posted", "posted"]
+    harness = RecorderHarness()
+    harness.failures = [ApiError("cannot reach it")]
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    await harness.post_all()
+    assert harness.results == ["posted", "posted"]
 
 
-async def test_what_is_left_when_the_work_is_cancelled_is_posted_all_the_same(binding: Binding) -> None:
-    world = World()
-    world.turn.clear()
+async def test_remaining_events_are_posted_after_a_cancellation(binding: Binding) -> None:
+    harness = RecorderHarness()
+    harness.turn.clear()
 
     async def work() -> None:
-        async with world.recorder.posting(flush_seconds=5):
+        async with harness.recorder.posting(flush_seconds=5):
             try:
                 await asyncio.Event().wait()
             finally:
-                world.recorder.record(binding, NORMAL, "Later", "recorded while it stops")
-                world.turn.set()
+                harness.recorder.record(binding, NORMAL, "Later", "recorded while it stops")
+                harness.turn.set()
 
     working = asyncio.create_task(work())
     await asyncio.sleep(0)
-    world.recorder.record(binding, NORMAL, "Reason", "message")
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert world.results == ["posted"] * 4
+    assert harness.results == ["posted"] * 4
 
 
-async def test_events_that_nobody_takes_do_not_hold_up_a_stop(
+async def test_events_that_cannot_be_posted_do_not_delay_a_stop(
     binding: Binding, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World()
-    world.turn.clear()
-    async with world.recorder.posting(flush_seconds=0.01):
-        world.recorder.record(binding, NORMAL, "Reason", "message")
-    assert world.requests == []
+    harness = RecorderHarness()
+    harness.turn.clear()
+    async with harness.recorder.posting(flush_seconds=0.01):
+        harness.recorder.record(binding, NORMAL, "Reason", "message")
+    assert harness.requests == []
     assert "Events were not posted before the stop" in caplog.text
 
 
-async def test_an_answer_that_makes_no_sense_costs_one_event_and_no_other(
+async def test_an_invalid_response_loses_one_event_only(
     binding: Binding, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World()
-    world.failures = [TypeError("what is this?")]
-    world.recorder.record(binding, NORMAL, "Reason", "message")
-    await world.post_all()
-    assert world.results == ["failed", "posted"]
+    harness = RecorderHarness()
+    harness.failures = [TypeError("what is this?")]
+    harness.recorder.record(binding, NORMAL, "Reason", "message")
+    await harness.post_all()
+    assert harness.results == ["failed", "posted"]
     assert "what is this?" in caplog.text
 
 
-async def test_of_a_message_that_names_all_clusters_nothing_keeps_more_than_is_posted(
+async def test_a_long_message_is_stored_only_as_far_as_it_is_posted(
     binding: Binding, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    world = World()
+    harness = RecorderHarness()
     message = ", ".join(f"member-{number}:1" for number in range(5000))
-    world.recorder.record(binding, NORMAL, "Reason", message)
-    assert {len(event.message) for event in world.recorder._queue._queue} == {1024}  # type: ignore[attr-defined]
+    harness.recorder.record(binding, NORMAL, "Reason", message)
+    assert {len(event.message) for event in harness.recorder._queue._queue} == {1024}  # type: ignore[attr-defined]
     assert {len(record.note) for record in caplog.records} == {1024}  # type: ignore[attr-defined]
-    await world.post_all()
-    assert [body["message"] for _, _, body in world.requests] == [message[:1024]] * 2
+    await harness.post_all()
+    assert [body["message"] for _, _, body in harness.requests] == [message[:1024]] * 2

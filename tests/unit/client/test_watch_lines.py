@@ -14,7 +14,7 @@ OBJECT = {"metadata": {"name": "a", "resourceVersion": "7"}}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-def test_lines_come_whole_however_they_arrive(size: int) -> None:
+def test_lines_are_complete_in_whatever_pieces_they_arrive(size: int) -> None:
     arriving = b"one\n\ntwo\nthree and more\n\nrest"
     lines = Lines()
     found = [line for at in range(0, len(arriving), size) for line in lines.feed(arriving[at : at + size])]
@@ -24,7 +24,7 @@ def test_lines_come_whole_however_they_arrive(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_of_a_line_that_is_too_long_only_the_beginning_is_kept(size: int) -> None:
+def test_of_a_line_that_is_too_long_only_the_start_is_kept(size: int) -> None:
     lines = Lines(longest=5)
     arriving = b"12345\n123456\n1234567890\nab\n"
     found = [line for at in range(0, len(arriving), size) for line in lines.feed(arriving[at : at + size])]
@@ -59,7 +59,7 @@ def test_an_error_has_a_code(found: Any, code: int) -> None:
         b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"x"}}}',
     ],
 )  # fmt: skip
-def test_what_is_no_event_is_an_error(found: bytes) -> None:
+def test_a_document_that_is_not_an_event_is_an_error(found: bytes) -> None:
     with pytest.raises(ValueError):
         event_of(found)
 
@@ -67,11 +67,11 @@ def test_what_is_no_event_is_an_error(found: bytes) -> None:
 @pytest.mark.parametrize(
     "found", [b"null", b"[]", b'{"metadata":7}', b'{"metadata":{"name":7}}', b'{"metadata":{"resourceVersion":"7"}}']
 )  # fmt: skip
-def test_an_object_that_is_none_makes_a_stand_in(found: bytes) -> None:
+def test_an_invalid_object_becomes_a_placeholder(found: bytes) -> None:
     assert unreadable(event_of(b'{"type":"DELETED","object":' + found + b"}")["object"])
 
 
-def test_a_line_that_is_too_long_tells_its_object_if_that_is_in_its_beginning() -> None:
+def test_a_line_that_is_too_long_becomes_a_placeholder_if_its_start_has_the_name() -> None:
     head = b'{"type":"ADDED","object":{"kind":"X","metadata":{"name":"a","namespace":"n"},"spec":{"b":"ccccc'
     event = event_of(LongLine(head))
     assert event["object"]["metadata"] == {"name": "a", "namespace": "n"}
@@ -80,7 +80,7 @@ def test_a_line_that_is_too_long_tells_its_object_if_that_is_in_its_beginning() 
         event_of(LongLine(head[:20]))
 
 
-def test_an_object_that_is_too_deep_is_read_without_its_depths() -> None:
+def test_an_object_that_is_nested_too_deeply_is_read_without_the_deep_values() -> None:
     status = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
     line = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"status":' + status + b',"spec":{"b":1}}}'
     assert event_of(line)["object"]["spec"] == {"b": 1}

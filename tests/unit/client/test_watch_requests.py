@@ -16,8 +16,8 @@ EVENT = {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion"
 LINE = orjson.dumps(EVENT)
 
 
-class World:
-    """Requests to a server that answers each with the next lines, or error."""
+class RequestsHarness:
+    """Requests to a server that responds to each with the next lines, or the next error."""
 
     def __init__(self, *answers: list[bytes] | ApiError, seconds: float = 0.0) -> None:
         self.answers = list(answers)
@@ -47,18 +47,18 @@ class World:
         return [event async for event in self.requests.events(TARGET, self._accept)]
 
 
-async def test_events_are_passed_on_and_the_next_request_follows_at_once() -> None:
-    world = World([LINE, LINE])
-    assert await world.ask() == [EVENT, EVENT]
-    assert world.pauses == []
-    assert world.accepted == 1
+async def test_events_are_yielded_and_the_next_request_follows_at_once() -> None:
+    harness = RequestsHarness([LINE, LINE])
+    assert await harness.ask() == [EVENT, EVENT]
+    assert harness.pauses == []
+    assert harness.accepted == 1
 
 
-async def test_a_line_that_cannot_be_read_is_left_out_and_named_once(
+async def test_an_unreadable_line_is_skipped_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = World([b"<html>", b"<html>", LINE])
-    assert await world.ask() == [EVENT]
+    harness = RequestsHarness([b"<html>", b"<html>", LINE])
+    assert await harness.ask() == [EVENT]
     assert [record.message for record in caplog.records] == [
         "A line of a watch cannot be read, it is skipped"
     ]
@@ -67,73 +67,73 @@ async def test_a_line_that_cannot_be_read_is_left_out_and_named_once(
 
 @pytest.mark.parametrize("answer", [[], [b"<html>"], ApiError("away"), ApiError("busy", code=503)])
 async def test_pauses_between_failures_grow_and_end_with_the_first_event(answer: Any) -> None:
-    world = World(*[answer] * 4, [LINE], answer)
+    harness = RequestsHarness(*[answer] * 4, [LINE], answer)
     for _ in range(4):
-        assert await world.ask() == []
-    assert world.pauses == [0.2, 0.5, 1.0, 2.0]
-    await world.ask()
-    await world.ask()
-    assert world.pauses[4:] == [0.2]
+        assert await harness.ask() == []
+    assert harness.pauses == [0.2, 0.5, 1.0, 2.0]
+    await harness.ask()
+    await harness.ask()
+    assert harness.pauses[4:] == [0.2]
 
 
-async def test_a_request_that_lasted_has_worked_although_it_brought_nothing() -> None:
-    world = World([], [], seconds=60.0)
-    await world.ask()
-    await world.ask()
-    assert world.pauses == []
+async def test_a_request_that_lasted_counts_as_successful_without_an_event() -> None:
+    harness = RequestsHarness([], [], seconds=60.0)
+    await harness.ask()
+    await harness.ask()
+    assert harness.pauses == []
 
 
 @pytest.mark.parametrize(
     ("code", "anew"), [(410, 1), (400, 0), (403, 0), (404, 0), (401, 0), (500, 0), (0, 0)]
 )
-async def test_the_watch_begins_anew_when_its_version_is_gone_and_not_when_it_is_refused(
+async def test_the_watch_starts_from_scratch_when_its_version_is_gone_and_not_when_it_is_refused(
     code: int, anew: int
 ) -> None:
     # A list of everything for each refusal would be too dear.
-    world = World(*[ApiError("no", code=code)] * 6)
+    harness = RequestsHarness(*[ApiError("no", code=code)] * 6)
     for _ in range(6):
-        events = await world.ask()
+        events = await harness.ask()
         assert [event["object"]["code"] for event in events] == [410] * anew
 
 
 @pytest.mark.parametrize("code", [410, 500, None])
-async def test_an_error_event_has_the_watch_begin_anew_whatever_it_is(code: int | None) -> None:
+async def test_any_error_event_restarts_the_watch_from_scratch(code: int | None) -> None:
     line = orjson.dumps({"type": "ERROR", "object": {"code": code, "message": "storage is not ready"}})
-    world = World([LINE, line, LINE])
-    events = await world.ask()
+    harness = RequestsHarness([LINE, line, LINE])
+    events = await harness.ask()
     assert [event["type"] for event in events] == ["ADDED", "ERROR"]
     assert events[1]["object"]["code"] == 410
-    assert world.pauses == []
+    assert harness.pauses == []
 
 
-async def test_error_events_that_come_at_once_are_paced() -> None:
+async def test_immediate_error_events_are_paced() -> None:
     line = orjson.dumps({"type": "ERROR", "object": {"code": 410}})
-    world = World(*[[line]] * 3)
+    harness = RequestsHarness(*[[line]] * 3)
     for _ in range(3):
-        assert len(await world.ask()) == 1
-    assert world.pauses == [0.2, 0.5, 1.0]
+        assert len(await harness.ask()) == 1
+    assert harness.pauses == [0.2, 0.5, 1.0]
 
 
-async def test_an_error_that_stays_is_logged_again_every_now_and_then(
+async def test_a_lasting_error_is_logged_again_at_intervals(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = World(*[ApiError("away")] * 49)
+    harness = RequestsHarness(*[ApiError("away")] * 49)
     logged = []
     for number in range(1, 50):
-        await world.ask()
+        await harness.ask()
         if caplog.records:
             logged.append(number)
             caplog.clear()
     assert logged == [2, 4, 8, 16, 32, 48]
 
 
-async def test_the_second_failure_in_a_row_is_logged_and_that_it_works_again(
+async def test_the_second_failure_in_a_row_and_the_recovery_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    world = World(*[ApiError("away")] * 3, [LINE])
+    harness = RequestsHarness(*[ApiError("away")] * 3, [LINE])
     for _ in range(4):
-        await world.ask()
+        await harness.ask()
     assert [record.message for record in caplog.records] == [
         "Cannot watch, trying again",
         "The watch works again",

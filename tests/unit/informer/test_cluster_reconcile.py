@@ -71,7 +71,7 @@ def versions(name: str, *generations: int, **fields: Any) -> list[Cluster]:
     return [replace(built, generation=generation, **fields) for generation in generations]
 
 
-def test_a_scan_gives_the_loop_a_turn_every_few_milliseconds() -> None:
+def test_a_scan_yields_to_the_event_loop_every_few_milliseconds() -> None:
     harness = ReconcilerHarness(20, tick=0.001)
     harness.reconciler.on_change(*versions("m1", 1, 2))
     counts = []
@@ -82,7 +82,7 @@ def test_a_scan_gives_the_loop_a_turn_every_few_milliseconds() -> None:
     assert max(after - before for before, after in itertools.pairwise(counts)) <= 6
 
 
-def test_a_scan_waits_while_enough_keys_are_due() -> None:
+def test_a_scan_waits_while_many_keys_are_due() -> None:
     async def check() -> None:
         harness = ReconcilerHarness(3 * ENOUGH_DUE)
         harness.queue.add(BindingKey("ResourceBinding", "demo", "first"))
@@ -131,7 +131,7 @@ def test_many_changes_are_one_scan_that_tests_each_placement_once(monkeypatch: p
     assert harness.sample("work_duration_seconds_count") == 36
 
 
-def test_every_version_that_an_affinity_can_tell_apart_counts() -> None:
+def test_every_version_that_an_affinity_can_distinguish_counts() -> None:
     harness = ReconcilerHarness(0)
     selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
     harness.put(1, version=1, placement=selects)
@@ -143,7 +143,7 @@ def test_every_version_that_an_affinity_can_tell_apart_counts() -> None:
     assert harness.enqueued == ["b1"]
 
 
-def test_what_changes_during_a_scan_is_for_the_next_one_and_bindings_are_tested_as_they_are() -> None:
+def test_changes_during_a_scan_are_for_the_next_one_and_bindings_are_tested_in_their_newest_version() -> None:
     harness = ReconcilerHarness(20, tick=0.001)
     harness.reconciler.on_change(*versions("m1", 1, 2))
     harness.reconciler.step()
@@ -171,7 +171,7 @@ def test_a_scan_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None
     assert (summary["count"], summary["clusters"]) == (30, "m0, m1, m2, m3, m4 and 3 more")
 
 
-def test_the_changes_that_wait_are_the_depth_of_upstreams_queue() -> None:
+def test_the_number_of_pending_changes_is_the_depth_of_upstreams_queue() -> None:
     harness = ReconcilerHarness(20, tick=0.001)
     harness.reconciler.on_change(*versions("m1", 1, 2))
     assert harness.sample("depth") == 2
@@ -183,7 +183,7 @@ def test_the_changes_that_wait_are_the_depth_of_upstreams_queue() -> None:
     assert harness.sample("unfinished_work_seconds") == 0
 
 
-def test_a_binding_that_cannot_be_tested_is_woken(
+def test_a_binding_that_cannot_be_tested_is_enqueued(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> bool:

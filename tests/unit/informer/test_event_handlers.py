@@ -1,4 +1,4 @@
-"""What is seen: what it wakes, what it repairs, what it leaves alone."""
+"""The event handlers: what is enqueued, repaired and ignored."""
 
 import logging
 from typing import Any
@@ -74,14 +74,14 @@ def informer() -> Informer:
     return Informer()
 
 
-def test_a_listed_binding_is_cached_and_woken(informer: Informer) -> None:
+def test_a_new_binding_is_cached_and_enqueued(informer: Informer) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
     assert informer.enqueued() == ["web-deployment"]
     assert WEB in {binding.key for binding in informer.bindings}
     assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
-def test_a_binding_whose_generation_moved_is_woken(informer: Informer) -> None:
+def test_a_binding_with_another_generation_is_enqueued(informer: Informer) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
     informer.enqueued()
     informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=2))
@@ -96,7 +96,7 @@ def test_a_binding_whose_generation_moved_is_woken(informer: Informer) -> None:
         pytest.param({"version": 1, "generation": 2}, id="a-version-that-is-known"),
     ],
 )
-def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(
+def test_a_binding_is_not_enqueued_by_a_known_version_or_a_changed_status(
     informer: Informer, change: dict[str, Any]
 ) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
@@ -113,7 +113,7 @@ def test_a_binding_is_not_woken_by_what_changes_nothing_for_it(
         pytest.param({"suspension": {"scheduling": True}}, id="suspended"),
     ],
 )
-def test_a_binding_that_is_not_ours_is_left_alone_until_it_becomes_ours(
+def test_a_binding_is_ignored_until_it_is_assigned_to_this_scheduler(
     informer: Informer, not_ours: dict[str, Any]
 ) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding(**not_ours))
@@ -123,14 +123,14 @@ def test_a_binding_that_is_not_ours_is_left_alone_until_it_becomes_ours(
     assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
-def test_a_binding_that_no_policy_claims_is_left_alone(informer: Informer) -> None:
+def test_an_unclaimed_binding_is_not_enqueued(informer: Informer) -> None:
     manifest = manifests.binding()
     manifest["metadata"]["labels"] = {manifests.POLICY_LABEL: ""}
     informer.handlers.on_event(RB, "ADDED", manifest)
     assert informer.enqueued() == []
 
 
-def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(informer: Informer) -> None:
+def test_a_cluster_with_a_changed_spec_enqueues_the_bindings_that_name_it(informer: Informer) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m3"))
     informer.enqueued()
@@ -143,7 +143,7 @@ def test_a_cluster_wakes_the_bindings_that_name_it_when_its_spec_changed(informe
     assert informer.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
 
 
-def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(informer: Informer) -> None:
+def test_a_changed_cluster_enqueues_a_binding_that_is_not_claimed_any_more(informer: Informer) -> None:
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
@@ -155,7 +155,7 @@ def test_a_cluster_wakes_a_binding_that_no_policy_claims_any_more(informer: Info
     assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_cluster_whose_status_changed_wakes_nothing(informer: Informer) -> None:
+def test_a_changed_status_of_a_cluster_enqueues_nothing(informer: Informer) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
     informer.enqueued()
@@ -163,7 +163,7 @@ def test_a_cluster_whose_status_changed_wakes_nothing(informer: Informer) -> Non
     assert informer.enqueued() == []
 
 
-def test_a_label_that_goes_wakes_the_bindings_that_it_selected(informer: Informer) -> None:
+def test_a_removed_label_enqueues_the_bindings_that_it_selected(informer: Informer) -> None:
     selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"tier": "gold"}))
     informer.handlers.on_event(RB, "ADDED", manifests.binding(placement=selects))
@@ -172,7 +172,7 @@ def test_a_label_that_goes_wakes_the_bindings_that_it_selected(informer: Informe
     assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_cluster_that_begins_to_be_deleted_wakes_its_bindings_and_is_terminating(
+def test_a_cluster_with_a_deletion_timestamp_enqueues_its_bindings_and_is_terminating(
     informer: Informer,
 ) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
@@ -188,7 +188,7 @@ def test_a_cluster_that_begins_to_be_deleted_wakes_its_bindings_and_is_terminati
     assert informer.clusters.terminating == set()
 
 
-def test_a_policy_wakes_the_bindings_that_carry_its_id(informer: Informer) -> None:
+def test_a_changed_policy_enqueues_the_bindings_that_carry_its_id(informer: Informer) -> None:
     informer.handlers.on_event("PropagationPolicy", "ADDED", manifests.policy())
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
     informer.enqueued()
@@ -215,18 +215,20 @@ def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(informer: 
     assert len(informer.bindings) == 1
 
 
-def test_a_list_keeps_what_was_created_after_it_was_made(informer: Informer) -> None:
+def test_a_list_keeps_objects_that_are_newer_than_the_list(informer: Informer) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("new", version=12))
     assert informer.listed("Cluster", [], "9") == 0
     assert len(informer.clusters) == 1
 
 
-def test_a_list_brings_what_the_watch_missed_and_wakes_it(informer: Informer) -> None:
+def test_a_list_adds_bindings_that_the_watch_missed_and_enqueues_them(informer: Informer) -> None:
     assert informer.listed(RB, [manifests.binding()], "9") == 1
     assert informer.enqueued() == ["web-deployment"]
 
 
-def test_what_is_listed_again_is_not_even_parsed(informer: Informer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_that_are_listed_again_are_not_parsed(
+    informer: Informer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = [manifests.binding(f"b{number}", version=number + 1) for number in range(20)]
     assert informer.listed(RB, found, "30") == 20
     parsed: list[object] = []
@@ -251,7 +253,7 @@ def test_a_list_may_come_in_pages_with_events_in_between(informer: Informer) -> 
     }  # fmt: skip
 
 
-def test_at_the_start_bindings_without_a_place_come_before_those_that_have_one(informer: Informer) -> None:
+def test_at_the_start_unplaced_bindings_are_enqueued_before_placed_ones(informer: Informer) -> None:
     placed = [manifests.binding(f"placed{number}", version=number + 1) for number in range(3)]
     for manifest in placed:
         manifest["spec"]["clusters"] = [{"name": "m1", "replicas": 1}]
@@ -261,21 +263,21 @@ def test_at_the_start_bindings_without_a_place_come_before_those_that_have_one(i
     assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
 
 
-def test_items_of_a_list_need_not_say_their_kind(informer: Informer) -> None:
+def test_items_of_a_list_need_no_kind(informer: Informer) -> None:
     manifest = manifests.binding()
     del manifest["kind"]
     informer.listed(RB, [manifest], "9")
     assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_deleted_binding_is_forgotten(informer: Informer) -> None:
+def test_a_deleted_binding_is_removed_from_the_cache_and_its_indexes(informer: Informer) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
     informer.handlers.on_event(RB, "DELETED", manifests.binding(version=4))
     assert informer.bindings.get(WEB) is None
     assert informer.bindings.claimed_by("p1") == frozenset()
 
 
-def test_a_binding_that_cannot_be_read_is_named_once_and_not_scheduled(
+def test_an_unreadable_binding_is_logged_once_and_not_scheduled(
     informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
@@ -294,7 +296,7 @@ def test_a_binding_that_cannot_be_read_is_named_once_and_not_scheduled(
     assert informer.enqueued() == ["web-deployment"]
 
 
-def test_a_cluster_that_cannot_be_read_stays_as_it_was_last_understood(informer: Informer) -> None:
+def test_an_unreadable_cluster_keeps_its_last_readable_version(informer: Informer) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
     broken = manifests.cluster("m1", version=2, generation=2)
     broken["spec"]["taints"] = "none"
@@ -335,7 +337,7 @@ def lists_clusters(informer: Informer, version: int, *found: dict[str, Any]) -> 
     return [cluster.name for cluster in informer.clusters.snapshot()]
 
 
-def test_a_list_without_clusters_counts_when_another_one_agrees_half_a_minute_later(
+def test_a_list_without_clusters_counts_when_another_one_confirms_it_half_a_minute_later(
     informer: Informer,
 ) -> None:
     assert lists_clusters(informer, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
@@ -348,9 +350,7 @@ def test_a_list_without_clusters_counts_when_another_one_agrees_half_a_minute_la
 
 
 @pytest.mark.parametrize("by", ["list", "event"])
-def test_a_cluster_that_is_seen_in_between_makes_the_list_without_clusters_a_mistake(
-    informer: Informer, by: str
-) -> None:
+def test_a_cluster_seen_in_between_refutes_the_list_without_clusters(informer: Informer, by: str) -> None:
     known = lists_clusters(informer, 2, manifests.cluster("m1"))
     assert lists_clusters(informer, 3) == known
     informer.now = 20.0
@@ -369,7 +369,7 @@ def test_the_last_cluster_may_be_deleted(informer: Informer) -> None:
     assert not informer.clusters.snapshot().unknown
 
 
-def test_after_a_start_without_clusters_those_that_are_missing_are_waited_for(informer: Informer) -> None:
+def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(informer: Informer) -> None:
     with informer.handlers.initial_list():
         lists_clusters(informer, 1)
     informer.now = 100.0
@@ -397,7 +397,7 @@ def placed_on(name: str, *clusters: str, version: int = 1, status: str = "True")
     return manifest
 
 
-def test_a_cluster_that_cannot_be_read_from_the_start_is_kept_by_name_and_named_once(
+def test_a_cluster_without_a_readable_version_is_kept_by_name_and_logged_once(
     informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -411,7 +411,7 @@ def test_a_cluster_that_cannot_be_read_from_the_start_is_kept_by_name_and_named_
 
 
 @pytest.mark.parametrize("how", ["readable", "deleted", "not listed", "leaving"])
-def test_what_waits_on_a_cluster_that_cannot_be_read_is_woken_when_it_need_not_wait_any_more(
+def test_bindings_on_an_unreadable_cluster_are_enqueued_when_it_is_readable_or_gone(
     informer: Informer, how: str
 ) -> None:
     lists_clusters(informer, 2, unreadable("m1"), manifests.cluster("m2"))
@@ -433,7 +433,7 @@ def test_what_waits_on_a_cluster_that_cannot_be_read_is_woken_when_it_need_not_w
     assert informer.enqueued() == (["on-it", "may-go-there"] if how == "readable" else ["on-it"])
 
 
-def test_a_cluster_that_is_being_deleted_is_so_even_if_nothing_else_of_it_can_be_read(
+def test_the_deletion_of_an_unreadable_cluster_is_noticed(
     informer: Informer,
 ) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
@@ -443,7 +443,7 @@ def test_a_cluster_that_is_being_deleted_is_so_even_if_nothing_else_of_it_can_be
     assert (known.deleting, known.labels) == (True, {"a": "b"})
 
 
-def test_quantities_that_cannot_be_read_are_named_once_and_the_cluster_is_known(
+def test_unreadable_quantities_are_logged_once_and_the_cluster_is_stored(
     informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
     manifest = manifests.cluster("m1")
@@ -465,7 +465,7 @@ def selecting(name: str, *clusters: str, status: str, version: int = 1, **spec: 
     return manifest
 
 
-def test_a_cluster_that_is_added_wakes_what_may_go_there(informer: Informer) -> None:
+def test_an_added_cluster_enqueues_the_bindings_that_may_be_placed_on_it(informer: Informer) -> None:
     informer.handlers.on_event(RB, "ADDED", selecting("fits", "m1", status="False"))
     informer.handlers.on_event(RB, "ADDED", selecting("elsewhere", "m2", status="False", version=2))
     informer.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
@@ -486,7 +486,7 @@ def test_a_cluster_that_is_added_wakes_what_may_go_there(informer: Informer) -> 
     ],
 )
 @pytest.mark.parametrize("event", ["added", "changed"])
-def test_any_affinity_of_what_has_no_place_counts(
+def test_any_affinity_of_an_unplaced_binding_counts(
     informer: Informer, term: dict[str, Any], event: str
 ) -> None:
     if event == "changed":
@@ -511,7 +511,7 @@ def serving(*kinds: str, version: int = 1) -> dict[str, Any]:
     return manifest
 
 
-def test_an_api_that_a_cluster_begins_to_serve_wakes_what_waits_for_it(informer: Informer) -> None:
+def test_a_newly_served_api_enqueues_the_unplaced_bindings_that_need_it(informer: Informer) -> None:
     informer.handlers.on_event("Cluster", "ADDED", serving("StatefulSet"))
     informer.handlers.on_event(RB, "ADDED", selecting("waits", "m1", status="False"))
     informer.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=2))
@@ -526,7 +526,7 @@ def test_an_api_that_a_cluster_begins_to_serve_wakes_what_waits_for_it(informer:
     assert informer.enqueued() == []
 
 
-def test_clusters_that_are_there_at_the_start_wake_nothing_by_themselves(informer: Informer) -> None:
+def test_clusters_of_the_initial_list_enqueue_nothing(informer: Informer) -> None:
     with informer.handlers.initial_list():
         informer.listed("Cluster", [manifests.cluster("m1")], "9")
         informer.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
@@ -534,7 +534,7 @@ def test_clusters_that_are_there_at_the_start_wake_nothing_by_themselves(informe
     assert informer.sample("queue_incoming_bindings_total", event="ClusterChanged") == 0
 
 
-def test_what_went_back_in_a_list_is_taken_and_all_bindings_are_looked_at_again(informer: Informer) -> None:
+def test_older_objects_of_a_list_are_stored_and_all_bindings_enqueued(informer: Informer) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding(version=990, generation=3, replicas=5))
     informer.handlers.on_event(RB, "ADDED", manifests.binding("other", version=10))
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=5))
@@ -558,7 +558,7 @@ def test_what_went_back_in_a_list_is_taken_and_all_bindings_are_looked_at_again(
     assert len(informer.enqueued()) == 2
 
 
-def test_the_versions_of_one_kind_are_forgotten_without_those_of_another_one(informer: Informer) -> None:
+def test_versions_are_forgotten_by_kind(informer: Informer) -> None:
     cluster_wide = {**manifests.binding("wide", version=990), "kind": "ClusterResourceBinding"}
     informer.handlers.on_event(RB, "ADDED", manifests.binding(version=980))
     informer.handlers.on_event("ClusterResourceBinding", "ADDED", cluster_wide)
@@ -572,7 +572,7 @@ def test_the_versions_of_one_kind_are_forgotten_without_those_of_another_one(inf
     assert informer.handlers.newest_version("ClusterResourceBinding") == 990
 
 
-def test_what_was_malformed_and_is_not_listed_any_more_is_forgotten(informer: Informer) -> None:
+def test_a_malformed_object_that_is_not_listed_any_more_is_forgotten(informer: Informer) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding(replicas="many"))
     informer.handlers.on_event("Cluster", "ADDED", {"metadata": {"name": "m1", "resourceVersion": "x"}})
     assert len(informer.handlers._malformed) == 2
@@ -582,7 +582,7 @@ def test_what_was_malformed_and_is_not_listed_any_more_is_forgotten(informer: In
     assert len(informer.handlers._malformed) == 1
 
 
-def test_an_update_that_is_ignored_is_told_only_of_bindings_of_ours(
+def test_an_ignored_update_is_logged_only_for_bindings_of_this_scheduler(
     informer: Informer, caplog: pytest.LogCaptureFixture
 ) -> None:
     foreign, unclaimed = manifests.binding("foreign"), manifests.binding("unclaimed")
@@ -601,7 +601,7 @@ def test_an_update_that_is_ignored_is_told_only_of_bindings_of_ours(
     ]
 
 
-def test_a_consequence_that_fails_ends_no_list_and_loses_no_binding(
+def test_a_failing_listener_ends_no_list_and_loses_no_binding(
     informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
@@ -616,7 +616,7 @@ def test_a_consequence_that_fails_ends_no_list_and_loses_no_binding(
     assert len(caplog.records) == 4
 
 
-def test_an_object_that_breaks_its_reader_is_named_and_the_others_of_its_page_are_taken(
+def test_an_object_that_cannot_be_parsed_is_logged_and_the_others_of_its_page_are_stored(
     informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     parse = informer.handlers._kinds[RB].parse
@@ -641,7 +641,7 @@ def _stand_in(problem: str = "no JSON", **metadata: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("event", ["ADDED", "MODIFIED", "DELETED"])
-def test_an_object_that_could_not_be_decoded_is_named_once_and_counted(
+def test_an_object_that_cannot_be_decoded_is_logged_once_and_counted(
     informer: Informer, caplog: pytest.LogCaptureFixture, event: str
 ) -> None:
     informer.handlers.on_event(RB, "ADDED", manifests.binding())
@@ -654,14 +654,14 @@ def test_an_object_that_could_not_be_decoded_is_named_once_and_counted(
     assert informer.sample("malformed_objects_total", kind=RB) == 3
 
 
-def test_a_cluster_of_a_list_that_could_not_be_decoded_stays_as_it_was(informer: Informer) -> None:
+def test_a_listed_cluster_that_cannot_be_decoded_keeps_its_last_version(informer: Informer) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2"))
     informer.listed("Cluster", [_stand_in(name="m1")], "9")
     assert [cluster.name for cluster in informer.clusters] == ["m1"]
 
 
-def test_a_list_with_an_object_whose_name_is_not_known_removes_nothing(informer: Informer) -> None:
+def test_a_list_with_an_object_without_a_name_removes_nothing(informer: Informer) -> None:
     informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
     informer.listed("Cluster", [_stand_in()], "9")
     assert [cluster.name for cluster in informer.clusters] == ["m1"]
@@ -671,7 +671,7 @@ def test_a_list_with_an_object_whose_name_is_not_known_removes_nothing(informer:
     assert [cluster.name for cluster in informer.clusters] == ["m2"]
 
 
-def test_a_defect_in_parsing_one_object_is_named_and_the_others_go_on(
+def test_a_defect_in_parsing_one_object_is_logged_and_the_others_are_stored(
     informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     parse = informer.handlers._kinds["Cluster"].parse

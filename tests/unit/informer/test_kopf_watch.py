@@ -1,4 +1,4 @@
-"""kopf behind its seam: what it is asked to do, and what happens when it ends."""
+"""kopf: its handlers and settings, and what happens when it ends."""
 
 import asyncio
 import ssl
@@ -22,8 +22,8 @@ async def _nothing(*_: object) -> AsyncGenerator[bytes, None]:
         yield line
 
 
-class World:
-    """A watch with everything around it, and no API server."""
+class KopfHarness:
+    """A watch without an API server."""
 
     def __init__(self) -> None:
         self.known: set[tuple[str, str]] = set()
@@ -81,7 +81,7 @@ async def _until(reached: Callable[[], bool]) -> None:
 
 
 def test_kopf_has_event_handlers_of_the_five_kinds_and_nothing_that_writes() -> None:
-    registry = World().watch._registry()
+    registry = KopfHarness().watch._registry()
     kinds = {
         (handler.selector.group, handler.selector.version, handler.selector.any_name)
         for handler in registry._watching.get_all_handlers()
@@ -98,20 +98,20 @@ def test_kopf_has_event_handlers_of_the_five_kinds_and_nothing_that_writes() -> 
         assert list(writers.get_all_handlers()) == []
 
 
-async def test_a_handler_passes_the_event_on_and_returns_nothing() -> None:
-    world = World()
-    handler = world.watch._handler("Cluster")
+async def test_a_handler_hands_the_event_to_the_sink_and_returns_nothing() -> None:
+    harness = KopfHarness()
+    handler = harness.watch._handler("Cluster")
     event = {"type": "ADDED", "object": {"metadata": {"name": "m1"}}}
     assert await handler(event=event, body=None, logger=None) is None  # type: ignore[func-returns-value]
-    assert world.events == [("Cluster", "ADDED", "m1")]
+    assert harness.events == [("Cluster", "ADDED", "m1")]
 
 
 @pytest.mark.parametrize("event", ["MODIFIED", "ADDED", "DELETED"])
-def test_only_changes_that_are_known_are_kept_out(event: str) -> None:
-    world = World()
-    world.known.add(("Cluster", "7"))
+def test_only_known_changes_are_dropped(event: str) -> None:
+    harness = KopfHarness()
+    harness.known.add(("Cluster", "7"))
     wanted = {
-        version: world.watch._is_news(
+        version: harness.watch._is_news(
             "Cluster",
             {"type": event, "object": {"metadata": {"name": "m1", "resourceVersion": version}}},  # type: ignore[typeddict-item]
         )
@@ -120,8 +120,8 @@ def test_only_changes_that_are_known_are_kept_out(event: str) -> None:
     assert wanted == {"7": event in ("ADDED", "DELETED"), "8": True}
 
 
-def test_kopf_is_told_not_to_scan_post_or_keep_state() -> None:
-    settings = World().settings()
+def test_kopf_s_settings_switch_off_scanning_posting_and_state() -> None:
+    settings = KopfHarness().settings()
     assert settings.scanning.disabled
     assert not settings.posting.enabled
     assert settings.persistence.diffbase_storage.build(body=kopf.Body({})) == {}
@@ -133,7 +133,7 @@ def test_kopf_is_told_not_to_scan_post_or_keep_state() -> None:
     [None, OSError("gone"), asyncio.CancelledError()],
     ids=["it-ended", "it-failed", "it-cancelled-a-task"],
 )
-async def test_kopf_is_started_again_when_it_ends_and_nobody_else_s_tasks_are_touched(
+async def test_kopf_is_started_again_when_it_ends_and_other_tasks_are_not_cancelled(
     monkeypatch: pytest.MonkeyPatch, failure: BaseException | None
 ) -> None:
     monkeypatch.setattr(module, "_RESTART_SECONDS", (0.0,))
@@ -149,11 +149,11 @@ async def test_kopf_is_started_again_when_it_ends_and_nobody_else_s_tasks_are_to
         return [forever[-1], asyncio.create_task(end())]
 
     monkeypatch.setattr(kopf, "spawn_tasks", spawn)
-    world = World()
+    harness = KopfHarness()
     somebody_s = asyncio.create_task(asyncio.Event().wait())
-    running = asyncio.create_task(world.watch.run())
-    await _until(lambda: world.started >= 3)
-    assert world.prepared >= 3
+    running = asyncio.create_task(harness.watch.run())
+    await _until(lambda: harness.started >= 3)
+    assert harness.prepared >= 3
     assert all(task.cancelled() for task in forever[:2])
     assert not somebody_s.done()
     running.cancel()
@@ -169,11 +169,11 @@ async def test_the_watch_has_a_problem_while_kopf_does_not_run(monkeypatch: pyte
         return [asyncio.create_task(ended.wait())]
 
     monkeypatch.setattr(kopf, "spawn_tasks", spawn)
-    world = World()
-    assert world.watch.problem is not None
-    running = asyncio.create_task(world.watch.run())
-    await _until(lambda: world.watch.problem is None)
+    harness = KopfHarness()
+    assert harness.watch.problem is not None
+    running = asyncio.create_task(harness.watch.run())
+    await _until(lambda: harness.watch.problem is None)
     ended.set()
-    await _until(lambda: world.watch.problem is not None)
+    await _until(lambda: harness.watch.problem is not None)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

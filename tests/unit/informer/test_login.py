@@ -15,7 +15,7 @@ from tests.unit.informer.watching import GONE, Watching, api_server, to, touch, 
 from tools.controlplane.pki import Authority
 
 
-async def test_certificates_that_go_takes_are_taken_on_every_python(
+async def test_certificates_that_go_accepts_are_accepted_on_every_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_of_python_3_13(monkeypatch)
@@ -41,7 +41,7 @@ async def test_certificates_that_go_takes_are_taken_on_every_python(
     }
 
 
-async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_user_id_without_a_name_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> str:
         raise KeyError("getpwuid(): uid not found: 1000650000")
 
@@ -52,7 +52,7 @@ async def test_a_user_id_that_has_no_name_will_do(monkeypatch: pytest.MonkeyPatc
             await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
 
 
-async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on() -> None:
+async def test_a_refused_token_is_read_again_and_the_watch_continues() -> None:
     tokens = ["first"]
     with api_server() as api:
         api.token = "first"
@@ -69,8 +69,8 @@ async def test_a_token_that_is_refused_is_asked_for_anew_and_the_watch_goes_on()
     assert {each.authorization for each in api.requests} == {"Bearer first", "Bearer second"}
 
 
-async def test_a_login_is_the_same_as_long_as_its_token_is() -> None:
-    """kopf ends, and is started again with a pause, only if it knows a refused login when it sees it."""
+async def test_logins_with_the_same_token_are_equal() -> None:
+    """kopf compares logins: it ends, and is started again with a pause, only if the new one equals the refused one."""
     with api_server() as api:
         tokens = ["first", "second"]
         watching = Watching(lambda: to(api, tokens.pop(0)))

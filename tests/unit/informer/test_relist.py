@@ -120,14 +120,16 @@ class RelisterHarness:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_filling_lists_every_kind_with_all_its_pages() -> None:
+async def test_the_initial_list_reads_all_pages_of_every_kind() -> None:
     harness = RelisterHarness()
     await harness.relister.initial_list()
     pages = [{"page": 1}, {"page": 2}]
     assert harness.handlers.taken == [("Cluster", pages, "7"), ("ResourceBinding", pages, "7")]
 
 
-async def test_filling_goes_on_after_errors_and_says_each_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_initial_list_is_retried_after_errors_and_logs_each_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     harness = RelisterHarness()
     harness.client.failures = [
         ApiError("cannot reach it"),
@@ -139,7 +141,7 @@ async def test_filling_goes_on_after_errors_and_says_each_once(caplog: pytest.Lo
     assert [record.__dict__["error"] for record in caplog.records] == ["cannot reach it", "forbidden"]
 
 
-async def test_waiting_names_the_kind_that_is_not_served(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_kind_that_is_not_served_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     harness = RelisterHarness()
     harness.client.served.discard("clusters")
     waiting = asyncio.create_task(harness.relister.wait_until_served())
@@ -153,14 +155,14 @@ async def test_waiting_names_the_kind_that_is_not_served(caplog: pytest.LogCaptu
     await waiting
 
 
-async def test_the_first_watch_begins_where_the_filling_ended() -> None:
+async def test_the_first_watch_starts_where_the_initial_list_ended() -> None:
     harness = RelisterHarness()
     await harness.relister.initial_list()
     assert await harness.relister.list_and_start_version("Cluster") == "7"
     assert harness.client.lists == ["Cluster", "ResourceBinding"]
 
 
-async def test_a_watch_after_a_gap_begins_with_a_comparison_that_has_worked() -> None:
+async def test_a_watch_after_a_gap_starts_after_a_successful_comparison() -> None:
     harness = RelisterHarness()
     await harness.relister.initial_list()
     await harness.relister.list_and_start_version("Cluster")
@@ -189,7 +191,7 @@ async def test_no_failure_of_any_kind_ends_the_comparisons(caplog: pytest.LogCap
     assert [record.exc_info is not None for record in caplog.records] == [True, True]
 
 
-async def test_an_error_that_lasts_is_told_of_again_every_minute(
+async def test_a_lasting_error_is_logged_again_every_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     harness = RelisterHarness()
@@ -200,7 +202,7 @@ async def test_an_error_that_lasts_is_told_of_again_every_minute(
 
 
 @pytest.mark.parametrize("known_from", ["a list", "objects"])
-async def test_a_list_that_is_older_than_what_was_seen_replaces_the_cache_when_another_one_agrees(
+async def test_an_older_list_replaces_the_cache_when_another_one_confirms_it(
     known_from: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness = RelisterHarness()
@@ -222,7 +224,7 @@ async def test_a_list_that_is_older_than_what_was_seen_replaces_the_cache_when_a
     assert await harness.relister.list_and_start_version("Cluster") == "800"
 
 
-async def test_a_list_that_no_other_one_confirms_replaces_nothing() -> None:
+async def test_an_unconfirmed_older_list_replaces_nothing() -> None:
     harness = RelisterHarness()
     harness.handlers.newest["Cluster"] = 1000
     harness.client.versions, harness.client.version = ["800"], "1001"
@@ -231,7 +233,7 @@ async def test_a_list_that_no_other_one_confirms_replaces_nothing() -> None:
     assert (harness.handlers.forgotten, harness.handlers.rollbacks, harness.replaced) == ([], [], [])
 
 
-async def test_versions_that_grow_below_what_was_known_before_a_replacement_raise_no_doubt() -> None:
+async def test_after_a_replacement_growing_versions_below_the_old_ones_need_no_confirmation() -> None:
     harness = RelisterHarness()
     harness.handlers.newest["Cluster"] = 1000
     assert await harness.relister.list_and_start_version("Cluster") == "7"
@@ -241,7 +243,7 @@ async def test_versions_that_grow_below_what_was_known_before_a_replacement_rais
     assert harness.client.lists == ["Cluster"] * 3
 
 
-async def test_objects_that_went_back_in_a_list_that_is_not_older_have_all_bindings_looked_at_again() -> None:
+async def test_older_objects_in_a_newer_list_enqueue_all_bindings() -> None:
     """etcd is best restored with a revision that is far ahead; the objects have their old versions all the same."""
     harness = RelisterHarness()
     harness.handlers.older = 3
@@ -250,7 +252,7 @@ async def test_objects_that_went_back_in_a_list_that_is_not_older_have_all_bindi
     assert harness.handlers.forgotten == []
 
 
-async def test_doubt_is_a_comparison_at_once_and_further_doubt_waits_longer_and_longer() -> None:
+async def test_a_requested_comparison_runs_at_once_and_further_ones_wait_longer() -> None:
     harness = RelisterHarness()
     harness.period.clear()
     running = asyncio.create_task(harness.relister.run())
@@ -264,7 +266,7 @@ async def test_doubt_is_a_comparison_at_once_and_further_doubt_waits_longer_and_
     assert harness.client.lists == ["Cluster", "ResourceBinding"] * 3
 
 
-async def test_doubt_lasts_until_a_comparison_has_worked() -> None:
+async def test_a_requested_comparison_is_repeated_until_it_succeeds() -> None:
     harness = RelisterHarness()
     harness.period.clear()
     harness.client.failures = [ApiError("cannot reach it")] * 3
@@ -272,7 +274,7 @@ async def test_doubt_lasts_until_a_comparison_has_worked() -> None:
     await harness.run_until(lambda: "Cluster" in harness.client.lists)
 
 
-async def test_a_watch_that_finds_its_kind_restored_has_the_other_kinds_compared() -> None:
+async def test_a_watch_that_finds_its_kind_restored_requests_comparisons_of_the_others() -> None:
     harness = RelisterHarness()
     harness.period.clear()
     harness.handlers.newest = dict.fromkeys(harness.handlers.newest, 1000)

@@ -1,4 +1,4 @@
-"""What is known of the workloads of bindings, on an API server that does as it is told."""
+"""The metadata of the workloads of bindings, from a stand-in API server."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_the_workload_of_a_binding_is_known_once_its_kind_is_listed() -> N
         assert w.changed == []
 
 
-async def test_nothing_is_asked_while_no_binding_is_followed() -> None:
+async def test_nothing_is_requested_without_a_binding() -> None:
     async with harness() as w:
         w.informer.follow_all([])
         w.informer.on_binding_change(of("x"), None)
@@ -201,7 +201,7 @@ async def test_the_watch_of_a_kind_ends_with_its_last_binding_and_all_end_when_n
         await w.until(lambda: not w.server.watches)
 
 
-async def test_a_change_of_the_metadata_wakes_the_bindings_that_name_the_workload_and_no_others() -> None:
+async def test_changed_metadata_enqueues_the_bindings_that_name_the_workload_and_no_others() -> None:
     async with harness() as w:
         w.server.store("web")
         w.server.store("db")
@@ -216,7 +216,7 @@ async def test_a_change_of_the_metadata_wakes_the_bindings_that_name_the_workloa
         assert w.changed == ["web", "db"]
 
 
-async def test_a_workload_that_the_watch_has_not_brought_yet_is_read_by_itself() -> None:
+async def test_a_workload_that_the_watch_has_not_delivered_yet_is_read_singly() -> None:
     async with harness() as w:
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
@@ -227,7 +227,7 @@ async def test_a_workload_that_the_watch_has_not_brought_yet_is_read_by_itself()
         assert w.synced == ["web"]
 
 
-async def test_a_workload_that_was_just_seen_is_not_read_by_itself() -> None:
+async def test_a_workload_that_was_just_delivered_is_not_read_singly() -> None:
     async with harness() as w:
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
@@ -250,7 +250,7 @@ async def test_thousands_of_unrelated_workloads_are_not_kept() -> None:
         assert len(w.informer) == 1 + 1000
 
 
-async def test_one_that_is_not_there_is_said_to_be_missing_and_wakes_its_binding_when_it_comes() -> None:
+async def test_a_missing_workload_is_reported_and_enqueues_its_binding_when_it_is_created() -> None:
     async with harness() as w:
         w.informer.follow_all([of("web")])
         assert await w.problem(of("web")) == "Deployment default/web does not exist"
@@ -259,7 +259,7 @@ async def test_one_that_is_not_there_is_said_to_be_missing_and_wakes_its_binding
         await w.known(of("web"))
 
 
-async def test_one_that_is_deleted_is_said_to_be_so_and_wakes_nobody() -> None:
+async def test_a_deleted_workload_is_reported_and_enqueues_nothing() -> None:
     async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
@@ -270,7 +270,7 @@ async def test_one_that_is_deleted_is_said_to_be_so_and_wakes_nobody() -> None:
         assert w.changed == []
 
 
-async def test_one_that_was_created_anew_is_said_to_be_so_until_the_binding_names_it() -> None:
+async def test_a_workload_that_was_created_again_is_reported_until_the_binding_names_it() -> None:
     async with harness() as w:
         w.server.store("web", uid="new")
         w.informer.follow_all([of("web", uid="old")])
@@ -279,7 +279,7 @@ async def test_one_that_was_created_anew_is_said_to_be_so_until_the_binding_name
         assert (await w.known(of("web", uid="new"))).uid == "new"
 
 
-async def test_a_binding_of_the_new_uid_does_not_get_what_is_known_of_the_old_one() -> None:
+async def test_a_binding_with_the_new_uid_does_not_get_the_old_metadata() -> None:
     async with harness() as w:
         w.server.store("web", uid="old", type="space")
         w.informer.follow_all([of("web", uid="old")])
@@ -290,7 +290,7 @@ async def test_a_binding_of_the_new_uid_does_not_get_what_is_known_of_the_old_on
 
 
 @pytest.mark.parametrize("verb", ["discover", "list", "watch"])
-async def test_what_is_forbidden_is_named_once_at_once_and_asked_for_again(
+async def test_a_forbidden_kind_is_logged_once_and_requested_again(
     verb: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with harness() as w:
@@ -314,7 +314,7 @@ async def test_what_is_forbidden_is_named_once_at_once_and_asked_for_again(
         assert w.changed == ["web"]
 
 
-async def test_a_single_read_that_is_forbidden_is_said_at_once() -> None:
+async def test_a_forbidden_single_read_is_reported_at_once() -> None:
     async with harness() as w:
         w.server.fails["get"] = FORBIDDEN
         w.informer.follow_all([of("other")])
@@ -326,14 +326,14 @@ async def test_a_single_read_that_is_forbidden_is_said_at_once() -> None:
         await w.until(lambda: w.changed == ["web"])
 
 
-async def test_a_kind_that_is_not_served_is_said_to_be_so() -> None:
+async def test_a_kind_that_is_not_served_is_reported() -> None:
     async with harness() as w:
         web = binding("web").resource("example.com/v1", "Foo", uid="u").build()
         assert await w.problem(web) == "the API server serves no Foo (example.com/v1)"
 
 
 @pytest.mark.parametrize("verb", ["discover", "list"])
-async def test_a_list_that_hangs_lets_nobody_wait_for_longer_than_the_bound(verb: str) -> None:
+async def test_a_hanging_list_delays_bindings_no_longer_than_the_limit(verb: str) -> None:
     async with harness() as w:
         w.server.store("web")
         w.server.held[verb] = asyncio.Event()
@@ -350,7 +350,7 @@ async def test_a_list_that_hangs_lets_nobody_wait_for_longer_than_the_bound(verb
         await w.known(of("web"))
 
 
-async def test_a_read_that_fails_is_repeated_and_lets_nobody_wait_for_longer_than_the_bound() -> None:
+async def test_a_failing_read_is_repeated_and_delays_bindings_no_longer_than_the_limit() -> None:
     async with harness() as w:
         w.informer.follow_all([of("other")])
         await w.until(lambda: w.server.watches)
@@ -366,7 +366,7 @@ async def test_a_read_that_fails_is_repeated_and_lets_nobody_wait_for_longer_tha
 
 
 @pytest.mark.parametrize("end", [ApiError("too old", code=410), BROKEN, None])
-async def test_after_a_gap_the_kind_is_listed_anew_and_what_was_missed_wakes(end: ApiError | None) -> None:
+async def test_after_a_gap_the_kind_is_listed_again_and_missed_changes_enqueue(end: ApiError | None) -> None:
     async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
@@ -377,7 +377,7 @@ async def test_after_a_gap_the_kind_is_listed_anew_and_what_was_missed_wakes(end
         assert w.server.asked.count("list") == 2
 
 
-async def test_a_watch_that_brought_something_goes_on_where_it_ended() -> None:
+async def test_a_watch_with_events_continues_where_it_ended() -> None:
     async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
@@ -388,7 +388,7 @@ async def test_a_watch_that_brought_something_goes_on_where_it_ended() -> None:
         assert w.server.asked.count("list") == 1
 
 
-async def test_what_is_known_stays_while_the_api_server_is_away() -> None:
+async def test_metadata_stays_stored_while_the_api_server_is_down() -> None:
     async with harness() as w:
         w.server.store("web")
         w.informer.follow_all([of("web")])
@@ -400,7 +400,7 @@ async def test_what_is_known_stays_while_the_api_server_is_away() -> None:
         assert w.changed == []
 
 
-async def test_metadata_that_cannot_be_read_is_named_and_the_others_go_on(
+async def test_unreadable_metadata_is_logged_and_the_rest_is_stored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with harness() as w:
@@ -417,7 +417,7 @@ async def test_metadata_that_cannot_be_read_is_named_and_the_others_go_on(
         assert "metadata.labels.a: expected a string, got int 1" in warnings
 
 
-async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_worth_a_word(
+async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with harness() as w:

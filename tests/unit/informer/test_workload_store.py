@@ -20,8 +20,8 @@ def web(version: int = 1, *, name: str = "web", uid: str = "u1", **annotations: 
     )
 
 
-class World:
-    """A cache, and what it told."""
+class StoreHarness:
+    """A store, and the changes that it reported."""
 
     def __init__(self, *, recent: int = 3) -> None:
         self.told: list[tuple[Name, State, State]] = []
@@ -39,130 +39,130 @@ class World:
 
 
 def test_only_what_is_wanted_is_kept_besides_a_few_recent_objects() -> None:
-    world = World(recent=3)
-    world.store.want(WEB)
-    world.listed(web(), *(web(name=f"other{number}") for number in range(5000)))
-    assert world.store.find(WEB, "u1") == web()
-    assert len(world.store) == 1 + 3
+    harness = StoreHarness(recent=3)
+    harness.store.want(WEB)
+    harness.listed(web(), *(web(name=f"other{number}") for number in range(5000)))
+    assert harness.store.find(WEB, "u1") == web()
+    assert len(harness.store) == 1 + 3
 
 
-def test_an_object_that_was_seen_shortly_before_it_is_wanted_is_known() -> None:
-    world = World()
-    world.listed()
-    world.store.put(web(5))
-    world.store.want(WEB)
-    assert world.store.find(WEB, "u1") == web(5)
-    assert len(world.store) == 1
+def test_an_object_that_was_delivered_shortly_before_it_is_wanted_is_found() -> None:
+    harness = StoreHarness()
+    harness.listed()
+    harness.store.put(web(5))
+    harness.store.want(WEB)
+    assert harness.store.find(WEB, "u1") == web(5)
+    assert len(harness.store) == 1
 
 
-def test_an_object_that_is_wanted_later_is_not_known_rather_than_missing() -> None:
-    world = World()
-    world.listed()
-    world.store.want(WEB)
-    assert world.store.find(WEB, "u1") is None
+def test_an_object_that_is_wanted_later_is_uncertain_not_missing() -> None:
+    harness = StoreHarness()
+    harness.listed()
+    harness.store.want(WEB)
+    assert harness.store.find(WEB, "u1") is None
 
 
-def test_an_object_that_is_wanted_while_the_list_is_read_is_not_known_rather_than_missing() -> None:
-    world = World()
-    world.store.begin_list()
-    world.store.want(WEB)
-    world.store.end_list()
-    assert world.store.find(WEB, "u1") is None
+def test_an_object_that_is_wanted_during_a_list_is_uncertain_not_missing() -> None:
+    harness = StoreHarness()
+    harness.store.begin_list()
+    harness.store.want(WEB)
+    harness.store.end_list()
+    assert harness.store.find(WEB, "u1") is None
 
 
-def test_what_the_list_does_not_have_is_missing_and_what_was_there_was_deleted() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed()
-    assert world.reason() == "Deployment default/web does not exist"
-    world.listed(web())
-    world.listed()
-    assert world.reason() == "Deployment default/web was deleted"
+def test_objects_that_a_list_lacks_are_missing_or_deleted() -> None:
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed()
+    assert harness.reason() == "Deployment default/web does not exist"
+    harness.listed(web())
+    harness.listed()
+    assert harness.reason() == "Deployment default/web was deleted"
 
 
-def test_what_was_read_by_itself_and_is_not_in_the_list_is_not_known() -> None:
-    world = World()
-    world.listed()
-    world.store.want(WEB)
-    world.store.begin_list()
-    world.store.confirm(WEB, web(9))
-    world.store.end_list()
-    assert world.store.find(WEB, "u1") is None
+def test_an_object_that_was_read_singly_and_is_not_listed_is_uncertain() -> None:
+    harness = StoreHarness()
+    harness.listed()
+    harness.store.want(WEB)
+    harness.store.begin_list()
+    harness.store.confirm(WEB, web(9))
+    harness.store.end_list()
+    assert harness.store.find(WEB, "u1") is None
 
 
-def test_a_change_is_told_only_if_a_plugin_can_see_it() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed(web(1))
-    world.store.put(web(2))
-    world.store.put(web(3, type="space"))
-    world.store.put(web(4, type="space"))
-    assert world.told == [(WEB, None, web(1)), (WEB, web(2), web(3, type="space"))]
-    assert world.store.find(WEB, "u1") == web(4, type="space")
+def test_a_change_is_reported_only_if_plugins_can_see_it() -> None:
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed(web(1))
+    harness.store.put(web(2))
+    harness.store.put(web(3, type="space"))
+    harness.store.put(web(4, type="space"))
+    assert harness.told == [(WEB, None, web(1)), (WEB, web(2), web(3, type="space"))]
+    assert harness.store.find(WEB, "u1") == web(4, type="space")
 
 
-def test_an_older_version_from_the_watch_does_not_replace_what_was_read_by_itself() -> None:
-    world = World()
-    world.listed()
-    world.store.want(WEB)
-    world.store.confirm(WEB, web(9, type="space"))
-    world.store.put(web(7))
-    assert world.store.find(WEB, "u1") == web(9, type="space")
+def test_an_older_version_of_the_watch_does_not_replace_a_single_read() -> None:
+    harness = StoreHarness()
+    harness.listed()
+    harness.store.want(WEB)
+    harness.store.confirm(WEB, web(9, type="space"))
+    harness.store.put(web(7))
+    assert harness.store.find(WEB, "u1") == web(9, type="space")
 
 
-def test_a_list_is_the_truth_also_where_versions_go_back() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed(web(90, type="space"))
-    world.listed(web(5))
-    assert world.store.find(WEB, "u1") == web(5)
+def test_a_list_replaces_newer_versions() -> None:
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed(web(90, type="space"))
+    harness.listed(web(5))
+    assert harness.store.find(WEB, "u1") == web(5)
 
 
-def test_another_uid_is_believed_when_it_was_read_by_itself() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed(web(uid="u1"))
-    assert world.store.find(WEB, "u2") is None
-    world.store.confirm(WEB, web(uid="u1"))
-    assert "has the uid u1, the binding names u2: it was created again" in world.reason("u2")
-    world.store.put(web(8, uid="u2"))
-    assert world.store.find(WEB, "u2") == web(8, uid="u2")
+def test_another_uid_is_reported_when_a_single_read_confirms_it() -> None:
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed(web(uid="u1"))
+    assert harness.store.find(WEB, "u2") is None
+    harness.store.confirm(WEB, web(uid="u1"))
+    assert "has the uid u1, the binding names u2: it was created again" in harness.reason("u2")
+    harness.store.put(web(8, uid="u2"))
+    assert harness.store.find(WEB, "u2") == web(8, uid="u2")
 
 
-def test_what_was_deleted_may_be_there_again_under_another_uid() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed(web())
-    world.store.deleted(WEB, "u1")
-    assert world.reason("u1") == "Deployment default/web was deleted"
-    assert world.store.find(WEB, "u2") is None
-    world.store.confirm(WEB, None)
-    assert world.reason("u2") == "Deployment default/web does not exist"
+def test_a_deleted_object_may_exist_again_with_another_uid() -> None:
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed(web())
+    harness.store.deleted(WEB, "u1")
+    assert harness.reason("u1") == "Deployment default/web was deleted"
+    assert harness.store.find(WEB, "u2") is None
+    harness.store.confirm(WEB, None)
+    assert harness.reason("u2") == "Deployment default/web does not exist"
 
 
 def test_a_late_deletion_of_another_uid_changes_nothing() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed(web(uid="u2"))
-    world.store.deleted(WEB, "u1")
-    assert world.store.find(WEB, "u2") == web(uid="u2")
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed(web(uid="u2"))
+    harness.store.deleted(WEB, "u1")
+    assert harness.store.find(WEB, "u2") == web(uid="u2")
 
 
-def test_a_binding_without_a_uid_takes_the_object_of_the_name() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed(web(uid="u7"))
-    assert world.store.find(WEB, "") == web(uid="u7")
+def test_a_binding_without_a_uid_gets_the_object_with_the_name() -> None:
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed(web(uid="u7"))
+    assert harness.store.find(WEB, "") == web(uid="u7")
 
 
-def test_what_is_dropped_is_forgotten() -> None:
-    world = World()
-    world.store.want(WEB)
-    world.listed(web())
-    world.store.drop(WEB)
-    assert len(world.store) == 0
-    world.store.confirm(WEB, web())
-    assert world.store.find(WEB, "u1") is None
+def test_a_dropped_object_is_deleted() -> None:
+    harness = StoreHarness()
+    harness.store.want(WEB)
+    harness.listed(web())
+    harness.store.drop(WEB)
+    assert len(harness.store) == 0
+    harness.store.confirm(WEB, web())
+    assert harness.store.find(WEB, "u1") is None
 
 
 def test_metadata_is_read_without_what_kubectl_applied_last() -> None:

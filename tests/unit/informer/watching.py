@@ -1,4 +1,4 @@
-"""A real kopf at a server."""
+"""A real kopf on a stand-in API server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def touch(api: FakeApiServer, name: str = "m1") -> None:
 
 
 class Watching:
-    """kopf at a server; credentials are read by ``load``."""
+    """A kopf watch; ``load`` reads its credentials."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Watching:
         self.starts = 0
         self.begun: Counter[str] = Counter()
         self.version = 10**9
-        """The API server's, as far as anybody knows."""
+        """The version that the API server is taken to have."""
         self._read = load
         self.connection = Connection(Login(self._load, load()))
         self.watch = KopfWatch(

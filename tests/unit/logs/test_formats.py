@@ -47,18 +47,18 @@ def test_a_number_is_a_number_in_json() -> None:
     assert (line["note"], line["binding"]) == ("inf", "('a', 1)")
 
 
-def test_a_json_warning_says_so() -> None:
+def test_a_json_warning_has_its_level() -> None:
     assert json.loads(logs.JsonFormatter().format(record(level=logging.WARNING)))["level"] == "warn"
 
 
-def test_a_traceback_stands_below_its_line() -> None:
+def test_a_traceback_is_below_its_line() -> None:
     made = record()
     made.exc_info = (ValueError, ValueError("a bug"), None)
     assert logs.TextFormatter().format(made).splitlines()[-1] == "    ValueError: a bug"
     assert "ValueError: a bug" in json.loads(logs.JsonFormatter().format(made))["stacktrace"]
 
 
-def test_a_stack_stands_below_its_line() -> None:
+def test_a_stack_is_below_its_line() -> None:
     made = record(stack="line 1\nline 2\n")
     assert logs.TextFormatter().format(made).splitlines()[1:] == ["    line 1", "    line 2"]
     assert json.loads(logs.JsonFormatter().format(made))["stacktrace"] == "line 1\nline 2\n"
@@ -67,7 +67,7 @@ def test_a_stack_stands_below_its_line() -> None:
 FORGED = "x\n2026-01-02T03:04:05.678Z INFO  Successfully acquired lease\x1b[2J\r\u2028\x85y"
 
 
-def test_nothing_that_is_logged_can_look_like_another_line() -> None:
+def test_no_logged_text_can_look_like_another_line() -> None:
     made = record(f"failed: {FORGED}", error=FORGED.replace(" ", "_"), note=FORGED)
     made.exc_info = (ValueError, ValueError(FORGED), None)
     lines = logs.TextFormatter().format(made).splitlines()
@@ -81,7 +81,7 @@ def test_a_field_with_a_quote_in_it_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(("verbosity", "shown"), [(0, False), (3, False), (4, True), (9, True)])
-def test_what_is_shown_depends_on_the_verbosity(verbosity: int, shown: bool) -> None:
+def test_the_shown_lines_depend_on_the_verbosity(verbosity: int, shown: bool) -> None:
     assert (logs.verbosity(verbosity) <= logs.V4) is shown
 
 
@@ -97,7 +97,7 @@ def test_what_is_shown_depends_on_the_verbosity(verbosity: int, shown: bool) -> 
         ("karmada_scheduler.x", "attempt #2 failed; will retry", True),
     ],
 )
-def test_of_the_attempts_of_one_request_of_kopf_s_the_first_and_every_sixteenth_are_told(
+def test_only_the_first_and_every_sixteenth_attempt_of_a_kopf_request_are_logged(
     name: str, text: str, shown: bool
 ) -> None:
     made = record(text)
@@ -105,7 +105,7 @@ def test_of_the_attempts_of_one_request_of_kopf_s_the_first_and_every_sixteenth_
     assert logs._drop_repeated_attempts(made) is shown
 
 
-def test_packages_of_plugins_log_as_verbosely_as_we_do_unless_they_have_said_otherwise() -> None:
+def test_packages_of_plugins_get_our_log_level_unless_they_set_one() -> None:
     ours, theirs, own = (logging.getLogger(name) for name in ("karmada_scheduler", "acme", "other_acme"))
     before = ours.level
     ours.setLevel(logs.verbosity(4))

@@ -106,7 +106,7 @@ def test_the_queue_is_counted_as_client_go_counts() -> None:
     assert f'workqueue_depth{{{queue},priority=""}} 1.0' in exposition
 
 
-def test_observations_of_one_kind_add_up() -> None:
+def test_observations_with_equal_labels_add_up() -> None:
     sample = used().registry.get_sample_value(
         "karmada_scheduler_plugin_execution_duration_seconds_count",
         {"plugin": "ClusterAffinity", "extension_point": "Filter", "result": "Success"},
@@ -114,7 +114,7 @@ def test_observations_of_one_kind_add_up() -> None:
     assert sample == 2
 
 
-def test_no_series_tells_when_another_was_created() -> None:
+def test_there_are_no_created_series() -> None:
     assert "_created" not in used().exposition().decode()
 
 
@@ -124,7 +124,7 @@ def test_the_priority_queue_s_sets_are_exposed() -> None:
     assert 'scheduler_pending_bindings{queue="backoff"} 2.0' in metrics.exposition().decode()
 
 
-def test_estimators_are_counted_by_what_is_known_of_them() -> None:
+def test_estimators_are_counted_by_state() -> None:
     metrics = Metrics()
     metrics.estimators.expose_states(lambda: {"connected": 3, "absent": 1})
     metrics.scheduling.expose_assumed(lambda: 5)

@@ -48,7 +48,7 @@ async def _get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-async def test_probes_say_what_is_wrong(served: tuple[Said, int]) -> None:
+async def test_probes_have_the_reason_of_a_failure(served: tuple[Said, int]) -> None:
     said, port = served
     assert await _get(port, "/healthz") == (200, "ok")
     said.health, said.ready = "the event loop has not turned for 31s", "kopf is not running"
@@ -56,14 +56,14 @@ async def test_probes_say_what_is_wrong(served: tuple[Said, int]) -> None:
     assert await _get(port, "/readyz") == (503, "kopf is not running\n")
 
 
-async def test_a_scrape_that_meets_a_change_is_to_be_repeated(served: tuple[Said, int]) -> None:
+async def test_a_scrape_during_a_change_is_answered_with_503(served: tuple[Said, int]) -> None:
     said, port = served
     assert await _get(port, "/metrics") == (200, "x 1\n")
     said.metrics = b""
     assert (await _get(port, "/metrics"))[0] == 503
 
 
-async def test_only_reading_is_answered(served: tuple[Said, int]) -> None:
+async def test_only_get_is_supported(served: tuple[Said, int]) -> None:
     _, port = served
     assert (await _get(port, "/metrics", "POST"))[0] == 405
 

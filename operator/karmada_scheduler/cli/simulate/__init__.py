@@ -1,14 +1,14 @@
-"""The decision core over files: what would the scheduler do, without a control plane.
+"""``karmada-pyscheduler simulate``: schedules the bindings of files, without a control plane.
 
-Reads what ``kubectl get -o yaml`` (or ``-o json``) writes and prints where each binding would settle. The bindings are
-decided in the order of the files, each as if the decisions before it had been written: ``handle.bindings()`` shows
-them. The clusters stay as they are in their files; capacity that was given away counts as taken only with
+Reads the output of ``kubectl get -o yaml`` (or ``-o json``) and prints the stable decision about each binding. Bindings
+are scheduled in the order of the files, each as if the previous decisions had been written: ``handle.bindings()`` has
+them. The clusters stay as in their files. Capacity of earlier decisions counts as taken only with
 SchedulingOvercommitProtection, as in the scheduler until members report.
 
-Plugins decide as they would in the scheduler and have the same time for it; one that was cut off is called again for
-the next binding. PreEnqueue, Reserve and Permit are called. A binding that waits at Permit goes on when a plugin allows
-it while a later binding is decided; no time passes. What writes or reports a write (PreBind, Bind, PostBind) is left
-out, and what Reserve claims is given back only for decisions that are refused.
+Plugins run as in the scheduler and have the same timeout; a plugin that timed out is called again for the next binding.
+PreEnqueue, Reserve and Permit run. A binding that waits at Permit continues when a plugin allows it during a later
+decision; Permit timeouts do not expire. PreBind, Bind and PostBind do not run, and Unreserve runs only for rejected
+decisions.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cli.simulate.files import Contents, Problem, as_binding, as_cluster, as_workload, read
-from karmada_scheduler.cli.simulate.forecast import Outcome, Placed, as_new, simulate
+from karmada_scheduler.cli.simulate.forecast import as_new, simulate
 from karmada_scheduler.cli.simulate.output import WRITERS, with_progress
+from karmada_scheduler.cli.simulate.result import Outcome, SimulationResult
 from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHandle
 from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.config import features
@@ -46,18 +47,18 @@ from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
-__all__ = ["Contents", "Placed", "Problem", "add_parser", "read", "run", "simulate"]
+__all__ = ["Contents", "Problem", "SimulationResult", "add_parser", "read", "run", "simulate"]
 
 ALL_PLACED: Final = 0
 SOME_NOT_PLACED: Final = 1
 BAD_INPUT: Final = 2
 
-_LEFT_OUT: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
+_NOT_RUN: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
 _NO_ELECTION: Final = LeaderElection(enabled=False)
 
 
 class _Input(NamedTuple):
-    """What the files hold; ``workloads`` is None if there are none."""
+    """The contents of the files; ``workloads`` is None without files."""
 
     clusters: Contents[Cluster]
     bindings: Contents[Binding]
@@ -137,15 +138,15 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 
     Args:
         arguments: As parsed.
-        own: The plugins of one's own main.
+        own: The plugins of a main program of the user's own.
     """
     try:
         gates = features.parse(arguments.feature_gates)
     except ValueError as error:
-        _tell(f"--feature-gates: {error}")
+        _print_error(f"--feature-gates: {error}")
         return BAD_INPUT
     if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
-        _tell("Error: standard input (-) can be read once only")
+        _print_error("Error: standard input (-) can be read once only")
         return BAD_INPUT
     given = _Input(
         read(arguments.clusters, as_cluster),
@@ -155,24 +156,24 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     clusters = given.clusters
     if clusters.problems and not clusters.objects:
         for problem in given.problems:
-            _tell(str(problem))
-        _tell("No cluster could be read, so nothing is decided.")
+            _print_error(str(problem))
+        _print_error("No cluster could be read, so nothing is decided.")
         return BAD_INPUT
-    with redirect_stdout(sys.stderr):  # what plugins print must not get into the result
-        settled = _decided(arguments, gates, own, given)
-    if settled is None:
+    with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
+        results = _schedule_all(arguments, gates, own, given)
+    if results is None:
         return BAD_INPUT
-    WRITERS[arguments.output](settled, sys.stdout)
+    WRITERS[arguments.output](results, sys.stdout)
     sys.stdout.flush()
-    counts = Counter(each.outcome for each in settled)
+    counts = Counter(each.outcome for each in results)
     problems = len(given.problems)
     others = "".join(
         f", {counts[outcome]} {outcome.value}"
         for outcome in (Outcome.GATED, Outcome.WAITING, Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
         if counts[outcome]
     )
-    _tell(
-        f"{len(settled)} bindings on {len(clusters.objects)} clusters: "
+    _print_error(
+        f"{len(results)} bindings on {len(clusters.objects)} clusters: "
         f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, {problems} problems in the input"
     )
     if problems:
@@ -182,13 +183,13 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     return SOME_NOT_PLACED if not_placed or others_fail else ALL_PLACED
 
 
-def _decided(
+def _schedule_all(
     arguments: argparse.Namespace,
     gates: features.FeatureGates,
     own: Sequence[Registration],
     given: _Input,
-) -> list[Placed] | None:
-    """Decide everything; None, after saying why, if the configuration or a plugin cannot be used."""
+) -> list[SimulationResult] | None:
+    """Schedule all bindings; None, after printing why, if the configuration or a plugin cannot be used."""
     wanted = [as_new(each) for each in given.bindings.objects] if arguments.anew else given.bindings.objects
     known = SimulatedBindings(wanted)
     name = arguments.scheduler_name or DEFAULT_SCHEDULER_NAME
@@ -228,7 +229,7 @@ def _decided(
                 for name, plugins in setup.built.by_name.items()
             }
             for problem in given.problems:
-                _tell(str(problem))
+                _print_error(str(problem))
             return simulate(
                 with_progress(wanted, total=len(wanted)),
                 given.clusters.objects,
@@ -241,29 +242,29 @@ def _decided(
             )
     except ConfigError as unusable:
         for each in unusable.problems:
-            _tell(f"Error: {each}")
+            _print_error(f"Error: {each}")
         return None
 
 
 def _frameworks(
     setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller, *, every: bool
 ) -> Callable[[Binding], Framework | None]:
-    """Return what gives each binding its plugins: those of its profile, or, with ``every``, the only ones.
+    """Return the function that finds the plugins of a binding: those of its profile, or, with ``every``, the only ones.
 
     Raises:
         ConfigError: A profile or a plugin cannot be used.
     """
     if configuration.extenders:
-        _tell("extenders are not asked, as if there were none")
+        _print_error("extenders are not asked, as if there were none")
     built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
     for warning in (*configuration.warnings, *built.warnings):
-        _tell(warning)
+        _print_error(warning)
     for message in setup.messages:
         if message.warning:
-            _tell(message.text)
+            _print_error(message.text)
     for text in _not_called(built):
-        _tell(text)
+        _print_error(text)
     if every:
         [only] = by_name.values()
         return lambda _: only
@@ -271,11 +272,11 @@ def _frameworks(
 
 
 def _not_called(built: BuiltProfiles) -> Iterator[str]:
-    """Name the plugins at points that are left out; those that come with the scheduler do nothing else there."""
+    """Yield a line with the plugins at extension points that do not run, without the mandatory in-tree ones."""
     found = {
         f"{plugin.name} ({point.label})": None
         for profile, plugins in built.by_name.items()
-        for point in _LEFT_OUT
+        for point in _NOT_RUN
         for plugin in plugins.at(point)
         if not built.made[profile, plugin.name].registration.mandatory
     }
@@ -283,5 +284,5 @@ def _not_called(built: BuiltProfiles) -> Iterator[str]:
         yield f"PreBind, Bind and PostBind are not called: {', '.join(found)}"
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command for people and jobs, not a server)
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -1,4 +1,4 @@
-"""What a simulation prints: a table for people, JSON and YAML for programs, a bar while it lasts."""
+"""The output of a simulation: a table, JSON or YAML, and a progress bar."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import IO, Final, TypeVar
 
 import yaml
 
-from karmada_scheduler.cli.simulate.forecast import Placed
+from karmada_scheduler.cli.simulate.result import SimulationResult
 from karmada_scheduler.cli.table import table
 from karmada_scheduler.framework.extension_points import Point
 
 T = TypeVar("T")
 
 
-def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
+def _write_table(results: Sequence[SimulationResult], out: IO[str]) -> None:
     rows = []
-    for each in settled:
+    for each in results:
         condition = each.condition
         clusters = ", ".join(f"{target.name}:{target.replicas}" for target in each.targets)
         scheduled, message = "-" if condition is None else condition.status, ""
@@ -36,13 +36,13 @@ def _write_table(settled: Sequence[Placed], out: IO[str]) -> None:
     out.writelines(f"{line}\n" for line in text.splitlines())  # a closed pipe raises only between two writes
 
 
-def _write_json(settled: Sequence[Placed], out: IO[str]) -> None:
-    json.dump([each.as_fields() for each in settled], out, indent=2, ensure_ascii=False)
+def _write_json(results: Sequence[SimulationResult], out: IO[str]) -> None:
+    json.dump([each.as_fields() for each in results], out, indent=2, ensure_ascii=False)
     out.write("\n")
 
 
-def _write_yaml(settled: Sequence[Placed], out: IO[str]) -> None:
-    fields = [each.as_fields() for each in settled]
+def _write_yaml(results: Sequence[SimulationResult], out: IO[str]) -> None:
+    fields = [each.as_fields() for each in results]
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     yaml.dump(fields, out, Dumper=dumper, sort_keys=False, allow_unicode=True)
 
@@ -51,7 +51,7 @@ WRITERS: Final = {"table": _write_table, "json": _write_json, "yaml": _write_yam
 
 
 def with_progress(bindings: Iterable[T], *, total: int) -> Iterator[T]:
-    """Draw a bar on a terminal while bindings are taken out and decided."""
+    """Draw a progress bar while bindings are scheduled, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield from bindings
         return

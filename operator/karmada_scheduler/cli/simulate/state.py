@@ -1,4 +1,4 @@
-"""What one decision of a simulation leaves for the next ones: placements, and bindings that wait at Permit."""
+"""The state of a simulation between two decisions: placements, and bindings that wait at Permit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from karmada_scheduler.framework.snapshot import Snapshot
 
 
 class WaitingDecision:
-    """A decision that waits at Permit; conforms to ``framework.handle.WaitingBinding``.
+    """A decision that waits at Permit; implements ``framework.handle.WaitingBinding``.
 
     Attributes:
-        context: The decision as the plugins got it.
-        refusal: Why a plugin rejected it, "" as long as none has.
+        context: The context that the plugins got.
+        refusal: The reason of the plugin that rejected it, "" without one.
     """
 
     def __init__(self, context: BindContext, decision: Decision, plugins: Collection[str]) -> None:
-        """Wait until all plugins have allowed it; time does not pass."""
+        """Wait until all plugins have allowed it, without a timeout."""
         self.context: Final = context
         self.decision: Final = decision
         self.refusal = ""
@@ -32,7 +32,7 @@ class WaitingDecision:
 
     @property
     def binding(self) -> Binding:
-        """The binding as it was when it was decided."""
+        """The binding that was scheduled."""
         return self.context.binding
 
     @property
@@ -41,11 +41,11 @@ class WaitingDecision:
         return tuple(self._pending)
 
     def allow(self, plugin: str) -> None:
-        """Let it go on as far as one plugin is concerned."""
+        """Note that one plugin allows it."""
         self._pending.pop(plugin, None)
 
     def reject(self, plugin: str, reason: str) -> None:  # noqa: ARG002 (the protocol)
-        """Refuse it."""
+        """Reject it, unless it was allowed or rejected before."""
         if self._pending and not self.refusal:
             self.refusal = reason
 
@@ -61,10 +61,10 @@ class WaitingDecision:
 
 
 class SimulatedBindings:
-    """The bindings of the files, each as it would be stored by now; conforms to ``framework.cycle.Peers``."""
+    """The bindings of the files, with the decisions so far; implements ``framework.cycle.Peers``."""
 
     def __init__(self, bindings: Iterable[Binding]) -> None:
-        """Take the bindings as they are before the first decision."""
+        """Start with the bindings of the files."""
         self.waiting: dict[BindingKey, WaitingDecision] = {}
         self._bindings: dict[BindingKey, Binding] = {}
         self._keys: dict[tuple[int, str], list[BindingKey]] = {}
@@ -77,7 +77,7 @@ class SimulatedBindings:
         return iter(self._bindings.values())
 
     def get(self, key: BindingKey) -> Binding | None:
-        """Find a binding."""
+        """Return a binding, None if the files do not have it."""
         return self._bindings.get(key)
 
     def place(self, binding: Binding, decision: Decision) -> None:
@@ -90,16 +90,16 @@ class SimulatedBindings:
         return [_moved(each.binding, tuple(each.context.targets)) for each in self.waiting.values()]
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Look an affinity group up."""
+        """Return the bindings of an affinity group."""
         return [self._bindings[key] for key in self._keys.get((0, group), ())]
 
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Look an anti-affinity group up."""
+        """Return the bindings of an anti-affinity group."""
         return [self._bindings[key] for key in self._keys.get((1, group), ())]
 
 
 def with_targets(binding: Binding, decision: Decision) -> Binding:
-    """Return a binding with what a decision with targets writes."""
+    """Return a binding with the changes that a decision with targets writes."""
     placement = {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
     status, name = binding.status, decision.affinity_name
     return replace(
@@ -115,7 +115,7 @@ def _moved(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedHandle:
-    """The handle of plugins in a simulation; conforms to ``framework.handle.Handle``."""
+    """The handle of plugins in a simulation; implements ``framework.handle.Handle``."""
 
     profile: str
     snapshot_source: Callable[[], Snapshot]
@@ -132,11 +132,11 @@ class SimulatedHandle:
         return self.snapshot_source()
 
     def bindings(self) -> Iterable[Binding]:
-        """Return the bindings of the files, with what was decided so far."""
+        """Return the bindings of the files, with the decisions so far."""
         return iter(self.known)
 
     def binding(self, key: BindingKey) -> Binding | None:
-        """Find a binding."""
+        """Return a binding, None if the files do not have it."""
         return self.known.get(key)
 
     def workload(self, key: BindingKey) -> Workload | None:
@@ -151,4 +151,4 @@ class SimulatedHandle:
         return tuple(self.known.waiting.values())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
-        """Drop the Event: nobody reads it."""
+        """Drop the Event."""

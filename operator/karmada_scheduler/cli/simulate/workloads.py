@@ -13,14 +13,14 @@ NONE_GIVEN = WorkloadAnswer(problem="no --workloads were given")
 
 
 class Workloads:
-    """What plugins with ``needs_workload`` are told; versions of a group do not count, as ``kubectl`` writes any of them."""
+    """The metadata for plugins with ``needs_workload``; versions of an API group are ignored, as kubectl may write any."""
 
     def __init__(self, found: Iterable[Workload] | None) -> None:
-        """Take the workloads of the files; None if there are no files."""
-        self._found = None if found is None else {_place(each): each for each in found}
+        """Use the workloads of the files; None without files."""
+        self._found = None if found is None else {_identity(each): each for each in found}
 
     def of(self, binding: Binding) -> WorkloadAnswer:
-        """Return what is known of the workload of a binding."""
+        """Return the metadata of the workload of a binding, or why there is none."""
         if self._found is None:
             return NONE_GIVEN
         resource = binding.spec.resource
@@ -30,7 +30,7 @@ class Workloads:
             if named.namespace
             else f"{named.kind} {named.name}"
         )
-        found = self._found.get(_place(named))
+        found = self._found.get(_identity(named))
         if found is None:
             return WorkloadAnswer(problem=f"{shown} is not in the files of --workloads")
         if found.uid and resource.uid and found.uid != resource.uid:
@@ -44,19 +44,19 @@ class StoredWorkloads:
     """The workloads of other bindings, as plugins get them from ``Handle.workload`` and ``PeerContext.workload``.
 
     Attributes:
-        framework_of: Returns the plugins of a binding's profile; set once they are made.
-        declaring: Whether a profile declares that it needs workloads, by name; set once the plugins are made.
+        framework_of: Returns the plugins of a binding's profile; set when the plugins are built.
+        declaring: Whether a profile declares that it needs workloads, by name; set when the plugins are built.
     """
 
     def __init__(self, workloads: Workloads, binding_of: Callable[[BindingKey], Binding | None]) -> None:
-        """``binding_of`` returns a binding by its key, None if it is not known."""
+        """``binding_of`` returns a binding by its key, None if the files do not have it."""
         self.framework_of: Callable[[Binding], Framework | None] = lambda _: None
         self.declaring: Mapping[str, bool] = {}
         self._workloads = workloads
         self._binding_of = binding_of
 
     def of(self, key: BindingKey) -> Workload | None:
-        """Return the workload of a binding whose profile needs it; None if it is not known."""
+        """Return the workload of a binding whose profile needs it; None if the files do not have it."""
         binding = self._binding_of(key)
         if binding is None or binding.spec.placement is None:
             return None
@@ -76,6 +76,6 @@ class StoredWorkloads:
         return self.of(key)
 
 
-def _place(workload: Workload) -> tuple[str, str, str, str]:
+def _identity(workload: Workload) -> tuple[str, str, str, str]:
     group = workload.api_version.partition("/")[0] if "/" in workload.api_version else ""
     return group, workload.kind, workload.namespace, workload.name

@@ -1,4 +1,4 @@
-"""What comes back of a request, whatever is answered: a JSON object, or an error that says what was asked and what came."""
+"""The response of every request is a JSON object, or an error that shows request and response."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def _list(connection: Connection) -> list[Any]:
         ("[" * 20_000, "application/json", "application/json: '" + "[" * 100 + "'"),
     ],
 )  # fmt: skip
-async def test_an_answer_that_is_no_object_is_an_error_that_shows_it(
+async def test_a_response_that_is_not_an_object_is_an_error_that_shows_it(
     body: bytes | str, content_type: str, shown: str
 ) -> None:
     async with _answering(body, content_type=content_type) as connection:
@@ -90,7 +90,7 @@ async def test_an_answer_that_is_no_object_is_an_error_that_shows_it(
     assert caught.value.is_transient
 
 
-async def test_an_object_that_is_too_deep_comes_back_without_its_depths() -> None:
+async def test_an_object_that_is_nested_too_deeply_is_returned_without_the_deep_values() -> None:
     deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
     async with _answering(b'{"metadata":{"name":"x"},"status":' + deep + b"}") as connection:
         assert (await connection.request("GET", PATH))["metadata"] == {"name": "x"}
@@ -107,7 +107,7 @@ async def test_an_object_that_is_too_deep_comes_back_without_its_depths() -> Non
         {"kind": "Status", "metadata": {}, "status": "Success"},
     ],
 )  # fmt: skip
-async def test_an_object_that_is_no_list_is_an_error(answer: Any) -> None:
+async def test_an_object_that_is_not_a_list_is_an_error(answer: Any) -> None:
     async with _answering(orjson.dumps(answer)) as connection:
         with pytest.raises(
             ApiError, match=f"^GET {PATH}: expected a list with a resourceVersion, got: "
@@ -116,12 +116,12 @@ async def test_an_object_that_is_no_list_is_an_error(answer: Any) -> None:
     assert caught.value.code == 0
 
 
-async def test_a_list_of_nothing_that_go_writes_as_null_is_empty() -> None:
+async def test_a_list_with_null_items_is_empty() -> None:
     async with _answering('{"metadata":{"resourceVersion":"7"},"items":null}') as connection:
         assert await _list(connection) == [([], "7")]
 
 
-async def test_items_that_cannot_be_used_are_replaced_and_the_others_come_as_they_are() -> None:
+async def test_unusable_items_become_placeholders_and_the_others_are_returned() -> None:
     good = {"metadata": {"name": "a", "resourceVersion": "5"}}
     items = [good, 7, None, {}, {"metadata": {"name": "b", "uid": 7}}, good]
     body = orjson.dumps({"metadata": {"resourceVersion": "7"}, "items": items})
@@ -131,7 +131,7 @@ async def test_items_that_cannot_be_used_are_replaced_and_the_others_come_as_the
     assert found[4]["metadata"] == {"name": "b"}
 
 
-async def test_a_page_that_is_followed_by_itself_is_an_error() -> None:
+async def test_a_page_that_refers_to_itself_is_an_error() -> None:
     async with _answering('{"metadata":{"resourceVersion":"7","continue":"x"},"items":[]}') as connection:
         with pytest.raises(ApiError, match="refers to itself"):
             await _list(connection)
@@ -159,7 +159,7 @@ async def test_a_body_that_cannot_be_sent_is_an_error(body: Any) -> None:
             await connection.request("PUT", PATH, body=body)
 
 
-async def test_an_answer_that_is_longer_than_allowed_is_an_error() -> None:
+async def test_a_response_that_is_too_long_is_an_error() -> None:
     async with _answering(b'{"a":"' + b"x" * 1000 + b'"}') as connection:
         connection._connections._max_response = 500  # type: ignore[union-attr]
         with pytest.raises(ApiError, match="the response is longer than 500 bytes"):
@@ -199,40 +199,40 @@ class Rotating:
 async def test_a_request_that_is_refused_is_repeated_once_with_new_credentials(
     tmp_path: Path, method: str
 ) -> None:
-    world = Rotating(tmp_path)
-    world.write("first")
-    async with world.server.running() as url:
-        connection = await world.connected(url)
-        world.token = "second"
-        world.write("second")
+    rotating = Rotating(tmp_path)
+    rotating.write("first")
+    async with rotating.server.running() as url:
+        connection = await rotating.connected(url)
+        rotating.token = "second"
+        rotating.write("second")
         assert await connection.request(method, PATH, body={"a": 1})
-        assert [asked[2] for asked in world.server.asked] == ["Bearer first", "Bearer second"]
+        assert [asked[2] for asked in rotating.server.asked] == ["Bearer first", "Bearer second"]
         assert (await connection.credentials()).token == "second"
         await connection.close()
 
 
 async def test_a_request_that_is_refused_is_not_repeated_with_the_same_credentials(tmp_path: Path) -> None:
-    world = Rotating(tmp_path)
-    world.write("other")
-    async with world.server.running() as url:
-        connection = await world.connected(url)
+    rotating = Rotating(tmp_path)
+    rotating.write("other")
+    async with rotating.server.running() as url:
+        connection = await rotating.connected(url)
         for _ in range(3):
-            text = f"Unauthorized.*the API server does not accept the token of {world.file} of kubeconfig"
+            text = f"Unauthorized.*the API server does not accept the token of {rotating.file} of kubeconfig"
             with pytest.raises(ApiError, match=text) as caught:
                 await connection.request("GET", PATH)
             assert caught.value.code == 401
-        assert len(world.server.asked) == 3
+        assert len(rotating.server.asked) == 3
         await connection.close()
 
 
 async def test_a_file_that_changed_is_used_before_anything_is_refused(tmp_path: Path) -> None:
-    world = Rotating(tmp_path)
-    world.write("first")
-    async with world.server.running() as url:
-        connection = await world.connected(url)
-        world.write("second")
-        world.token = ""
-        world.now += 11
+    rotating = Rotating(tmp_path)
+    rotating.write("first")
+    async with rotating.server.running() as url:
+        connection = await rotating.connected(url)
+        rotating.write("second")
+        rotating.token = ""
+        rotating.now += 11
         assert (await connection.credentials()).token == "first"  # those are still good for all that is known
         async with asyncio.timeout(10):
             while (await connection.credentials()).token != "second":
@@ -240,18 +240,18 @@ async def test_a_file_that_changed_is_used_before_anything_is_refused(tmp_path: 
         await connection.close()
 
 
-async def test_the_lines_of_a_watch_are_asked_for_again_with_new_credentials(tmp_path: Path) -> None:
-    world = Rotating(tmp_path)
-    world.write("first")
-    async with world.server.running() as url:
-        connection = await world.connected(url)
-        world.token = "second"
-        world.write("second")
+async def test_a_refused_watch_is_repeated_with_new_credentials(tmp_path: Path) -> None:
+    rotating = Rotating(tmp_path)
+    rotating.write("first")
+    async with rotating.server.running() as url:
+        connection = await rotating.connected(url)
+        rotating.token = "second"
+        rotating.write("second")
         accepted: list[bool] = []
         lines = [line async for line in connection.watch(f"{PATH}?watch=true", lambda: accepted.append(True))]
         assert lines == [b'{"metadata": {"name": "x"}}']
         assert accepted == [True]
-        world.token = "third"
+        rotating.token = "third"
         with pytest.raises(ApiError) as caught:
             [line async for line in connection.watch(f"{PATH}?watch=true")]
         assert caught.value.code == 401
@@ -268,21 +268,21 @@ def _listening(authority: Authority, *, wants_certificate: bool = False) -> ssl.
 
 
 async def test_another_authority_of_the_server_is_trusted_when_the_file_has_it(tmp_path: Path) -> None:
-    world = Rotating(tmp_path)
-    world.write("first")
+    rotating = Rotating(tmp_path)
+    rotating.write("first")
     old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
     ca = tmp_path / "ca.crt"
     ca.write_bytes(old.certificate.read_bytes())
-    async with world.server.running(_listening(old)) as url:
-        connection = await world.connected(url)
-        document = orjson.loads(world.kubeconfig.read_bytes())
+    async with rotating.server.running(_listening(old)) as url:
+        connection = await rotating.connected(url)
+        document = orjson.loads(rotating.kubeconfig.read_bytes())
         document["clusters"][0]["cluster"]["certificate-authority"] = str(ca)
-        world.kubeconfig.write_bytes(orjson.dumps(document))
+        rotating.kubeconfig.write_bytes(orjson.dumps(document))
         assert await connection.request("GET", PATH)  # it had refused the server before
         port = int(url.rpartition(":")[2])
     ca.write_bytes(new.certificate.read_bytes())
-    world.now += 6
-    async with world.server.running(_listening(new), port):
+    rotating.now += 6
+    async with rotating.server.running(_listening(new), port):
         before = await connection.credentials()
         assert await connection.request("PATCH", PATH, body={})
         after = await connection.credentials()
@@ -290,7 +290,7 @@ async def test_another_authority_of_the_server_is_trusted_when_the_file_has_it(t
     await connection.close()
 
 
-async def test_a_client_certificate_that_is_replaced_is_shown_and_its_predecessor_s_end_is_told(
+async def test_a_replaced_client_certificate_is_used_and_the_expiry_of_the_old_one_reported(
     tmp_path: Path,
 ) -> None:
     authority = Authority(tmp_path)
@@ -336,10 +336,10 @@ async def test_a_client_certificate_that_is_replaced_is_shown_and_its_predecesso
         await connection.close()
 
 
-async def test_credentials_tell_the_scheme(tmp_path: Path) -> None:
-    world = Rotating(tmp_path)
-    world.write("first")
-    connection = await world.connected("http://127.0.0.1:1", username="a", password="b")
+async def test_credentials_have_the_scheme(tmp_path: Path) -> None:
+    rotating = Rotating(tmp_path)
+    rotating.write("first")
+    connection = await rotating.connected("http://127.0.0.1:1", username="a", password="b")
     found: Credentials = await connection.credentials()
     assert (found.scheme, found.token) == ("Bearer", "first")
     await connection.close()

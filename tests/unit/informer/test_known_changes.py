@@ -11,7 +11,7 @@ from kopf._core.reactor import processing
 from tests.unit.informer.watching import Watching, api_server, to, touch, until
 
 
-async def test_a_change_that_is_known_reaches_nobody_and_the_next_one_does() -> None:
+async def test_a_known_change_is_dropped_and_the_next_one_is_delivered() -> None:
     with api_server() as api:
         watching = Watching(
             lambda: to(api), is_known=lambda _, manifest: manifest["metadata"]["resourceVersion"] == "8"
@@ -25,7 +25,7 @@ async def test_a_change_that_is_known_reaches_nobody_and_the_next_one_does() -> 
     assert watching.events[1] == ("Cluster", "MODIFIED", "m1")
 
 
-async def test_what_is_known_costs_none_of_kopf_s_machinery(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_known_changes_end_before_kopf_processes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     processed: list[str] = []
     process = processing.process_resource_event
 

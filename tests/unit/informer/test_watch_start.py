@@ -6,7 +6,7 @@ from karmada_scheduler.client.karmada import CLUSTERS, WATCHED
 from tests.unit.informer.watching import GONE, Watching, api_server, to, touch, until
 
 
-async def test_every_kind_is_watched_from_the_version_that_is_given_and_listed_by_nobody() -> None:
+async def test_every_kind_is_watched_from_the_given_version_and_kopf_lists_none() -> None:
     with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
@@ -15,7 +15,7 @@ async def test_every_kind_is_watched_from_the_version_that_is_given_and_listed_b
     assert not any(api.count("LIST", resource.path) for resource in WATCHED)
 
 
-async def test_a_watch_whose_version_is_gone_begins_anew() -> None:
+async def test_a_watch_whose_version_is_gone_starts_from_scratch() -> None:
     with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
@@ -28,7 +28,7 @@ async def test_a_watch_whose_version_is_gone_begins_anew() -> None:
     assert api.count("LIST", CLUSTERS.path) == 0
 
 
-async def test_a_watch_that_ends_goes_on_where_it_was() -> None:
+async def test_a_watch_that_ends_continues_at_its_last_version() -> None:
     with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():

@@ -1,4 +1,4 @@
-"""The connections of a watch: what they bring, when they are silent, how a watch begins anew."""
+"""The connections of a watch: events, silence, restarts."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class StreamsHarness:
         return [event async for event in self.streams.connection("Cluster", "7", self._connect)]
 
 
-async def test_a_connection_brings_its_events_and_the_watch_goes_on_where_it_ended() -> None:
+async def test_a_connection_delivers_its_events_and_the_next_one_continues_where_it_ended() -> None:
     harness = StreamsHarness()
     assert await harness.connection(EVENT, EVENT, None) == [EVENT, EVENT]
     assert await harness.connection(EVENT, None) == [EVENT]
     assert harness.connections == harness.closed == 2
 
 
-async def test_a_watch_that_is_ahead_of_the_server_begins_anew_instead_of_being_connected() -> None:
+async def test_a_watch_that_is_ahead_of_the_server_starts_from_scratch() -> None:
     harness = StreamsHarness()
     harness.ahead = True
     # The first connection begins where a list ended: nobody is asked.
@@ -72,7 +72,7 @@ async def test_a_watch_that_is_ahead_of_the_server_begins_anew_instead_of_being_
     assert await harness.connection(EVENT, None) == [EVENT]
 
 
-async def test_a_restart_ends_a_connection_that_brings_nothing() -> None:
+async def test_a_restart_ends_a_connection_without_events() -> None:
     harness = StreamsHarness()
     reading = asyncio.create_task(harness.connection(EVENT))
     while not harness.incoming.empty() or not harness.connections:
@@ -98,14 +98,14 @@ async def test_a_restart_while_an_event_is_handled_ends_the_connection_after_it(
     assert found == [EVENT, EXPIRED]
 
 
-async def test_a_restart_before_the_watch_begins_anew_anyway_is_none() -> None:
+async def test_a_restart_before_a_start_from_scratch_has_no_effect() -> None:
     harness = StreamsHarness()
     harness.streams.restart("Cluster")
     harness.streams.starts("Cluster")
     assert await harness.connection(EVENT, None) == [EVENT]
 
 
-async def test_a_connection_that_is_not_accepted_is_given_up_so_that_the_server_is_asked_for_its_version(
+async def test_a_connection_that_is_not_accepted_is_replaced_and_the_server_s_version_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams_module, "_REFUSED_SECONDS", 0.01)
@@ -120,7 +120,7 @@ async def test_a_connection_that_is_not_accepted_is_given_up_so_that_the_server_
     assert harness.connections == harness.closed == 3
 
 
-async def test_a_connection_that_is_accepted_may_be_silent_for_as_long_as_it_likes(
+async def test_an_accepted_connection_may_deliver_nothing_without_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams_module, "_REFUSED_SECONDS", 0.01)
@@ -135,7 +135,7 @@ async def test_a_connection_that_is_accepted_may_be_silent_for_as_long_as_it_lik
     assert await reading == []
 
 
-async def test_a_version_that_the_server_calls_gone_begins_the_watch_anew() -> None:
+async def test_a_version_that_is_gone_restarts_the_watch_from_scratch() -> None:
     class GoneError(Exception):
         status = 410
 
@@ -146,7 +146,7 @@ async def test_a_version_that_the_server_calls_gone_begins_the_watch_anew() -> N
         await harness.connection(ZeroDivisionError())
 
 
-async def test_a_kind_whose_watch_brings_nothing_and_is_not_accepted_is_silent() -> None:
+async def test_a_watch_without_events_and_acceptance_is_silent() -> None:
     harness = StreamsHarness()
     await harness.connection(EVENT, None)
     harness.now += 301
@@ -158,14 +158,14 @@ async def test_a_kind_whose_watch_brings_nothing_and_is_not_accepted_is_silent()
     assert harness.streams.ages() == {"Cluster": 0, "Policy": 0}
 
 
-async def test_the_time_before_the_watches_are_started_is_no_silence() -> None:
+async def test_the_time_before_the_start_of_the_watches_does_not_count_as_silence() -> None:
     harness = StreamsHarness()
     harness.now += 1000
     harness.streams.start()
     assert harness.streams.silent() == {}
 
 
-async def test_kopf_s_watch_of_a_kind_begins_anew_when_it_is_told_to() -> None:
+async def test_kopf_s_watch_of_a_kind_can_be_restarted() -> None:
     with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
@@ -179,7 +179,7 @@ async def test_kopf_s_watch_of_a_kind_begins_anew_when_it_is_told_to() -> None:
     assert sum(watching.begun.values()) == len(WATCHED) + 1
 
 
-async def test_kopf_s_watch_begins_anew_also_while_it_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+async def test_kopf_s_watch_can_be_restarted_while_it_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     with api_server() as api:
         refused = api.fault(method="WATCH", path=CLUSTERS.path, answer=status(504))
         watching = Watching(lambda: to(api))
@@ -192,7 +192,7 @@ async def test_kopf_s_watch_begins_anew_also_while_it_is_refused(caplog: pytest.
     assert watching.starts == 1
 
 
-async def test_kopf_s_watch_begins_anew_when_the_server_has_gone_back() -> None:
+async def test_kopf_s_watch_starts_from_scratch_after_a_rollback_of_the_server() -> None:
     with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():
@@ -224,7 +224,7 @@ async def test_a_watch_that_is_refused_for_long_is_a_problem_that_names_the_kind
             assert watching.watch.age(CLUSTERS.kind) < 0.3
 
 
-async def test_what_keeps_events_from_arriving_is_told_of_again_and_again(
+async def test_the_problem_of_a_watch_is_logged_repeatedly(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_REMINDER_SECONDS", 0.01)
@@ -237,7 +237,7 @@ async def test_what_keeps_events_from_arriving_is_told_of_again_and_again(
             )
 
 
-async def test_kopf_remembers_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_kopf_stores_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[inventory.ResourceMemories] = []
     create = kopf_settings.NoMemories.__init__
 
@@ -256,7 +256,9 @@ async def test_kopf_remembers_no_object(monkeypatch: pytest.MonkeyPatch) -> None
     assert list(memories.iter_all_memories()) == []
 
 
-async def test_a_sink_that_raises_is_told_of_and_the_watch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_exception_of_the_sink_is_logged_and_the_watch_continues(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with api_server() as api:
         watching = Watching(lambda: to(api))
         watching.raising.add("8")
@@ -269,7 +271,7 @@ async def test_a_sink_that_raises_is_told_of_and_the_watch_goes_on(caplog: pytes
     assert "a defect" in caplog.text
 
 
-async def test_a_question_about_echoes_that_raises_ends_no_watch(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_exception_about_a_known_change_ends_no_watch(caplog: pytest.LogCaptureFixture) -> None:
     def raises(*_: object) -> bool:
         raise RuntimeError("a defect")
 

@@ -1,0 +1,134 @@
+"""The results of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION, Condition
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework.extension_points import Point
+
+
+class Outcome(Enum):
+    """The outcome of a binding; the values are the words of the summary."""
+
+    PLACED = "placed"
+    NOT_PLACED = "not"
+    GATED = "gated at PreEnqueue"
+    WAITING = "waiting at Permit"
+    LEFT_ALONE = "left alone"  # suspended, being deleted or unclaimed, and without clusters
+    OTHER_SCHEDULER = "of other schedulers"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Why nothing would be written about a binding yet.
+
+    Attributes:
+        point: PreEnqueue for a gated binding, Permit for a waiting decision.
+        reasons: The reasons of the plugins that hold it, by plugin name.
+    """
+
+    point: Point
+    reasons: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """Return it as the table shows it."""
+        what = "gated at" if self.point is Point.PRE_ENQUEUE else "waits at"
+        plugins = [f"{name}: {reason}" if reason else name for name, reason in self.reasons.items()]
+        return f"{what} {self.point.label}: {'; '.join(plugins)}"
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the fields of the JSON and YAML output."""
+        return {"point": self.point.value, "plugins": dict(self.reasons)}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """The stable decision about a binding.
+
+    Attributes:
+        binding: The binding of the file.
+        type: The kind of scheduling that it needed.
+        targets: Its clusters afterwards.
+        condition: The condition ``Scheduled`` afterwards; None for a binding that is left alone and has none.
+        affinity_name: The affinity term in use.
+        has_profile: Whether a profile has the binding's ``schedulerName``. If not, another scheduler is responsible,
+            and the binding is shown as it is.
+        held: Why it is not placed yet; the binding is shown as it is. None if nothing holds it.
+    """
+
+    binding: Binding
+    type: ScheduleType
+    targets: tuple[TargetCluster, ...]
+    condition: Condition | None
+    affinity_name: str
+    has_profile: bool = True
+    held: Held | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome for the summary."""
+        if not self.has_profile:
+            return Outcome.OTHER_SCHEDULER
+        if self.held is not None:
+            return Outcome.GATED if self.held.point is Point.PRE_ENQUEUE else Outcome.WAITING
+        if self.condition is not None:
+            return Outcome.PLACED if self.condition.status == "True" else Outcome.NOT_PLACED
+        return Outcome.PLACED if self.targets else Outcome.LEFT_ALONE
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the fields of the JSON and YAML output."""
+        key, condition = self.binding.key, self.condition
+        return {
+            "kind": key.kind,
+            "namespace": key.namespace,
+            "name": key.name,
+            "schedulerName": self.binding.spec.responsible_scheduler,
+            "otherScheduler": not self.has_profile,
+            "heldAt": None if self.held is None else self.held.as_fields(),
+            "scheduleType": self.type.value,
+            "clusters": [{"name": target.name, "replicas": target.replicas} for target in self.targets],
+            "affinityName": self.affinity_name,
+            "condition": None
+            if condition is None
+            else {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+            },
+        }
+
+
+def unchanged(binding: Binding) -> SimulationResult:
+    """Return the result of a binding that is not scheduled."""
+    found = binding.status.condition(SCHEDULED_CONDITION)
+    condition = (
+        None
+        if found is None
+        else Condition(
+            SCHEDULED_CONDITION, *(str(found.get(name) or "") for name in ("status", "reason", "message"))
+        )
+    )
+    name = binding.status.scheduler_observing_affinity_name
+    return SimulationResult(binding, ScheduleType.AVOID, binding.spec.clusters, condition, name)
+
+
+def decided(binding: Binding, type_: ScheduleType, decision: Decision) -> SimulationResult:
+    """Return the result of a decision."""
+    condition = condition_for(decision.error)
+    name = decision.affinity_name
+    return SimulationResult(
+        binding,
+        type_,
+        binding.spec.clusters if decision.targets is None else decision.targets,
+        Condition(SCHEDULED_CONDITION, condition.status, condition.reason, condition.message),
+        binding.status.scheduler_observing_affinity_name if name is None else name,
+    )
