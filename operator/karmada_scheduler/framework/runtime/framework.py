@@ -15,6 +15,7 @@ from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight
 from karmada_scheduler.framework.diagnosis import Diagnosis, PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.runtime import validation
@@ -30,7 +31,6 @@ from karmada_scheduler.framework.scheduling_points import (
     AssignContext,
     FilterContext,
     NormalizeScorePlugin,
-    Plugin,
     PreScoreContext,
     SelectContext,
 )
