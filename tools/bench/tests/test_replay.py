@@ -13,7 +13,8 @@ import pytest
 
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connection import Connection, connect
+from karmada_scheduler.client.connect import connect
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import RESOURCE_BINDINGS, WATCHED, KarmadaClient
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.informer.kopf_watch import KopfWatch
