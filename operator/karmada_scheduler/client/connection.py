@@ -22,7 +22,8 @@ import orjson
 
 from karmada_scheduler import __version__
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.http import HttpConnections, Response
+from karmada_scheduler.client.http import HttpConnections
+from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.responses import decoded, refusal
