@@ -31,8 +31,8 @@ from aiohttp import web
 
 from karmada_scheduler.client.karmada import WATCHED, Resource
 from tests.fake_apiserver.merge_patch import merge_patch
-from tools.bench import replay_objects
-from tools.bench.replay_objects import Object, Sizes
+from tools.bench import replay_objects, replay_policies
+from tools.bench.recording import Object, Sizes
 from tools.controlplane.pki import Authority
 
 BOOKMARK_SECONDS: Final = 60.0
@@ -371,7 +371,7 @@ def _objects(kind: str, sizes: Sizes) -> Iterable[Object]:
     if kind == "Cluster":
         return replay_objects.clusters(sizes)
     if kind.endswith("Policy"):
-        return replay_objects.policies(kind, sizes)
+        return replay_policies.policies(kind, sizes)
     return replay_objects.bindings(kind, sizes)
 
 
