@@ -60,7 +60,7 @@ class Replay:
         application = web.Application(client_max_size=1 << 24)
         routes = [
             *self._discovery.routes(),
-            web.get("/replay/seen", self._tell),
+            web.get("/replay/seen", self._report_seen),
             web.post("/replay/updates", self._update_clusters),
             web.post("/api/v1/namespaces/{namespace}/events", self._take_event),
             web.patch("/api/v1/namespaces/{namespace}/events/{name}", self._take_event),
@@ -83,7 +83,7 @@ class Replay:
         application.add_routes(routes)
         return application
 
-    async def _tell(self, _: web.Request) -> web.Response:
+    async def _report_seen(self, _: web.Request) -> web.Response:
         return json_response(self.seen.as_fields())
 
     async def _take_event(self, request: web.Request) -> web.Response:
