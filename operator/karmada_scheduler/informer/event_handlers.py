@@ -15,11 +15,9 @@ from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.policy import Policy
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.manifests import ManifestCache
-from karmada_scheduler.cache.policies import PolicyCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client import json_body
 from karmada_scheduler.informer import requeue_rules
@@ -31,13 +29,10 @@ from karmada_scheduler.informer.malformed_objects import MalformedObjects
 from karmada_scheduler.informer.object_kinds import (
     BINDING_KINDS,
     CLUSTER,
-    POLICY_KINDS,
     Manifest,
     ObjectKind,
-    binding_key,
-    cluster_key,
     key_kind,
-    policy_key,
+    object_kinds,
     version_of,
 )
 from karmada_scheduler.informer.relist_diff import RelistDiff
@@ -111,18 +106,13 @@ class EventHandlers:
             listeners=listeners,
         )
         self._malformed = MalformedObjects(lambda kind: metrics.api_server.malformed.labels(kind).inc())
-        self._kinds: dict[str, ObjectKind[Any, Any]] = {
-            CLUSTER: ObjectKind(clusters, Cluster.from_manifest, cluster_key, handlers.cluster_changed),
-        }
-        for kind in BINDING_KINDS:
-            self._kinds[kind] = ObjectKind(
-                bindings, Binding.from_manifest, binding_key, handlers.binding_changed
-            )
-        policies = PolicyCache()
-        for kind in POLICY_KINDS:
-            self._kinds[kind] = ObjectKind(
-                policies, Policy.from_manifest, policy_key, handlers.policy_changed
-            )
+        self._kinds = object_kinds(
+            bindings,
+            clusters,
+            on_binding=handlers.binding_changed,
+            on_cluster=handlers.cluster_changed,
+            on_policy=handlers.policy_changed,
+        )
         for kind in self._kinds:
             metrics.api_server.expose_cache_size(kind, partial(self._cached, kind))
             # An alert on their increase misses counters whose first value is not 0.
