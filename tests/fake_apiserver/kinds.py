@@ -39,13 +39,15 @@ def discovery(parts: list[str]) -> Object | None:
             for served in [{"groupVersion": version, "version": version.split("/")[1]}]
         ]
         return {"kind": "APIGroupList", "groups": entries}
-    asked = "/".join(parts[1:])
+    requested = "/".join(parts[1:])
     resources = [
         {
             "name": plural, "singularName": kind.lower(), "kind": kind, "namespaced": namespaced,
             "verbs": ["get", "list", "patch", "update", "watch", "create"],
         }
         for kind, (version, plural, namespaced) in KINDS.items()
-        if version == asked
+        if version == requested
     ]  # fmt: skip
-    return {"kind": "APIResourceList", "groupVersion": asked, "resources": resources} if resources else None
+    return (
+        {"kind": "APIResourceList", "groupVersion": requested, "resources": resources} if resources else None
+    )

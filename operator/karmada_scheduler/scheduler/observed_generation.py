@@ -38,7 +38,7 @@ class ObservedGeneration:
         """After the clusters of a binding were cleared, record its new generation if nothing is left to schedule.
 
         The status of a success records it. Upstream's own write comes back as a change; for a binding without replicas,
-        which has none too many or too few then, upstream finds nothing to schedule and records the generation.
+        whose replicas are then correct, upstream finds nothing to schedule and records the generation.
         """
         after = self._bindings.get(before.key)
         if (
