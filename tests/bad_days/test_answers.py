@@ -29,7 +29,7 @@ def _deep(name: str, depth: int) -> bytes:
 
 def _is_placed(server: FakeApiServer, name: str) -> bool:
     """Look at what is stored; the stand-in cannot decode a deep one."""
-    raw = server._collections["ResourceBinding"].objects["default", name]
+    raw = server.collections["ResourceBinding"].objects["default", name]
     return b'"clusters":[{"name":"m1"' in raw
 
 
@@ -48,9 +48,9 @@ def test_a_status_that_is_too_deep_for_the_decoder_delays_no_binding(tmp_path: P
             for name in ("deep-by-watch", "deeper-by-watch", "last"):
                 wait_for(partial(_is_placed, server, name), f"{name} to be placed", scheduler)
             assert scheduler.answers("/readyz") == 200
-            wait_for(lambda: server._patched["deeper-by-watch"] >= 2, "the status patch", scheduler)
+            wait_for(lambda: server.rest.raw_patches["deeper-by-watch"] >= 2, "the status patch", scheduler)
             time.sleep(0.3)
-            assert server._patched["deeper-by-watch"] == 2
+            assert server.rest.raw_patches["deeper-by-watch"] == 2
             assert "Traceback" not in scheduler.log
 
 
@@ -103,7 +103,7 @@ def test_unreadable_lines_of_a_watch_are_skipped(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path) as scheduler:
-            wait_for(lambda: server._collections["ResourceBinding"].watches, "the watch", scheduler)
+            wait_for(lambda: server.collections["ResourceBinding"].watches, "the watch", scheduler)
             for line in (
                 b"<html>",
                 b"7",
@@ -152,7 +152,7 @@ def test_an_unreadable_object_of_a_list_is_logged_and_the_others_are_placed(tmp_
         server.put(cluster("m1"))
         for name in ("a", "z"):
             server.put(binding(name))
-        objects = server._collections["ResourceBinding"].objects
+        objects = server.collections["ResourceBinding"].objects
         bad = objects["default", "z"]
         objects["default", "m"] = bad.replace(b'"z"', b'"m"').replace(b'"replicas":1', b'"replicas":NaN')
         objects["default", "n"] = b'"just a word"'

@@ -49,9 +49,9 @@ PARTS: Final = (
         POINTS,
         "A plugin has a `name` and any of these methods. Import from `karmada_scheduler.framework`.",
         {
-            "framework/scheduling_points.py": ("Plugin",),
+            "framework/plugin.py": ("Plugin",),
             "framework/binding_points.py": ("QueueSortPlugin", "PreEnqueuePlugin"),
-            "framework/scheduling_points.py#2": (
+            "framework/scheduling_points.py": (
                 "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
                 "NormalizeScorePlugin", "SelectPlugin", "AssignPlugin",
             ),

@@ -12,7 +12,7 @@ import pytest
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.client.connection import connect
+from karmada_scheduler.client.connect import connect
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.estimator.accurate import AccurateEstimator

@@ -31,11 +31,12 @@ import orjson
 import uvloop
 
 from karmada_scheduler.cli.table import table
-from karmada_scheduler.client.http import HttpConnections, Response
+from karmada_scheduler.client.http import HttpConnections
+from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity, Pem, TLSMaterial
 from karmada_scheduler.client.sessions import ProxiedConnections
 from tools.bench import replay_objects
-from tools.bench.replay_objects import Sizes
+from tools.bench.recording import Sizes
 from tools.controlplane.pki import Authority
 
 AGENT: Final = "bench"

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from tools.bench.report import Summary, number, summaries
+from tools.bench.report import number
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
+from tools.bench.summary import Summary, summaries
 
 COLOURS = {BARE: "#9aa5b1", DEFAULT: "#e8c07d", LIFTED: "#d98a3d", OURS: "#2f6f9f"}
 WIDTH, LABELS, BARS, ROW, HEAD, GAP = 520, 170, 270, 20, 34, 22

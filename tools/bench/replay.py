@@ -19,96 +19,25 @@ import itertools
 import os
 import ssl
 import time
-import zlib
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from aiohttp import web
 
-from karmada_scheduler.client.karmada import WATCHED, Resource
+from karmada_scheduler.client.karmada import WATCHED
 from tests.fake_apiserver.merge_patch import merge_patch
-from tools.bench import replay_objects
-from tools.bench.replay_objects import Object, Sizes
+from tools.bench import replay_objects, replay_policies
+from tools.bench.recording import Object, Sizes
+from tools.bench.replay_discovery import Discovery
+from tools.bench.replay_responses import failure, gzipped, json_response
+from tools.bench.replay_state import Collection, Seen
 from tools.controlplane.pki import Authority
 
 BOOKMARK_SECONDS: Final = 60.0
 GZIP_FROM: Final = 128 * 1024
 _FIRST_VERSION: Final = 10_000_000
-
-
-class Collection:
-    """All objects of one kind with the watches on them."""
-
-    def __init__(self, resource: Resource, objects: Iterable[Object]) -> None:
-        """Encode the objects; their order is that of a list."""
-        self.resource = resource
-        self.documents: list[bytes] = []
-        self.places: dict[tuple[str, str], int] = {}
-        for found in objects:
-            metadata = found["metadata"]
-            self.places[metadata.get("namespace", ""), metadata["name"]] = len(self.documents)
-            # Items of a list come without them.
-            bare = {name: value for name, value in found.items() if name not in ("apiVersion", "kind")}
-            self.documents.append(orjson.dumps(bare))
-        self.events: list[tuple[int, bytes]] = []
-        self.watches: set[asyncio.Queue[bytes]] = set()
-
-    @property
-    def head(self) -> bytes:
-        """The fields that a single object has before its own."""
-        resource = self.resource
-        return f'{{"apiVersion":"{resource.group}/{resource.version}","kind":"{resource.kind}",'.encode()
-
-    def alone(self, place: int) -> bytes:
-        """Return an object as the response to a GET."""
-        return self.head + self.documents[place][1:]
-
-    def store(self, place: int, found: Object, version: int) -> bytes:
-        """Replace an object and notify the watches; return it as the response to a GET."""
-        self.documents[place] = orjson.dumps(found)
-        document = self.alone(place)
-        event = b'{"type":"MODIFIED","object":' + document + b"}\n"
-        self.events.append((version, event))
-        for queue in self.watches:
-            queue.put_nowait(event)
-        return document
-
-
-@dataclass(slots=True)
-class Seen:
-    """Requests to the server; times are of ``time.monotonic``.
-
-    Attributes:
-        requests: By method and what it was about.
-        placed: When each binding got its first clusters, by namespace and name.
-        moved: The same of bindings that had some before.
-        bytes_listed: Before compression.
-    """
-
-    requests: Counter[str] = field(default_factory=Counter)
-    placed: dict[str, float] = field(default_factory=dict)
-    moved: dict[str, float] = field(default_factory=dict)
-    conflicts: int = 0
-    bytes_listed: int = 0
-    updates: int = 0
-
-    def as_fields(self) -> Object:
-        times = sorted(self.placed.values())
-        return {
-            "requests": dict(self.requests),
-            "placed": len(times),
-            "first": times[0] if times else None,
-            "last": times[-1] if times else None,
-            "moved": len(self.moved),
-            "conflicts": self.conflicts,
-            "bytesListed": self.bytes_listed,
-            "updates": self.updates,
-            "cpu": time.process_time(),
-        }
 
 
 class Replay:
@@ -121,9 +50,7 @@ class Replay:
         self._collections = {
             resource.path: Collection(resource, _objects(resource.kind, sizes)) for resource in WATCHED
         }
-        self._served: dict[str, list[Object]] = {}
-        for resource in WATCHED:
-            self._served.setdefault(resource.group_path, []).extend(_served(resource.kind, resource.plural))
+        self._discovery = Discovery(WATCHED)
         self._leases: dict[str, Object] = {}
         self._lists: dict[str, tuple[list[bytes], int, int]] = {}
         self._tokens = itertools.count(1)
@@ -132,11 +59,8 @@ class Replay:
         """Return it as a web application."""
         application = web.Application(client_max_size=1 << 24)
         routes = [
-            web.get("/api", self._core),
-            web.get("/api/{version}", self._resources),
-            web.get("/apis", self._groups),
-            web.get("/apis/{group}/{version}", self._resources),
-            web.get("/replay/seen", self._tell),
+            *self._discovery.routes(),
+            web.get("/replay/seen", self._report_seen),
             web.post("/replay/updates", self._update_clusters),
             web.post("/api/v1/namespaces/{namespace}/events", self._take_event),
             web.patch("/api/v1/namespaces/{namespace}/events/{name}", self._take_event),
@@ -159,55 +83,29 @@ class Replay:
         application.add_routes(routes)
         return application
 
-    async def _core(self, _: web.Request) -> web.Response:
-        return _json({"kind": "APIVersions", "versions": ["v1"]})
-
-    async def _groups(self, _: web.Request) -> web.Response:
-        groups = dict(
-            path.split("/")[2:4] for path in (*self._served, *_UNWATCHED) if path.startswith("/apis")
-        )
-        return _json({
-            "kind": "APIGroupList",
-            "groups": [
-                {
-                    "name": group,
-                    "versions": [{"groupVersion": f"{group}/{version}", "version": version}],
-                    "preferredVersion": {"groupVersion": f"{group}/{version}", "version": version},
-                }
-                for group, version in groups.items()
-            ],
-        })  # fmt: skip
-
-    async def _resources(self, request: web.Request) -> web.Response:
-        found = self._served.get(request.path) or _UNWATCHED.get(request.path)
-        if found is None:
-            return _status(404, "NotFound")
-        version = request.path.split("/", 2)[2]
-        return _json({"kind": "APIResourceList", "groupVersion": version, "resources": found})
-
-    async def _tell(self, _: web.Request) -> web.Response:
-        return _json(self.seen.as_fields())
+    async def _report_seen(self, _: web.Request) -> web.Response:
+        return json_response(self.seen.as_fields())
 
     async def _take_event(self, request: web.Request) -> web.Response:
         self.seen.requests[f"{request.method} events"] += 1
         event = orjson.loads(await request.read())
         self._version += 1
         event.setdefault("metadata", {})["resourceVersion"] = str(self._version)
-        return _json(event, status=201 if request.method == "POST" else 200)
+        return json_response(event, status=201 if request.method == "POST" else 200)
 
     async def _read_lease(self, request: web.Request) -> web.Response:
         lease = self._leases.get(request.match_info["name"])
-        return _status(404, "NotFound") if lease is None else _json(lease)
+        return failure(404, "NotFound") if lease is None else json_response(lease)
 
     async def _write_lease(self, request: web.Request) -> web.Response:
         lease = orjson.loads(await request.read())
         name, known = lease["metadata"]["name"], self._leases.get(lease["metadata"]["name"])
         if known and lease["metadata"].get("resourceVersion") != known["metadata"]["resourceVersion"]:
-            return _status(409, "Conflict")
+            return failure(409, "Conflict")
         self._version += 1
         lease["metadata"]["resourceVersion"] = str(self._version)
         self._leases[name] = lease
-        return _json(lease, status=200 if known else 201)
+        return json_response(lease, status=200 if known else 201)
 
     async def _list_or_watch(self, request: web.Request) -> web.StreamResponse:
         collection = self._collections[request.path]
@@ -241,7 +139,7 @@ class Replay:
         self.seen.bytes_listed += len(body)
         headers = {"Content-Type": "application/json"}
         if len(body) >= GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
-            body = await asyncio.to_thread(_gzipped, body)
+            body = await asyncio.to_thread(gzipped, body)
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=body, headers=headers)
 
@@ -287,14 +185,14 @@ class Replay:
         found = self._find(request)
         self.seen.requests["GET object"] += 1
         if found is None:
-            return _status(404, "NotFound")
+            return failure(404, "NotFound")
         collection, place = found
         return web.Response(body=collection.alone(place), content_type="application/json")
 
     async def _patch(self, request: web.Request) -> web.Response:
         found = self._find(request)
         if found is None:
-            return _status(404, "NotFound")
+            return failure(404, "NotFound")
         collection, place = found
         patch = orjson.loads(await request.read())
         current = orjson.loads(collection.documents[place])
@@ -304,7 +202,7 @@ class Replay:
         guard = (patch.get("metadata") or {}).pop("resourceVersion", None)
         if guard is not None and guard != metadata["resourceVersion"]:
             self.seen.conflicts += 1
-            return _status(409, "Conflict")
+            return failure(409, "Conflict")
         had_place = bool(current["spec"].get("clusters"))
         if is_status:
             merge_patch(current, {"status": patch.get("status") or {}})
@@ -327,7 +225,7 @@ class Replay:
         request.app[_TASKS].append(
             asyncio.create_task(self._updates(float(query["rate"]), float(query["seconds"])))
         )
-        return _json({})
+        return json_response({})
 
     async def _updates(self, rate: float, seconds: float) -> None:
         collection = next(each for each in self._collections.values() if each.resource.kind == "Cluster")
@@ -348,45 +246,12 @@ class Replay:
 _TASKS: Final = web.AppKey("tasks", list[asyncio.Task[None]])
 
 
-def _served(kind: str, plural: str) -> list[Object]:
-    """Describe a kind and its status as discovery does."""
-    entry: Object = {
-        "kind": kind,
-        "name": plural,
-        "singularName": kind.lower(),
-        "namespaced": kind in ("ResourceBinding", "PropagationPolicy"),
-        "verbs": ["get", "list", "patch", "update", "watch"],
-    }
-    return [entry, {**entry, "name": f"{plural}/status", "verbs": ["get", "patch"]}]
-
-
-_UNWATCHED: Final = {
-    "/api/v1": _served("Namespace", "namespaces"),
-    "/apis/apiextensions.k8s.io/v1": _served("CustomResourceDefinition", "customresourcedefinitions"),
-}
-"""Kinds that kopf discovers before it starts, and does not list."""
-
-
 def _objects(kind: str, sizes: Sizes) -> Iterable[Object]:
     if kind == "Cluster":
         return replay_objects.clusters(sizes)
     if kind.endswith("Policy"):
-        return replay_objects.policies(kind, sizes)
+        return replay_policies.policies(kind, sizes)
     return replay_objects.bindings(kind, sizes)
-
-
-def _gzipped(body: bytes) -> bytes:
-    packer = zlib.compressobj(1, wbits=31)
-    return packer.compress(body) + packer.flush()
-
-
-def _json(content: Any, *, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(content), status=status, content_type="application/json")
-
-
-def _status(code: int, reason: str) -> web.Response:
-    content = {"kind": "Status", "status": "Failure", "reason": reason, "message": reason, "code": code}
-    return _json(content, status=code)
 
 
 @contextlib.asynccontextmanager

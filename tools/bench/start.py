@@ -27,7 +27,7 @@ import requests
 
 from karmada_scheduler.cli.table import table
 from tools.bench.plane_meters import cpu_seconds, peak_mib, resident_mib
-from tools.bench.replay_objects import Sizes
+from tools.bench.recording import Sizes
 from tools.controlplane.processes import Process, Supervisor, free_port
 
 QUIET_SECONDS: Final = 3.0

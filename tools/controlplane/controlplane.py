@@ -18,13 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import requests
-
-from . import binaries, karmada, simulated
+from . import binaries, estimators, karmada, simulated
 from .installation import Installation
 from .members import Member, Node, RealMember
 from .parallel import in_parallel
-from .pki import ADMIN_GROUP
 from .processes import Process, Supervisor, free_port
 from .simulated import Agents, SimulatedMember
 from .waiting import wait_for
@@ -239,29 +236,13 @@ class ControlPlane:
             flags: Further flags; they win.
             kubeconfig: Of the API server whose nodes it counts; by default that of the real member.
         """
-        port = free_port()
-        self.client.apply(
-            karmada.external_service(
-                f"karmada-scheduler-estimator-{member}",
-                [{"port": karmada.ESTIMATOR_PORT, "targetPort": port}],
-            )
+        return estimators.start(
+            self._karmada,
+            member,
+            flags,
+            kubeconfig=kubeconfig or self.members[member].kubeconfig,
+            check=self.check,
         )
-        process = self._karmada.run(
-            f"karmada-scheduler-estimator-{member}",
-            "scheduler-estimator",
-            [
-                *karmada.estimator_flags(
-                    kubeconfig=kubeconfig or self.members[member].kubeconfig,
-                    member=member,
-                    server=self._karmada.site.server,
-                    ca=self._karmada.authority.certificate,
-                    port=port,
-                ),
-                *flags,
-            ],
-        )
-        self.wait_for(lambda: "Listening port" in process.log.read_text(), f"{process.name} to listen")
-        return process
 
     def start_aside(self, spec: RealMember) -> Member:
         """Start the API server of a member with its nodes, and do not join it.
@@ -275,21 +256,13 @@ class ControlPlane:
 
     def estimator_client_flags(self) -> list[str]:
         """Return the flags with which a scheduler finds and trusts the estimators."""
-        credentials = self._karmada.authority.issue(
-            "system:karmada:karmada-scheduler-grpc", groups=[ADMIN_GROUP]
-        )
-        return karmada.estimator_client_flags(credentials=credentials, ca=self._karmada.authority.certificate)
+        return estimators.client_flags(self._karmada)
 
     # -- the API server -------------------------------------------------------------------------
 
     def compact_etcd(self) -> None:
         """Compact the history: a watch from an older resourceVersion gets 410 Gone."""
-        with requests.Session() as session:
-            session.trust_env = False
-            etcd = f"{self._karmada.site.etcd}/v3/kv"
-            now = session.post(f"{etcd}/range", json={"key": "AA=="}, timeout=10).json()["header"]["revision"]
-            answer = session.post(f"{etcd}/compaction", json={"revision": now, "physical": True}, timeout=30)
-            answer.raise_for_status()
+        self._karmada.compact_etcd()
 
     def backup_etcd(self) -> Path:
         """Copy etcd's files, for which it is away for a moment; return where they are."""

@@ -26,7 +26,8 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.client import permissions
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connection import Connection, connect
+from karmada_scheduler.client.connect import connect
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.metadata import MetadataClient

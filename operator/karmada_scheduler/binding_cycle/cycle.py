@@ -26,11 +26,11 @@ from karmada_scheduler.binding_cycle.conditions import (
     targets_text,
 )
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import CycleResult, TransactionResult
+from karmada_scheduler.binding_cycle.result import CycleResult, NotLeadingError, TransactionResult
 from karmada_scheduler.binding_cycle.result_writer import ResultWriter
 from karmada_scheduler.binding_cycle.status_writer import StatusWriter
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
-from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
+from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import condition as outcome

@@ -1,4 +1,4 @@
-"""How a transaction and a binding cycle end; values only."""
+"""How a transaction and a binding cycle end, and the error of a write without leadership."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
+
+
+class NotLeadingError(Exception):
+    """A write was not sent because another process may be the leader."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.binding_cycle.conditions import Report, is_reconstructible, status_fields, success
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import DONE, CycleResult
-from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
+from karmada_scheduler.binding_cycle.result import DONE, CycleResult, NotLeadingError
+from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.client.api_error import ApiError
 
 log = logging.getLogger(__name__)

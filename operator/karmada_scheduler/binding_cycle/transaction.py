@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
-from karmada_scheduler.binding_cycle.result import TransactionResult
-from karmada_scheduler.binding_cycle.writer import NotLeadingError
+from karmada_scheduler.binding_cycle.result import NotLeadingError, TransactionResult
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.binding_points import BindContext

@@ -12,15 +12,12 @@ from typing import Any
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.versions import compare_resource_versions
+from karmada_scheduler.binding_cycle.result import NotLeadingError
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient
 from karmada_scheduler.metrics.metrics import Metrics
-
-
-class NotLeadingError(Exception):
-    """A write was not sent because another process may be the leader."""
 
 
 class BindingWriter:

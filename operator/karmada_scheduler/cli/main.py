@@ -16,7 +16,7 @@ import uvloop
 from karmada_scheduler import __version__, app, logs
 from karmada_scheduler.cli import plugins as plugins_command
 from karmada_scheduler.cli import simulate
-from karmada_scheduler.client.connection import ConnectionConfigError
+from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError

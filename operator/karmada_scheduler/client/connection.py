@@ -22,16 +22,13 @@ import orjson
 
 from karmada_scheduler import __version__
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.http import HttpConnections, Response
-from karmada_scheduler.client.identity import ConnectionConfigError, Identity
-from karmada_scheduler.client.kubeconfig import load
+from karmada_scheduler.client.http import HttpConnections
+from karmada_scheduler.client.http_connection import Response
+from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.responses import decoded, refusal
 from karmada_scheduler.client.sessions import ProxiedConnections, is_tls_refusal, streaming
 from karmada_scheduler.client.watch_lines import Lines
-from karmada_scheduler.process.daemon_thread import in_daemon_thread
-
-__all__ = ["Connection", "ConnectionConfigError", "Credentials", "connect"]
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -282,31 +279,3 @@ def _connections(identity: Identity) -> HttpConnections | ProxiedConnections:
     if identity.proxy_url:
         return ProxiedConnections(identity, agent=_AGENT)
     return HttpConnections(identity.server, tls=identity.tls, tls_name=identity.tls_name, agent=_AGENT)
-
-
-async def connect(
-    *,
-    kubeconfig: str,
-    master: str,
-    on_response: Callable[[str, str, int], None] = lambda *_: None,
-    clock: Callable[[], float] = time.monotonic,
-    now: Callable[[], float] = time.time,
-) -> Connection:
-    """Load credentials as karmada-scheduler does: the kubeconfig, else in-cluster, else ~/.kube.
-
-    Args:
-        kubeconfig: A path, or "".
-        master: The server's address, which overrides the kubeconfig's, or "".
-        on_response: See ``Connection``.
-        clock: In seconds, never running backwards.
-        now: The time of day in seconds since 1970.
-
-    Raises:
-        ConnectionConfigError: There are no usable credentials; the text lists what was tried.
-    """
-
-    def read(known: Identity | None) -> Identity:
-        return load(kubeconfig, master, now=now(), known=known)
-
-    first = await in_daemon_thread(lambda: read(None), name="credentials")
-    return Connection(Login(read, first, clock=clock, now=now), on_response)

@@ -10,7 +10,7 @@ thread.
 
 docs/decisions/0004-leader-election.md has the reason for not using the elector of ``kubernetes``.
 
-Source: k8s.io/client-go 0.35.3 tools/leaderelection/leaderelection.go and resourcelock/leaselock.go.
+Source: k8s.io/client-go 0.35.3 tools/leaderelection/leaderelection.go.
 Differs: a clean stop releases the Lease, so that the next leader need not wait until it expires.
 """
 
@@ -20,12 +20,13 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.lease_lock import LeaseLock, count_of, micro_time, seconds_of, spec_of
 from karmada_scheduler.config.options import LeaderElection
 
 log = logging.getLogger(__name__)
@@ -34,26 +35,6 @@ _JITTER: Final = 1.2
 
 UNREADABLE_SECONDS: Final = 300.0
 """Time without a response about the Lease after which a candidate is not ready: it could not take over."""
-
-
-def _micro_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _spec(lease: Any) -> dict[str, Any]:
-    """Return the spec of a Lease; ApiError if the object is not a Lease."""
-    spec = lease.get("spec") if isinstance(lease, dict) and "metadata" in lease else None
-    if not isinstance(spec, dict):
-        raise ApiError(f"the response is not a Lease: {str(lease)[:100]}")
-    return spec
-
-
-def _seconds(value: Any, otherwise: float) -> float:
-    return float(value) if isinstance(value, int | float) and value > 0 else otherwise
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
 
 
 class Elector:
@@ -77,14 +58,12 @@ class Elector:
 
         The clock should run while the machine is suspended, because the Lease expires meanwhile.
         """
-        self._connection = connection
+        self._lock = LeaseLock(connection, namespace=settings.namespace, name=settings.name)
         self._settings = settings
         self._identity = identity
         self._clock = clock
         self._now = now
         self._sleep = sleep
-        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
-        self._path = f"{self._collection}/{settings.name}"
         self._observed: dict[str, Any] | None = None
         self._observed_at = clock()
         self._renewed_at: float | None = None
@@ -168,21 +147,21 @@ class Elector:
         self._lost = True
         if not may_release or self._observed is None:
             return
-        now = _micro_time(self._now())
+        now = micro_time(self._now())
         spec = {
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
             "renewTime": now,
             "acquireTime": now,
-            "leaseTransitions": _count(_spec(self._observed).get("leaseTransitions")),
+            "leaseTransitions": count_of(spec_of(self._observed).get("leaseTransitions")),
         }
         try:
-            await self._put(self._observed, spec, timeout=5.0)
+            self._observe(await self._lock.update(self._observed, spec, timeout=5.0))
         except ApiError as error:
             log.warning("Cannot release the lease", extra={"object": self.lease, "error": error})
 
     def _holder(self) -> str:
-        return "" if self._observed is None else str(_spec(self._observed).get("holderIdentity") or "")
+        return "" if self._observed is None else str(spec_of(self._observed).get("holderIdentity") or "")
 
     def _log_holder(self, logged: str) -> str:
         """Log the holder of the Lease, unless it was ``logged`` last; return the logged state."""
@@ -199,7 +178,7 @@ class Elector:
 
     def _acquired(self) -> datetime | None:
         """Return the ``acquireTime`` of the Lease, None if it is missing or cannot be read."""
-        text = None if self._observed is None else _spec(self._observed).get("acquireTime")
+        text = None if self._observed is None else spec_of(self._observed).get("acquireTime")
         try:
             return parse_time(text) if isinstance(text, str) else None
         except ValueError:
@@ -215,7 +194,7 @@ class Elector:
 
     async def _try_acquire_or_renew(self, *, timeout: float) -> bool:
         started = self._clock()
-        now = _micro_time(self._now())
+        now = micro_time(self._now())
         spec: dict[str, Any] = {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": int(self._settings.lease_duration),
@@ -226,28 +205,28 @@ class Elector:
         if await self._renew_without_read(spec, started, timeout=timeout):
             return True
         try:
-            lease = await self._connection.request("GET", self._path, timeout=timeout)
+            lease = await self._lock.get(timeout=timeout)
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            await self._create(spec, timeout=timeout)
+            self._observe(await self._lock.create(spec, timeout=timeout))
             self._renewed_at = started
             return True
         self._observe(lease)
-        held = _spec(lease)
+        held = spec_of(lease)
         holder = held.get("holderIdentity") or ""
-        transitions = _count(held.get("leaseTransitions"))
+        transitions = count_of(held.get("leaseTransitions"))
         if holder == self._identity:
             spec["acquireTime"] = held.get("acquireTime") or now
             spec["leaseTransitions"] = transitions
         else:
-            duration = _seconds(held.get("leaseDurationSeconds"), self._settings.lease_duration)
+            duration = seconds_of(held.get("leaseDurationSeconds"), self._settings.lease_duration)
             expires = self._observed_at + duration
             if holder and self._clock() < expires:
                 return False
             spec["leaseTransitions"] = transitions + 1
         try:
-            await self._put(lease, spec, timeout=timeout)
+            self._observe(await self._lock.update(lease, spec, timeout=timeout))
         except ApiError as error:
             if error.is_conflict and holder != self._identity:
                 return False
@@ -262,13 +241,13 @@ class Elector:
         """
         if self._observed is None or self._holder() != self._identity or not self.is_leader():
             return False
-        held = _spec(self._observed)
+        held = spec_of(self._observed)
         kept = {
             "acquireTime": held.get("acquireTime"),
-            "leaseTransitions": _count(held.get("leaseTransitions")),
+            "leaseTransitions": count_of(held.get("leaseTransitions")),
         }
         try:
-            await self._put(self._observed, {**spec, **kept}, timeout=timeout)
+            self._observe(await self._lock.update(self._observed, {**spec, **kept}, timeout=timeout))
         except ApiError as error:
             if error.is_conflict or error.is_not_found:
                 return False
@@ -277,28 +256,7 @@ class Elector:
         return True
 
     def _observe(self, lease: dict[str, Any]) -> None:
-        spec = _spec(lease)
-        if self._observed is None or _spec(self._observed) != spec:
+        spec = spec_of(lease)
+        if self._observed is None or spec_of(self._observed) != spec:
             self._observed_at = self._clock()
         self._observed = lease
-
-    async def _create(self, spec: dict[str, Any], *, timeout: float) -> None:
-        body = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": self._settings.name, "namespace": self._settings.namespace},
-            "spec": spec,
-        }
-        self._stored(
-            await self._connection.request("POST", self._collection, body=body, timeout=timeout), spec
-        )
-
-    async def _put(self, lease: dict[str, Any], spec: dict[str, Any], *, timeout: float) -> None:
-        body = {**lease, "spec": {**_spec(lease), **spec}}
-        self._stored(await self._connection.request("PUT", self._path, body=body, timeout=timeout), spec)
-
-    def _stored(self, lease: Any, spec: dict[str, Any]) -> None:
-        """Observe the response to a write; ApiError if it is not the Lease that was written."""
-        if _spec(lease).get("holderIdentity") != spec["holderIdentity"]:
-            raise ApiError(f"the response is another Lease than the one that was written: {str(lease)[:100]}")
-        self._observe(lease)

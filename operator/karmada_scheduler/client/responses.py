@@ -10,7 +10,7 @@ import orjson
 
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.http import Response
+from karmada_scheduler.client.http_connection import Response
 
 _SHOWN: Final = 100
 """Characters of an unexpected response that an error shows."""

@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 
-from karmada_scheduler.client.http import MAX_RESPONSE, Response
+from karmada_scheduler.client.http import MAX_RESPONSE
+from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity
 
 _CONNECT_SECONDS = 30.0

@@ -3,7 +3,7 @@
 Every flag of upstream is accepted, so that a Deployment for karmada-scheduler starts this program unchanged. The help text
 of a flag without effect says so.
 
-Source: karmada v1.18.2 cmd/scheduler/app/options/{options,validation}.go; the syntax is pflag's (``--flag=value``,
+Source: karmada v1.18.2 cmd/scheduler/app/options/options.go; the syntax is pflag's (``--flag=value``,
 ``--flag value``, a bare ``--bool``, ``_`` and ``-`` interchangeable).
 """
 
@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Never
 
 import durationpy
 
-from karmada_scheduler.config import features
+from karmada_scheduler.config import features, validation
 from karmada_scheduler.config.options import (
     FLAG,
     EstimatorOptions,
@@ -216,15 +214,15 @@ def _validated(given: argparse.Namespace) -> Options:
         problems.append(f"--feature-gates: {error}")
     if not given.scheduler_name:
         problems.append('Options.SchedulerName: Invalid value: "": should not be empty')
-    problems.extend(_estimator_problems(given))
+    problems.extend(validation.estimator_problems(given))
     election = LeaderElection(**_values(LeaderElection, given))
-    problems.extend(_election_problems(election))
+    problems.extend(validation.election_problems(election))
     for name, address in (
         ("metrics_address", given.metrics_bind_address),
-        ("health_address", _health_address(given)),
+        ("health_address", validation.health_address(given)),
     ):
         try:
-            values[name] = _address(address)
+            values[name] = validation.address(address)
         except ValueError as error:
             flag = next(each.metadata[FLAG].name for each in dataclasses.fields(Options) if each.name == name)
             problems.append(f"--{flag}: {error}")
@@ -237,7 +235,7 @@ def _validated(given: argparse.Namespace) -> Options:
         if value <= 0
     )
     folders = [folder for folder in given.plugin_dir or () if folder]
-    problems.extend(_unreadable(given, folders))
+    problems.extend(validation.unreadable(given, folders))
     if problems:
         raise OptionsError("\n".join(problems))
     return Options(
@@ -251,35 +249,9 @@ def _validated(given: argparse.Namespace) -> Options:
             "leader_election": election,
             "retry_limits": _retry_limits(given),
             "estimators": _estimators(given),
-            "warnings": tuple(_warnings(given)),
+            "warnings": tuple(validation.warnings(given)),
         }
     )
-
-
-def _unreadable(given: argparse.Namespace, plugin_dirs: Sequence[str]) -> Iterator[str]:
-    folders = (("plugin-dir", folder) for folder in plugin_dirs)
-    for name, path in (("kubeconfig", given.kubeconfig), ("config", given.config), *folders):
-        if path and (why := _why_unreadable(Path(path), is_folder=name == "plugin-dir")):
-            yield f"--{name}: cannot read {path}: {why}"
-
-
-def _why_unreadable(path: Path, *, is_folder: bool) -> str:
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        return error.strerror or str(error)
-    if stat.S_ISDIR(mode) != is_folder:
-        return "Not a directory" if is_folder else "Is a directory"
-    needed = os.R_OK | os.X_OK if is_folder else os.R_OK
-    return "" if os.access(path, needed) else "Permission denied"
-
-
-def _warnings(given: argparse.Namespace) -> Iterator[str]:
-    if bool(given.scheduler_estimator_cert_file) != bool(given.scheduler_estimator_key_file):
-        yield (
-            "--scheduler-estimator-cert-file and --scheduler-estimator-key-file work together only: "
-            "estimators see no certificate"
-        )
 
 
 def _estimators(given: argparse.Namespace) -> EstimatorOptions:
@@ -290,56 +262,7 @@ def _estimators(given: argparse.Namespace) -> EstimatorOptions:
     return EstimatorOptions(**values)
 
 
-def _estimator_problems(given: argparse.Namespace) -> list[str]:
-    problems = []
-    if not 0 <= given.scheduler_estimator_port <= 65535:
-        problems.append(
-            f"Options.SchedulerEstimatorPort: Invalid value: {given.scheduler_estimator_port}: "
-            "must be a valid port between 0 and 65535 inclusive"
-        )
-    if given.scheduler_estimator_timeout < 0:
-        problems.append(
-            "Options.SchedulerEstimatorTimeout: Invalid value: must be greater than or equal to 0"
-        )
-    if (given.estimator_answer_ttl or 0) < 0:
-        problems.append("--estimator-answer-ttl must not be negative")
-    if given.assumption_ttl <= 0:
-        problems.append("--assumption-ttl must be greater than 0")
-    return problems
-
-
 def _retry_limits(given: argparse.Namespace) -> RetryLimits:
     """Return the limits; as upstream does, with the default for one that is not positive."""
     values = _values(RetryLimits, given)
     return RetryLimits(**{name: value for name, value in values.items() if value > 0})
-
-
-def _election_problems(election: LeaderElection) -> list[str]:
-    """Return violations of client-go's rules for the three durations (leaderelection.NewLeaderElector)."""
-    problems = []
-    if election.lease_duration <= election.renew_deadline:
-        problems.append("--leader-elect-lease-duration must be greater than --leader-elect-renew-deadline")
-    if election.renew_deadline <= 1.2 * election.retry_period:
-        problems.append(
-            "--leader-elect-renew-deadline must be greater than 1.2 x --leader-elect-retry-period"
-        )
-    if min(election.lease_duration, election.renew_deadline, election.retry_period) <= 0:
-        problems.append("--leader-elect durations must be greater than 0")
-    return problems
-
-
-def _health_address(given: argparse.Namespace) -> str:
-    """Return the address of the probes; ``--bind-address`` and ``--secure-port`` are upstream's older flags for it."""
-    if given.bind_address is None and given.secure_port is None:
-        return str(given.health_probe_bind_address)
-    port = Options().health_address.rpartition(":")[2] if given.secure_port is None else given.secure_port
-    return f"{given.bind_address or ''}:{port}" if port else "0"
-
-
-def _address(text: str) -> str:
-    if text in ("", "0"):
-        return ""
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"{text!r} is not host:port, :port or 0")
-    return f"{host}:{int(port)}"

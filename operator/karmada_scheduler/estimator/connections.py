@@ -13,12 +13,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
+from karmada_scheduler.estimator.cluster_connection import ClusterConnection
 from karmada_scheduler.estimator.discovery import DiscoveryError, addresses, service_name
 from karmada_scheduler.estimator.grpc_channel import GrpcChannel
 from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
@@ -57,27 +57,6 @@ class QueueObserver(Protocol):
         """An attempt ended after some seconds."""
 
 
-@dataclass(slots=True)
-class _Connection:
-    """The connection to the estimator of one cluster.
-
-    Attributes:
-        first_attempt: Set when the first attempt to connect has succeeded or failed.
-        due: Set when the Service is to be read again.
-        reported: The last problem that was logged.
-    """
-
-    cluster: str
-    generation: int
-    state: ConnectionState = ConnectionState.NEW
-    channel: GrpcChannel | None = None
-    first_attempt: asyncio.Event = field(default_factory=asyncio.Event)
-    due: asyncio.Event = field(default_factory=asyncio.Event)
-    must_redial: bool = False
-    task: asyncio.Task[None] | None = None
-    reported: str = ""
-
-
 class Connections:
     """Connections to the estimators of all clusters; conforms to ``transport.EstimatorTransport``."""
 
@@ -110,7 +89,7 @@ class Connections:
         self._dial_seconds = dial_seconds
         self._lost_seconds = lost_seconds
         self._pause = pause
-        self._connections: dict[str, _Connection] = {}
+        self._connections: dict[str, ClusterConnection] = {}
         self._dials = asyncio.Semaphore(_MAX_DIALS)
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -127,7 +106,7 @@ class Connections:
                 self._end(connection)
             return
         if connection is None:
-            connection = self._connections[name] = _Connection(name, new.generation)
+            connection = self._connections[name] = ClusterConnection(name, new.generation)
             self._observer.added()
             connection.task = asyncio.create_task(self._run(connection), name=f"estimator of {name}")
         elif connection.generation != new.generation:
@@ -178,7 +157,7 @@ class Connections:
     def _should_connect(self, cluster: Cluster) -> bool:
         return not (self._settings.not_in_pull_mode and cluster.sync_mode == "Pull")
 
-    def _end(self, connection: _Connection) -> None:
+    def _end(self, connection: ClusterConnection) -> None:
         async def end() -> None:
             if connection.task is not None:
                 connection.task.cancel()
@@ -193,7 +172,7 @@ class Connections:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
-    async def _run(self, connection: _Connection) -> None:
+    async def _run(self, connection: ClusterConnection) -> None:
         """Connect, and stay connected, until cancelled."""
         failures = 0
         due_since = self._clock()
@@ -213,12 +192,12 @@ class Connections:
                 failures += 1
             due_since = self._clock()
 
-    async def _try_to_connect(self, connection: _Connection) -> bool:
+    async def _try_to_connect(self, connection: ClusterConnection) -> bool:
         """Return whether the connection is ready; log why not."""
         try:
             await self._connect(connection)
         except (DiscoveryError, LookupError, OSError, ValueError) as error:
-            _log_once(connection, str(error))
+            connection.log_once(str(error))
         except Exception:
             extra = {"cluster": connection.cluster}
             log.exception("Cannot connect to the estimator of a cluster", extra=extra)
@@ -231,7 +210,7 @@ class Connections:
         connection.first_attempt.set()
         return False
 
-    async def _connect(self, connection: _Connection) -> None:
+    async def _connect(self, connection: ClusterConnection) -> None:
         """Connect to where the estimator is now, unless that is so.
 
         Raises:
@@ -272,10 +251,10 @@ class Connections:
             return
         raise ConnectionError("; ".join(problems))
 
-    async def _until_due(self, connection: _Connection) -> None:
+    async def _until_due(self, connection: ClusterConnection) -> None:
         """Return when the Service is to be read again: the connection is lost, or the cluster has changed."""
         lost = asyncio.create_task(
-            _until_lost(connection, self._lost_seconds), name=f"watch estimator of {connection.cluster}"
+            connection.until_lost(self._lost_seconds), name=f"watch estimator of {connection.cluster}"
         )
         due = asyncio.create_task(connection.due.wait())
         try:
@@ -284,28 +263,3 @@ class Connections:
             for task in (lost, due):
                 task.cancel()
             await asyncio.gather(lost, due, return_exceptions=True)
-
-
-async def _until_lost(connection: _Connection, lost_seconds: float) -> None:
-    """Keep the state of a connection up to date; return when it has been lost for some seconds."""
-    channel, cluster = connection.channel, connection.cluster
-    assert channel is not None
-    while True:
-        if connection.state is ConnectionState.LOST and channel.is_ready:
-            log.info("Connected to the estimator of a cluster again", extra={"cluster": cluster})
-            connection.state = ConnectionState.CONNECTED
-        await channel.wait_while_ready()
-        if connection.state is ConnectionState.CONNECTED:
-            log.warning("Lost the connection to the estimator of a cluster", extra={"cluster": cluster})
-        connection.state = ConnectionState.LOST
-        if not await channel.wait_ready(lost_seconds):
-            return
-
-
-def _log_once(connection: _Connection, problem: str) -> None:
-    if problem != connection.reported:
-        connection.reported = problem
-        log.warning(
-            "Failed to establish a connection to the estimator of a cluster, it is tried again",
-            extra={"cluster": connection.cluster, "error": problem},
-        )

@@ -39,6 +39,7 @@ from karmada_scheduler.framework.diagnosis import (
     UnschedulableError,
 )
 from karmada_scheduler.framework.handle import Handle, WaitingBinding
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import SKIP, SUCCESS, Code, Result
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.scheduling_points import (
@@ -52,7 +53,6 @@ from karmada_scheduler.framework.scheduling_points import (
     NormalizeScoreContext,
     NormalizeScorePlugin,
     PeerContext,
-    Plugin,
     PostFilterContext,
     PostFilterPlugin,
     PreFilterAnswer,

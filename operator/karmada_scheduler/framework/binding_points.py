@@ -16,8 +16,8 @@ from typing import Protocol, runtime_checkable
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.scheduling_points import Plugin
 from karmada_scheduler.framework.workload import SeesWorkload, problem_in, workload_in
 
 MAX_PERMIT_SECONDS = 15 * 60.0

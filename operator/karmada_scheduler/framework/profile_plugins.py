@@ -16,10 +16,10 @@ from karmada_scheduler.framework.binding_points import (
     ReservePlugin,
 )
 from karmada_scheduler.framework.extension_points import Point, points_of
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.scheduling_points import (
     AssignPlugin,
     FilterPlugin,
-    Plugin,
     PostFilterPlugin,
     PreFilterPlugin,
     PreScorePlugin,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from karmada_scheduler.framework.scheduling_points import Plugin
+from karmada_scheduler.framework.plugin import Plugin
 
 
 @runtime_checkable

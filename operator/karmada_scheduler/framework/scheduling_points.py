@@ -23,27 +23,12 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.workload import SeesWorkload, UndeclaredWorkloadError
 
 MIN_CLUSTER_SCORE = 0
 MAX_CLUSTER_SCORE = 100
-
-
-@runtime_checkable
-class Plugin(Protocol):
-    """The common part of all plugins.
-
-    A plugin may have ``timeout``, the timeout of its coroutines in seconds; None for no limit. A plugin with
-    ``needs_workload = True`` has the metadata of the workload in ``context.workload`` at every extension point: labels,
-    annotations and owners. The metadata is watched only if an enabled plugin declares this; then all plugins of that
-    profile have it.
-
-    Attributes:
-        name: The registered name, which metrics and error texts have as well.
-    """
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,15 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.policy import Policy
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.manifests import ManifestCache
-from karmada_scheduler.cache.policies import PolicyCache
 from karmada_scheduler.cache.store import Change
 from karmada_scheduler.client import json_body
 from karmada_scheduler.informer import requeue_rules
+from karmada_scheduler.informer.change_handlers import ChangeHandlers, key_of
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.cluster_reconcile import ClusterReconciler
 from karmada_scheduler.informer.listeners import Listeners
@@ -31,13 +29,10 @@ from karmada_scheduler.informer.malformed_objects import MalformedObjects
 from karmada_scheduler.informer.object_kinds import (
     BINDING_KINDS,
     CLUSTER,
-    POLICY_KINDS,
     Manifest,
     ObjectKind,
-    binding_key,
-    cluster_key,
     key_kind,
-    policy_key,
+    object_kinds,
     version_of,
 )
 from karmada_scheduler.informer.relist_diff import RelistDiff
@@ -103,17 +98,21 @@ class EventHandlers:
             clock=clock,
         )
         self._cluster_lists = ClusterLists(clusters, clock=clock)
+        handlers = ChangeHandlers(
+            requeuer=self.requeuer,
+            reconciler=self._reconciler,
+            cluster_lists=self._cluster_lists,
+            scheduler_names=scheduler_names,
+            listeners=listeners,
+        )
         self._malformed = MalformedObjects(lambda kind: metrics.api_server.malformed.labels(kind).inc())
-        self._kinds: dict[str, ObjectKind[Any, Any]] = {
-            CLUSTER: ObjectKind(clusters, Cluster.from_manifest, cluster_key, self._cluster_changed),
-        }
-        for kind in BINDING_KINDS:
-            self._kinds[kind] = ObjectKind(
-                bindings, Binding.from_manifest, binding_key, self._binding_changed
-            )
-        policies = PolicyCache()
-        for kind in POLICY_KINDS:
-            self._kinds[kind] = ObjectKind(policies, Policy.from_manifest, policy_key, self._policy_changed)
+        self._kinds = object_kinds(
+            bindings,
+            clusters,
+            on_binding=handlers.binding_changed,
+            on_cluster=handlers.cluster_changed,
+            on_policy=handlers.policy_changed,
+        )
         for kind in self._kinds:
             metrics.api_server.expose_cache_size(kind, partial(self._cached, kind))
             # An alert on their increase misses counters whose first value is not 0.
@@ -254,7 +253,7 @@ class EventHandlers:
         try:
             entry.on_change(change)
         except Exception:
-            log.exception("Cannot follow a change", extra={"object": _key_of(change)})
+            log.exception("Cannot follow a change", extra={"object": key_of(change)})
             if isinstance(change.new, Binding):
                 self._queue.add(change.new.key, change.new.spec.priority)
 
@@ -290,7 +289,7 @@ class EventHandlers:
         elif kind == CLUSTER and is_deleting and version < sys.maxsize:
             change = self._clusters.put_deleting(key, version)
             if change is not None:
-                self._cluster_changed(change)
+                self._kinds[kind].on_change(change)
         elif kind == CLUSTER and self._clusters.refuse(key, version, str(problem)):
             message = "Cannot read a Cluster, the bindings on it stay as they are"
         if isinstance(problem, ValueError):
@@ -298,41 +297,3 @@ class EventHandlers:
         else:
             text = f"{type(problem).__name__}: {problem}"
             self._malformed.add(kind, key, text, message, defect=problem)
-
-    def _binding_changed(self, change: Change[Binding]) -> None:
-        old, new = change
-        for listener in self._listeners.bindings:
-            listener(old, new)
-        event = requeue_rules.on_binding(old, new, self._scheduler_names)
-        if event is not None and new is not None:
-            self.requeuer.enqueue(new, event)
-        elif (
-            new is not None
-            and old is not None
-            and log.isEnabledFor(logs.V4)
-            and requeue_rules.is_claimed_and_assigned(new, self._scheduler_names)
-        ):
-            kind = new.key.kind[0].lower() + new.key.kind[1:]
-            log.log(logs.V4, "Ignore update event of %s %s as specification no change", kind, new.key)
-
-    def _cluster_changed(self, change: Change[Cluster]) -> None:
-        old, new = change
-        verb = "Add" if old is None else "Delete" if new is None else "Update"
-        log.log(logs.V3, "%s event for cluster %s", verb, _key_of(change))
-        for listener in self._listeners.clusters:
-            listener(old, new)
-        if old is None:
-            self._cluster_lists.added()
-            if self.requeuer.is_deferring:
-                return  # bindings are listed after clusters, and each is enqueued
-        self._reconciler.on_change(old, new)
-
-    def _policy_changed(self, change: Change[Policy]) -> None:
-        policy_id = requeue_rules.on_policy(change.old, change.new)
-        if policy_id is not None:
-            self.requeuer.on_policy_changed(policy_id)
-
-
-def _key_of(change: Change[Any]) -> object:
-    found = change.new or change.old
-    return getattr(found, "key", None) or getattr(found, "name", None)

@@ -7,9 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
-from karmada_scheduler.api.binding import RESOURCE_BINDING, BindingKey
+from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
-from karmada_scheduler.api.policy import PROPAGATION_POLICY, PolicyKey
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.cache.policies import PolicyCache
 from karmada_scheduler.cache.store import Change, Store
 
 __all__ = ["BINDING_KINDS", "CLUSTER", "POLICY_KINDS", "ObjectKind"]
@@ -42,6 +46,26 @@ class ObjectKind(Generic[Key, Object]):
         self.parse = parse
         self.key_of = key_of
         self.on_change = on_change
+
+
+def object_kinds(
+    bindings: BindingCache,
+    clusters: ClusterCache,
+    *,
+    on_binding: Callable[[Change[Binding]], None],
+    on_cluster: Callable[[Change[Cluster]], None],
+    on_policy: Callable[[Change[Policy]], None],
+) -> dict[str, ObjectKind[Any, Any]]:
+    """Return all watched kinds by name, with these caches and a new one for policies."""
+    kinds: dict[str, ObjectKind[Any, Any]] = {
+        CLUSTER: ObjectKind(clusters, Cluster.from_manifest, cluster_key, on_cluster),
+    }
+    for kind in BINDING_KINDS:
+        kinds[kind] = ObjectKind(bindings, Binding.from_manifest, binding_key, on_binding)
+    policies = PolicyCache()
+    for kind in POLICY_KINDS:
+        kinds[kind] = ObjectKind(policies, Policy.from_manifest, policy_key, on_policy)
+    return kinds
 
 
 def cluster_key(_: str, manifest: Manifest) -> str:

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, nearest
 from karmada_scheduler.framework.extension_points import is_plugin
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.factory import (
     Registration,
     first_doc_line,
@@ -32,7 +33,6 @@ from karmada_scheduler.framework.profile.plugin_problems import (
     plugin_problems,
     point_methods_of,
 )
-from karmada_scheduler.framework.scheduling_points import Plugin
 from karmada_scheduler.plugin_loader.helper_modules import NO_HELPERS, Content, HelperModules, is_helper
 
 log = logging.getLogger(__name__)

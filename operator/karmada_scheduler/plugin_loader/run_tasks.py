@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.factory import with_traceback_from
 from karmada_scheduler.framework.run_hook import RunPlugin
 from karmada_scheduler.framework.runtime import timeouts
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
-from karmada_scheduler.framework.scheduling_points import Plugin
 
 log = logging.getLogger(__name__)
 

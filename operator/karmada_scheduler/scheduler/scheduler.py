@@ -37,6 +37,7 @@ from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.scheduler.attempt import Attempt, Attempts
 from karmada_scheduler.scheduler.decision_runner import DecisionRunner, Request, new_budget
 from karmada_scheduler.scheduler.missing_placements import MissingPlacements
+from karmada_scheduler.scheduler.observed_generation import ObservedGeneration
 from karmada_scheduler.scheduler.permit import AttemptPermit, Permit
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.retry import DONE, Action, Outcome, Requeuer, failed, outcome_of
@@ -130,6 +131,9 @@ class Scheduler:
             metrics=metrics,
             clock=clock,
         )
+        self._observed_generation = ObservedGeneration(
+            cycle=cycle, bindings=bindings, profiles=profiles, classify=self._classify
+        )
         self._missing_placements = MissingPlacements(bindings)
         self._tasks = AttemptTasks(Requeuer(queue, bindings, metrics), metrics)
 
@@ -222,11 +226,8 @@ class Scheduler:
         log.log(logs.V3, "%s", classification.reason, extra={"type": classification.type.value})
         if self._cycle.is_observed(request.binding):
             return DONE
-        self._tasks.start(attempt, self._observe(request.binding))
+        self._tasks.start(attempt, self._observed_generation.record(request.binding))
         return None
-
-    async def _observe(self, binding: Binding) -> Outcome:
-        return outcome_of(await self._cycle.observe(binding))
 
     def _schedule(self, attempt: Attempt, request: Request, *, is_activated: bool) -> Outcome | None:
         """Decide about a binding, unless it is gated, and write the decision."""
@@ -308,25 +309,6 @@ class Scheduler:
             # The delay was for the plugin that has been replaced since.
             return replace(outcome, delay=0.0)
         if isinstance(outcome.error, FitError) and outcome.action is Action.FORGET:
-            observed = await self._observe_cleared(request.binding)
+            observed = await self._observed_generation.record_cleared(request.binding)
             return observed if observed.action is Action.RETRY else outcome
         return outcome
-
-    async def _observe_cleared(self, before: Binding) -> Outcome:
-        """After the clusters of a binding were cleared, record its new generation if nothing is left to schedule.
-
-        The status of a success records it. Upstream's own write comes back as a change; for a binding without replicas,
-        which has none too many or too few then, upstream finds nothing to schedule and records the generation.
-        """
-        after = self._bindings.get(before.key)
-        if (
-            after is None
-            or after.generation == before.generation
-            or after.deleting
-            or after.spec.placement is None
-            or not requeue_rules.is_claimed_and_assigned(after, self._profiles.names)
-        ):
-            return DONE
-        if self._classify(after).type is not ScheduleType.AVOID or self._cycle.is_observed(after):
-            return DONE
-        return await self._observe(after)

@@ -7,7 +7,7 @@ import orjson
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from tools.bench import replay_objects
-from tools.bench.replay_objects import Sizes
+from tools.bench.recording import Sizes
 
 SIZES = Sizes(bindings=2_000, clusters=300)
 

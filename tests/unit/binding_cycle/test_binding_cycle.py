@@ -16,9 +16,9 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import status_writer
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import DONE, CycleResult
+from karmada_scheduler.binding_cycle.result import DONE, CycleResult, NotLeadingError
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
-from karmada_scheduler.binding_cycle.writer import BindingWriter, NotLeadingError
+from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision, TermAttempt, TermFailure

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.binding_cycle.result import TransactionResult
+from karmada_scheduler.binding_cycle.result import NotLeadingError, TransactionResult
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
-from karmada_scheduler.binding_cycle.writer import NotLeadingError
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import SUCCESS, BindContext, FitError, PluginError, Result

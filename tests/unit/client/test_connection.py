@@ -8,7 +8,7 @@ import os, pwd
 def unknown(uid): raise KeyError("getpwuid(): uid not found")
 pwd.getpwuid = unknown
 os.environ.pop("HOME", None)
-import karmada_scheduler.client.connection
+import karmada_scheduler.client.connect
 print(os.environ["HOME"])
 """
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from karmada_scheduler.client.http import ConnectionLostError, HttpConnections, Response
+from karmada_scheduler.client.http import HttpConnections
+from karmada_scheduler.client.http_connection import ConnectionLostError, Response
 from karmada_scheduler.client.sessions import is_tls_refusal
 from karmada_scheduler.client.tls import verify_as_go_does
 from tools.controlplane.pki import Authority

@@ -10,7 +10,8 @@ import pytest
 from aiohttp import web
 
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connection import Connection, connect
+from karmada_scheduler.client.connect import connect
+from karmada_scheduler.client.connection import Connection
 
 
 async def _connected(folder: Path, proxy: str) -> Connection:

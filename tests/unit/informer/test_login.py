@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.connection import connect
+from karmada_scheduler.client.connect import connect
 from tests.strict_tls import as_of_python_3_13
 from tests.unit.informer.watching import GONE, Watching, api_server, to, touch, until
 from tools.controlplane.pki import Authority

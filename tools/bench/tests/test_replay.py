@@ -13,13 +13,14 @@ import pytest
 
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connection import Connection, connect
+from karmada_scheduler.client.connect import connect
+from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import RESOURCE_BINDINGS, WATCHED, KarmadaClient
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.informer.kopf_watch import KopfWatch
-from tools.bench import replay_objects
+from tools.bench import recording, replay_objects
+from tools.bench.recording import Sizes
 from tools.bench.replay import Replay, serving
-from tools.bench.replay_objects import Sizes
 
 SIZES = Sizes(bindings=1_200, clusters=20)
 
@@ -41,7 +42,7 @@ def test_an_object_is_as_large_as_a_real_one() -> None:
     ]
     assert 3_400 < sum(found) / len(found) < 6_500
     assert len(found) == 1_176
-    assert sum(map(replay_objects.is_new, range(SIZES.bindings))) == SIZES.new == 12
+    assert sum(map(recording.is_new, range(SIZES.bindings))) == SIZES.new == 12
 
 
 async def test_pages_of_a_list_are_of_one_version(tmp_path: Path) -> None:

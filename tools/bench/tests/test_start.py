@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tools.bench import start
-from tools.bench.replay_objects import Sizes
+from tools.bench.recording import Sizes
 from tools.controlplane.processes import Supervisor
 
 

@@ -25,9 +25,9 @@ from karmada_scheduler.config.structure import structure
 from karmada_scheduler.framework import load_timeout
 from karmada_scheduler.framework.handle import Handle
 from karmada_scheduler.framework.load_timeout import LOAD_SECONDS, LoadTimeoutError, call_in_thread
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems, takes
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
-from karmada_scheduler.framework.scheduling_points import Plugin
 
 Factory = Callable[..., Plugin]
 """Makes a plugin: takes ``(args, handle)``, or no arguments."""

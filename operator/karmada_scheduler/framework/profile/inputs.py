@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from karmada_scheduler.framework.handle import Handle
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.factory import Registration, make
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
-from karmada_scheduler.framework.scheduling_points import Plugin
 
 
 class PluginInstance(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.scheduling_points import Plugin
+from karmada_scheduler.framework.plugin import Plugin
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import Final
 
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.scheduling_points import Plugin
+from karmada_scheduler.framework.plugin import Plugin
 
 log = logging.getLogger(__name__)
 

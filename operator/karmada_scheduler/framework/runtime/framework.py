@@ -6,24 +6,24 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
-from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Candidate, Cycle, InFlight
 from karmada_scheduler.framework.diagnosis import Diagnosis, PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
-from karmada_scheduler.framework.result import SUCCESS, Code, Result
+from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.runtime import validation
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults, LRUCache
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
+from karmada_scheduler.framework.runtime.post_filter import PostFilterRunner
 from karmada_scheduler.framework.runtime.pre_filter import PreFilterOutcome, PreFilterRunner
 from karmada_scheduler.framework.runtime.scoring import ScoreRunner
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
@@ -31,14 +31,10 @@ from karmada_scheduler.framework.scheduling_points import (
     AssignContext,
     FilterContext,
     NormalizeScorePlugin,
-    Plugin,
-    PostFilterContext,
     PreScoreContext,
     SelectContext,
 )
 from karmada_scheduler.framework.workload import needs_workload
-
-log = logging.getLogger(__name__)
 
 __plugin_runner__ = True
 
@@ -78,6 +74,7 @@ class Framework:
         self.needs_workload: Final = any(needs_workload(plugin) for plugin in plugins.unique)
         self._pre_filter = PreFilterRunner(plugins.pre_filter, self.caller)
         self.needs_in_flight: Final = self._pre_filter.needs_in_flight
+        self._post_filter = PostFilterRunner(plugins.post_filter, self._pre_filter, self.caller)
         self._scoring = ScoreRunner(plugins.score, plugins.weights, self.caller)
         self._is_async = _has_coroutines(plugins) or any(
             each.filters or each.prioritizes for each in extenders
@@ -212,31 +209,9 @@ class Framework:
             skipped: The names of plugins that returned SKIP at PreFilter.
             left_out: The names of clusters that PreFilter refused; the cycle state has nothing about them.
         """
-
-        def fits_without(cluster: Cluster, peers: Sequence[Binding]) -> Result:
-            if cluster.name in left_out:
-                return diagnosis.result_by_cluster[cluster.name]
-            twin = replace(cycle, state=cycle.state.clone())
-            for peer in peers:
-                self._pre_filter.remove_binding(twin, peer, cluster, skipped=skipped)
-            _, refused = self.run_filter(twin, [cluster], skipped)
-            return refused.get(cluster.name, SUCCESS)
-
-        context = PostFilterContext(cycle, diagnosis, fits_without)
-        for plugin in self.plugins.post_filter:
-            try:
-                answer = await self.caller.call_async(plugin, Point.POST_FILTER, plugin.post_filter, context)
-                result = validated(plugin, Point.POST_FILTER, answer)
-                if result.code is Code.ERROR:
-                    raise unexpected_code(plugin, Point.POST_FILTER, result)
-            except PluginError as error:
-                log.error("PostFilter failed for %s: %s", cycle.binding.key.display, error)  # noqa: TRY400
-                return False
-            if result.is_success:
-                return True
-            if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return False
-        return False
+        return await self._post_filter.run(
+            cycle, diagnosis, run_filter=self.run_filter, skipped=skipped, left_out=left_out
+        )
 
     async def run_score(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
         """Run PreScore and Score for the clusters that passed the filters.

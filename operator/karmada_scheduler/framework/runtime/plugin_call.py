@@ -9,11 +9,11 @@ from typing import Final, NoReturn, Protocol, TypeVar
 
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
 from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Code, Result
 from karmada_scheduler.framework.runtime import timeouts
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.failure_log import FailureLog, plugin_location
-from karmada_scheduler.framework.scheduling_points import Plugin
 
 __plugin_runner__ = True
 

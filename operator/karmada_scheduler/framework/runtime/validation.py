@@ -16,8 +16,9 @@ from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Code, Result
-from karmada_scheduler.framework.scheduling_points import AssignContext, Plugin, SelectContext
+from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext
 
 _EXPECTED: Final = {Point.PRE_FILTER: "a Result or a set of cluster names"}
 _EXPECTED_CODES: Final = {

@@ -13,8 +13,9 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.client.metadata import KindName
+from karmada_scheduler.informer.workloads.dependencies import Client, Dependencies
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Missing, Name, State
-from karmada_scheduler.informer.workloads.reflector import Client, Dependencies, Reflector
+from karmada_scheduler.informer.workloads.reflector import Reflector
 
 PATIENCE_SECONDS: Final = 5.0
 """How long a binding waits for the metadata of its workload."""

@@ -1,4 +1,4 @@
-"""Lists and watches the metadata of one kind until cancelled, and reads single objects.
+"""Lists and watches the metadata of one kind until cancelled.
 
 While lists and watches fail, stored metadata stays, and ``problem`` has a failure that retries cannot fix. After each
 failure, and after a watch without any event, the kind is listed again. The list is authoritative: there is one writer,
@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.metadata import WATCH_SECONDS, KindName, NotServedError, ServedResource
+from karmada_scheduler.informer.workloads.dependencies import PAUSES, Dependencies
 from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Name
+from karmada_scheduler.informer.workloads.object_gets import ObjectGets, PendingGet
 
 log = logging.getLogger(__name__)
-
-PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds between attempts after failures."""
 
 _GRACE_SECONDS: Final = 30.0
 """How much longer than requested a watch may last."""
@@ -32,53 +30,6 @@ _FAILURE_RESET_SECONDS: Final = 60.0
 """After this time without a failure, the next one counts as the first."""
 _WORKED_SECONDS: Final = 5.0
 """A watch that lasted this long has worked, even without an event."""
-
-
-class Client(Protocol):
-    """Reads metadata; ``client.metadata.MetadataClient`` implements it."""
-
-    async def discover(self, kind: KindName) -> ServedResource: ...
-
-    def list(self, resource: ServedResource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]: ...
-
-    async def get(self, resource: ServedResource, namespace: str, name: str) -> Mapping[str, Any] | None: ...
-
-    def watch(
-        self, resource: ServedResource, version: str, accepted: Callable[[], None]
-    ) -> AsyncGenerator[dict[str, Any], None]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
-    """The dependencies that all kinds share.
-
-    Attributes:
-        client: Reads metadata.
-        clock: In seconds, never running backwards.
-        sleep: Waits for a number of seconds.
-        reads: Limits the number of single objects that are read at the same time.
-    """
-
-    client: Client
-    clock: Callable[[], float]
-    sleep: Callable[[float], Awaitable[None]]
-    reads: asyncio.Semaphore
-
-
-class PendingGet:
-    """A single object that is being read.
-
-    Attributes:
-        started: Time of the first attempt, in seconds.
-        problem: A failure that retries cannot fix; "" without one.
-        last_error: The error of the last attempt.
-    """
-
-    def __init__(self, started: float) -> None:
-        self.started = started
-        self.problem = ""
-        self.last_error = ""
-        self.task: asyncio.Task[None] | None = None
 
 
 class Reflector:
@@ -118,10 +69,11 @@ class Reflector:
         self.last_error = ""
         self._deps = dependencies
         self._on_state_change = on_state_change
-        self._on_get = on_get
         self._resource: ServedResource | None = None
         self._task: asyncio.Task[None] | None = None
-        self._gets: dict[Name, PendingGet] = {}
+        self._gets = ObjectGets(
+            kind, dependencies, get=self._get, store=store, on_get=on_get, on_forbidden=self._on_get_forbidden
+        )
         self._logged = ""
 
     def start(self) -> None:
@@ -132,24 +84,18 @@ class Reflector:
 
     def stop(self) -> None:
         """Stop the watch and all reads."""
-        for task in (self._task, *(each.task for each in self._gets.values())):
-            if task is not None:
-                task.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        self._gets.cancel_all()
 
     def get_object(self, name: Name) -> PendingGet:
         """Read a single object that the watch has not delivered, with retries until the API server answers."""
-        pending = self._gets.get(name)
-        if pending is None:
-            pending = self._gets[name] = PendingGet(self._deps.clock())
-            pending.task = asyncio.create_task(self._read_single(name, pending), name=f"metadata of {name}")
-        return pending
+        return self._gets.start(name)
 
     def drop(self, name: Name) -> None:
         """Delete an object and stop to read it."""
         self.store.drop(name)
-        pending = self._gets.pop(name, None)
-        if pending is not None and pending.task is not None:
-            pending.task.cancel()
+        self._gets.cancel(name)
 
     async def _run(self) -> None:
         failures = 0
@@ -240,28 +186,6 @@ class Reflector:
         log.warning("Cannot read the metadata of a workload, its stored metadata stays", extra=extra)
         return None
 
-    async def _read_single(self, name: Name, pending: PendingGet) -> None:
-        failures = 0
-        while True:
-            try:
-                async with self._deps.reads:
-                    workload = await self._get(name)
-            except Exception as error:
-                if not isinstance(error, ApiError):
-                    log.exception("Cannot read the metadata of a workload", extra={"kind": str(self.kind)})
-                pending.last_error = str(error)
-                if isinstance(error, ApiError) and error.code == 403 and not pending.problem:
-                    pending.problem = self._forbidden("get", str(error))
-                    self._log_once(pending.problem)
-                    self._on_get(name)
-            else:
-                del self._gets[name]
-                self.store.confirm(name, workload)
-                self._on_get(name)
-                return
-            await self._deps.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
-            failures += 1
-
     async def _get(self, name: Name) -> Workload | None:
         """Return an object, None if it does not exist; ApiError without an answer."""
         if self._resource is None:
@@ -291,6 +215,12 @@ class Reflector:
     def _forbidden(self, verbs: str, last_error: str) -> str:
         what = str(self._resource or self.kind)
         return f"the scheduler may not {verbs} {what}, which workloadMetadata of the chart's side=karmada grants ({last_error})"
+
+    def _on_get_forbidden(self, last_error: str) -> str:
+        """Log that single objects may not be read; return the text for users."""
+        problem = self._forbidden("get", last_error)
+        self._log_once(problem)
+        return problem
 
     def _log_once(self, text: str) -> None:
         """Log a problem, unless it was the last one that was logged."""

@@ -1,0 +1,75 @@
+"""Reads and writes the Lease on which leader election is based.
+
+Source: k8s.io/client-go 0.35.3 tools/leaderelection/resourcelock/leaselock.go.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
+
+
+def micro_time(moment: datetime) -> str:
+    """Return a time as Kubernetes writes a MicroTime."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def spec_of(lease: Any) -> dict[str, Any]:
+    """Return the spec of a Lease; ApiError if the object is not a Lease."""
+    spec = lease.get("spec") if isinstance(lease, dict) and "metadata" in lease else None
+    if not isinstance(spec, dict):
+        raise ApiError(f"the response is not a Lease: {str(lease)[:100]}")
+    return spec
+
+
+def seconds_of(value: Any, otherwise: float) -> float:
+    """Return a duration of a Lease in seconds, or ``otherwise`` if it is missing or not positive."""
+    return float(value) if isinstance(value, int | float) and value > 0 else otherwise
+
+
+def count_of(value: Any) -> int:
+    """Return a number of a Lease, 0 if it is missing."""
+    return value if isinstance(value, int) else 0
+
+
+class LeaseLock:
+    """One Lease. Each method raises ApiError without a response that is a Lease."""
+
+    def __init__(self, connection: Connection, *, namespace: str, name: str) -> None:
+        """Name the Lease; nothing is sent yet."""
+        self._connection = connection
+        self._namespace = namespace
+        self._name = name
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._path = f"{self._collection}/{name}"
+
+    async def get(self, *, timeout: float) -> dict[str, Any]:
+        """Read the Lease."""
+        return await self._connection.request("GET", self._path, timeout=timeout)
+
+    async def create(self, spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+        """Create the Lease with a spec, and return it as stored."""
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._name, "namespace": self._namespace},
+            "spec": spec,
+        }
+        return _stored(
+            await self._connection.request("POST", self._collection, body=body, timeout=timeout), spec
+        )
+
+    async def update(self, lease: dict[str, Any], spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+        """Replace fields of the spec of the Lease, if it is still ``lease``, and return it as stored."""
+        body = {**lease, "spec": {**spec_of(lease), **spec}}
+        return _stored(await self._connection.request("PUT", self._path, body=body, timeout=timeout), spec)
+
+
+def _stored(lease: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the response to a write; ApiError if it is not the Lease that was written."""
+    if spec_of(lease).get("holderIdentity") != spec["holderIdentity"]:
+        raise ApiError(f"the response is another Lease than the one that was written: {str(lease)[:100]}")
+    return lease

@@ -1,0 +1,93 @@
+"""Checks of flags that argparse cannot make: ranges, files, and values that depend on each other.
+
+Source: karmada v1.18.2 cmd/scheduler/app/options/validation.go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from karmada_scheduler.config.options import LeaderElection, Options
+
+
+def unreadable(given: argparse.Namespace, plugin_dirs: Sequence[str]) -> Iterator[str]:
+    """Yield an error for each file and folder that cannot be read."""
+    folders = (("plugin-dir", folder) for folder in plugin_dirs)
+    for name, path in (("kubeconfig", given.kubeconfig), ("config", given.config), *folders):
+        if path and (why := _why_unreadable(Path(path), is_folder=name == "plugin-dir")):
+            yield f"--{name}: cannot read {path}: {why}"
+
+
+def _why_unreadable(path: Path, *, is_folder: bool) -> str:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return error.strerror or str(error)
+    if stat.S_ISDIR(mode) != is_folder:
+        return "Not a directory" if is_folder else "Is a directory"
+    needed = os.R_OK | os.X_OK if is_folder else os.R_OK
+    return "" if os.access(path, needed) else "Permission denied"
+
+
+def warnings(given: argparse.Namespace) -> Iterator[str]:
+    """Yield a warning for each combination of flags that has no effect."""
+    if bool(given.scheduler_estimator_cert_file) != bool(given.scheduler_estimator_key_file):
+        yield (
+            "--scheduler-estimator-cert-file and --scheduler-estimator-key-file work together only: "
+            "estimators see no certificate"
+        )
+
+
+def estimator_problems(given: argparse.Namespace) -> list[str]:
+    """Return an error for each flag about estimators that is out of range."""
+    problems = []
+    if not 0 <= given.scheduler_estimator_port <= 65535:
+        problems.append(
+            f"Options.SchedulerEstimatorPort: Invalid value: {given.scheduler_estimator_port}: "
+            "must be a valid port between 0 and 65535 inclusive"
+        )
+    if given.scheduler_estimator_timeout < 0:
+        problems.append(
+            "Options.SchedulerEstimatorTimeout: Invalid value: must be greater than or equal to 0"
+        )
+    if (given.estimator_answer_ttl or 0) < 0:
+        problems.append("--estimator-answer-ttl must not be negative")
+    if given.assumption_ttl <= 0:
+        problems.append("--assumption-ttl must be greater than 0")
+    return problems
+
+
+def election_problems(election: LeaderElection) -> list[str]:
+    """Return violations of client-go's rules for the three durations (leaderelection.NewLeaderElector)."""
+    problems = []
+    if election.lease_duration <= election.renew_deadline:
+        problems.append("--leader-elect-lease-duration must be greater than --leader-elect-renew-deadline")
+    if election.renew_deadline <= 1.2 * election.retry_period:
+        problems.append(
+            "--leader-elect-renew-deadline must be greater than 1.2 x --leader-elect-retry-period"
+        )
+    if min(election.lease_duration, election.renew_deadline, election.retry_period) <= 0:
+        problems.append("--leader-elect durations must be greater than 0")
+    return problems
+
+
+def health_address(given: argparse.Namespace) -> str:
+    """Return the address of the probes; ``--bind-address`` and ``--secure-port`` are upstream's older flags for it."""
+    if given.bind_address is None and given.secure_port is None:
+        return str(given.health_probe_bind_address)
+    port = Options().health_address.rpartition(":")[2] if given.secure_port is None else given.secure_port
+    return f"{given.bind_address or ''}:{port}" if port else "0"
+
+
+def address(text: str) -> str:
+    """Return ``host:port`` of an address to listen on, "" for none; ValueError if it is not an address."""
+    if text in ("", "0"):
+        return ""
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{text!r} is not host:port, :port or 0")
+    return f"{host}:{int(port)}"

@@ -1,0 +1,57 @@
+"""The connection to the estimator of one cluster, and its state."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from karmada_scheduler.estimator.grpc_channel import GrpcChannel
+from karmada_scheduler.estimator.transport import ConnectionState
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ClusterConnection:
+    """The connection to the estimator of one cluster.
+
+    Attributes:
+        first_attempt: Set when the first attempt to connect has succeeded or failed.
+        due: Set when the Service is to be read again.
+        reported: The last problem that was logged.
+    """
+
+    cluster: str
+    generation: int
+    state: ConnectionState = ConnectionState.NEW
+    channel: GrpcChannel | None = None
+    first_attempt: asyncio.Event = field(default_factory=asyncio.Event)
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    must_redial: bool = False
+    task: asyncio.Task[None] | None = None
+    reported: str = ""
+
+    async def until_lost(self, lost_seconds: float) -> None:
+        """Keep the state up to date; return when the connection has been lost for some seconds."""
+        channel, cluster = self.channel, self.cluster
+        assert channel is not None
+        while True:
+            if self.state is ConnectionState.LOST and channel.is_ready:
+                log.info("Connected to the estimator of a cluster again", extra={"cluster": cluster})
+                self.state = ConnectionState.CONNECTED
+            await channel.wait_while_ready()
+            if self.state is ConnectionState.CONNECTED:
+                log.warning("Lost the connection to the estimator of a cluster", extra={"cluster": cluster})
+            self.state = ConnectionState.LOST
+            if not await channel.wait_ready(lost_seconds):
+                return
+
+    def log_once(self, problem: str) -> None:
+        """Log why an attempt to connect failed, unless that was logged last."""
+        if problem != self.reported:
+            self.reported = problem
+            log.warning(
+                "Failed to establish a connection to the estimator of a cluster, it is tried again",
+                extra={"cluster": self.cluster, "error": problem},
+            )
