@@ -54,7 +54,7 @@ def test_quotes_brackets_and_backslashes_in_strings_are_no_structure() -> None:
         max_leaves=30,
     )
 )
-def test_values_beside_deep_ones_are_read_unchanged(value: Any) -> None:
+def test_values_next_to_deep_ones_are_read_unchanged(value: Any) -> None:
     body = b'{"deep":' + _nested(1_200) + b',"value":' + json.dumps(value).encode() + b"}"
     try:
         wanted = orjson.loads(json.dumps(value))

@@ -1,4 +1,4 @@
-"""Answers about Karmada's objects are those objects, or errors."""
+"""Responses are Karmada's objects or errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ KEY = BindingKey("ResourceBinding", "demo", "web")
 GOOD = {"metadata": {"namespace": "demo", "name": "web", "resourceVersion": "7"}}
 
 
-class Connection:
-    """Answers whatever a test says."""
+class FakeConnection:
+    """Returns the answer that a test gives it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -25,7 +25,7 @@ class Connection:
 
 
 def _client(answer: Any) -> KarmadaClient:
-    return KarmadaClient(Connection(answer))  # type: ignore[arg-type]
+    return KarmadaClient(FakeConnection(answer))  # type: ignore[arg-type]
 
 
 async def _all(client: KarmadaClient) -> list[Any]:

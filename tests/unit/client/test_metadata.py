@@ -24,16 +24,16 @@ APPS = [
 ]
 
 
-class Connection:
-    """Answers whatever a test says, and notes what it was asked."""
+class FakeConnection:
+    """Returns the answer that a test gives it, and records requests."""
 
     def __init__(self, answer: Any = None, *, lines: list[Any] | None = None) -> None:
         self.answer = answer
         self.lines = lines or []
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     async def request(self, method: str, path: str, *, accept: str = "", **_: Any) -> Any:
-        self.asked.append((path, accept))
+        self.requests.append((path, accept))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -41,13 +41,13 @@ class Connection:
     async def watch(
         self, target: str, accepted: Callable[[], None], *, accept: str
     ) -> AsyncGenerator[bytes, None]:
-        self.asked.append((target, accept))
+        self.requests.append((target, accept))
         for line in self.lines:
             yield line if isinstance(line, bytes) else orjson.dumps(line)
 
 
-def client(answer: Any = None, *, lines: list[Any] | None = None) -> tuple[MetadataClient, Connection]:
-    connection = Connection(answer, lines=lines)
+def client(answer: Any = None, *, lines: list[Any] | None = None) -> tuple[MetadataClient, FakeConnection]:
+    connection = FakeConnection(answer, lines=lines)
     return MetadataClient(connection), connection  # type: ignore[arg-type]
 
 
@@ -58,7 +58,7 @@ def gone(name: str) -> ApiError:
 async def test_a_kind_is_found_among_what_its_group_serves() -> None:
     metadata, connection = client({"resources": APPS})
     assert await metadata.discover(DEPLOYMENT) == DEPLOYMENTS
-    assert [path for path, _ in connection.asked] == ["/apis/apps/v1"]
+    assert [path for path, _ in connection.requests] == ["/apis/apps/v1"]
     assert str(DEPLOYMENTS) == "deployments.apps"
 
 
@@ -66,7 +66,7 @@ async def test_the_core_group_has_a_path_of_its_own() -> None:
     entry = {"name": "namespaces", "kind": "Namespace", "namespaced": False, "verbs": VERBS}
     metadata, connection = client({"resources": [entry]})
     found = await metadata.discover(KindName("v1", "Namespace"))
-    assert connection.asked[0][0] == "/api/v1"
+    assert connection.requests[0][0] == "/api/v1"
     assert (found.path, found.path_of("", "x"), str(found)) == (
         "/api/v1/namespaces",
         "/api/v1/namespaces/x",
@@ -94,7 +94,7 @@ async def test_a_binding_cannot_name_more_than_a_path() -> None:
     metadata, connection = client(ApiError("404 page not found", code=404))
     with pytest.raises(NotServedError):
         await metadata.discover(KindName("apps/v1?x=1\r\nHost: other", "Deployment"))
-    assert connection.asked[0][0] == "/apis/apps/v1%3Fx%3D1%0D%0AHost%3A%20other"
+    assert connection.requests[0][0] == "/apis/apps/v1%3Fx%3D1%0D%0AHost%3A%20other"
     assert DEPLOYMENTS.path_of("a/b", "c?d").endswith("/namespaces/a%2Fb/deployments/c%3Fd")
 
 
@@ -102,7 +102,7 @@ async def test_a_single_object_is_returned_or_does_not_exist() -> None:
     found = {"metadata": {"namespace": "a", "name": "web", "resourceVersion": "7"}}
     metadata, connection = client(found)
     assert await metadata.get(DEPLOYMENTS, "a", "web") == found
-    [(path, accept)] = connection.asked
+    [(path, accept)] = connection.requests
     assert path == "/apis/apps/v1/namespaces/a/deployments/web"
     assert "as=PartialObjectMetadata;g=meta.k8s.io;v=v1" in accept
     assert await client(gone("web"))[0].get(DEPLOYMENTS, "a", "web") is None
@@ -129,7 +129,7 @@ async def test_a_watch_yields_events_until_an_error() -> None:
     with pytest.raises(ApiError, match="too old") as caught:
         await anext(stream)
     assert caught.value.code == 410
-    [(target, accept)] = connection.asked
+    [(target, accept)] = connection.requests
     assert target.startswith(
         "/apis/apps/v1/deployments?watch=true&allowWatchBookmarks=true&resourceVersion=7&"
     )

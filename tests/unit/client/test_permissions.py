@@ -1,4 +1,4 @@
-"""Missing permissions are named at once, as kubectl would ask for them."""
+"""Missing permissions are reported together, by the names that RBAC rules use."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.permissions import missing, needed
 
 
-class Answers:
-    """A connection that gives one answer."""
+class FakeConnection:
+    """A connection that returns the same answer to each request."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -23,7 +23,7 @@ class Answers:
 
 
 async def lacking(answer: Any, **wanted: Any) -> list[str]:
-    connection: Any = Answers(answer)
+    connection: Any = FakeConnection(answer)
     return [str(each) for each in await missing(connection, needed(**wanted), namespace="karmada-system")]
 
 

@@ -21,18 +21,18 @@ from karmada_scheduler.client.json_body import unreadable
 from karmada_scheduler.client.lists import list_pages
 from tools.controlplane.pki import Authority
 
-PATH = "/apis/a/v1/things"
+PATH = "/apis/a/v1/objects"
 
 
 class Server:
-    """Answers every request as a test says."""
+    """Answers every request with the function of a test."""
 
     def __init__(self, answer: Callable[[web.Request], web.Response]) -> None:
         self.answer = answer
-        self.asked: list[tuple[str, str, str]] = []
+        self.requests: list[tuple[str, str, str]] = []
 
     async def _handle(self, request: web.Request) -> web.Response:
-        self.asked.append((request.method, request.path_qs, request.headers.get("Authorization", "")))
+        self.requests.append((request.method, request.path_qs, request.headers.get("Authorization", "")))
         return self.answer(request)
 
     @asynccontextmanager
@@ -206,7 +206,7 @@ async def test_a_request_that_is_refused_is_repeated_once_with_new_credentials(
         rotating.token = "second"
         rotating.write("second")
         assert await connection.request(method, PATH, body={"a": 1})
-        assert [asked[2] for asked in rotating.server.asked] == ["Bearer first", "Bearer second"]
+        assert [request[2] for request in rotating.server.requests] == ["Bearer first", "Bearer second"]
         assert (await connection.credentials()).token == "second"
         await connection.close()
 
@@ -221,7 +221,7 @@ async def test_a_request_that_is_refused_is_not_repeated_with_the_same_credentia
             with pytest.raises(ApiError, match=text) as caught:
                 await connection.request("GET", PATH)
             assert caught.value.code == 401
-        assert len(rotating.server.asked) == 3
+        assert len(rotating.server.requests) == 3
         await connection.close()
 
 

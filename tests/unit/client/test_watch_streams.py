@@ -64,7 +64,7 @@ async def test_a_connection_delivers_its_events_and_the_next_one_continues_where
 async def test_a_watch_that_is_ahead_of_the_server_starts_from_scratch() -> None:
     harness = StreamsHarness()
     harness.ahead = True
-    # The first connection begins where a list ended: nobody is asked.
+    # The first connection starts at the version of a list, without a request for the server's version.
     assert await harness.connection(EVENT, None) == [EVENT]
     assert await harness.connection() == [EXPIRED]
     assert harness.connections == 1

@@ -25,7 +25,7 @@ class FakeExtender:
 
     def __init__(self) -> None:
         self.replies: dict[str, Reply] = {}
-        self.asked: list[tuple[str, Any]] = []
+        self.requests: list[tuple[str, Any]] = []
         self.raw: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.peers: set[tuple[str, int]] = set()
@@ -69,7 +69,7 @@ class FakeExtender:
         self.raw.append(body)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         question = orjson.loads(body)
-        self.asked.append((request.path, question))
+        self.requests.append((request.path, question))
         await self.hold.wait()
         answer = self.replies[request.path.rpartition("/")[2]](question)
         if isinstance(answer, web.StreamResponse):

@@ -89,7 +89,7 @@ async def test_status_500_is_an_error(verb: str, fake: FakeExtender, make: Made,
     expected = f"failed {verb} with extender at URL {fake.url}/{verb}, code 500: Traceback: nothing works"
     for _ in range(5):
         assert await failure(verb, extender, scene) == expected
-    assert len(fake.asked) == 5, "one request each"
+    assert len(fake.requests) == 5, "one request each"
     assert len(fake.peers) == 1, "and the connection is kept"
 
 
@@ -100,22 +100,22 @@ async def test_a_status_other_than_200_is_an_error(
     fake.replies["filter"] = lambda _: web.Response(status=status, headers={"Location": "/elsewhere"})
     text = await failure("filter", make(fake.url, scene.manifests), scene)
     assert text == f"failed filter with extender at URL {fake.url}/filter, code {status}"
-    assert len(fake.asked) == 1
+    assert len(fake.requests) == 1
 
 
 @asynccontextmanager
 async def speaking(words: bytes, *, hang_up: bool = True) -> AsyncIterator[str]:
-    """Listen, and say something to whoever asks, which need not be HTTP."""
+    """Listen, and send the same bytes to each client, which need not be HTTP."""
     done = asyncio.Event()
 
-    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(words)
         if not hang_up:
             await done.wait()
         writer.close()
 
-    server = await asyncio.start_server(say, "127.0.0.1", 0)
+    server = await asyncio.start_server(reply, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
@@ -154,9 +154,9 @@ async def test_a_response_has_a_size_limit(fake: FakeExtender, make: Made, scene
 
 async def test_a_response_may_be_twice_as_large_as_its_request(fake: FakeExtender, make: Made) -> None:
     fleet = Scene(*(f"m{number}" for number in range(500)))
-    fake.replies["filter"] = lambda asked: {"Clusters": asked["Clusters"]}
-    verdict = await make(fake.url, fleet.manifests, max_response_bytes=10).filter(fleet.cycle, fleet.clusters)
-    assert len(verdict.kept) == 500
+    fake.replies["filter"] = lambda request: {"Clusters": request["Clusters"]}
+    result = await make(fake.url, fleet.manifests, max_response_bytes=10).filter(fleet.cycle, fleet.clusters)
+    assert len(result.kept) == 500
 
 
 # --- nonsense and lies ---
@@ -263,14 +263,14 @@ async def test_an_object_that_was_deleted_meanwhile_is_an_error(
     scene.manifests.forgotten(gone)
     text = await failure("filter", make(fake.url, scene.manifests), scene)
     assert text == f"failed filter with extender at URL {fake.url}/filter, {what} is not known any more"
-    assert fake.asked == []
+    assert fake.requests == []
 
 
 async def test_a_bind_request_needs_no_manifest(fake: FakeExtender, make: Made, scene: Scene) -> None:
     fake.answers("bind", {})
     nothing = ManifestCache(wants=lambda _: False, clusters=False)
     await make(fake.url, nothing).bind(scene.cycle, [])
-    assert len(fake.asked) == 1
+    assert len(fake.requests) == 1
 
 
 # --- what is logged ---

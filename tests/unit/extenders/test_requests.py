@@ -30,18 +30,18 @@ async def test_a_filter_request_has_whole_objects(fake: FakeExtender, make: Made
     scene = Scene("m1", "m2")
     fake.answers("filter", {"ClusterNames": []})
     await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
-    [(path, asked)] = fake.asked
+    [(path, request)] = fake.requests
     assert path == "/filter"
-    assert list(asked) == ["Binding", "AffinityName", "Clusters", "ClusterNames"]
-    assert (asked["Binding"]["kind"], asked["Binding"]["apiVersion"]) == (
+    assert list(request) == ["Binding", "AffinityName", "Clusters", "ClusterNames"]
+    assert (request["Binding"]["kind"], request["Binding"]["apiVersion"]) == (
         "ResourceBinding", "work.karmada.io/v1alpha2",
     )  # fmt: skip
-    assert asked["Binding"]["spec"]["placement"] == {"clusterAffinity": {"clusterNames": ["m1", "m2"]}}
-    assert asked["AffinityName"] == "near"
-    assert asked["Clusters"]["kind"] == "ClusterList"
-    assert [each["metadata"]["name"] for each in asked["Clusters"]["items"]] == ["m1", "m2"]
-    assert asked["Clusters"]["items"][0]["spec"]["region"] == "eu"
-    assert asked["ClusterNames"] is None
+    assert request["Binding"]["spec"]["placement"] == {"clusterAffinity": {"clusterNames": ["m1", "m2"]}}
+    assert request["AffinityName"] == "near"
+    assert request["Clusters"]["kind"] == "ClusterList"
+    assert [each["metadata"]["name"] for each in request["Clusters"]["items"]] == ["m1", "m2"]
+    assert request["Clusters"]["items"][0]["spec"]["region"] == "eu"
+    assert request["ClusterNames"] is None
     assert fake.headers[0]["content-type"] == "application/json"
 
 
@@ -49,10 +49,10 @@ async def test_with_node_cache_capable_a_request_has_names(fake: FakeExtender, m
     scene = Scene("m1", "m2")
     fake.answers("prioritize", [])
     await make(fake.url, scene.manifests, node_cache_capable=True).prioritize(scene.cycle, scene.clusters)
-    [(path, asked)] = fake.asked
+    [(path, request)] = fake.requests
     assert path == "/prioritize"
-    assert (asked["Clusters"], asked["ClusterNames"]) == (None, ["m1", "m2"])
-    assert asked["Binding"]["metadata"]["name"] == "web-deployment"
+    assert (request["Clusters"], request["ClusterNames"]) == (None, ["m1", "m2"])
+    assert request["Binding"]["metadata"]["name"] == "web-deployment"
 
 
 async def test_a_bind_request_names_the_binding_and_the_targets(fake: FakeExtender, make: Made) -> None:
@@ -60,7 +60,7 @@ async def test_a_bind_request_names_the_binding_and_the_targets(fake: FakeExtend
     fake.answers("bind", {"Error": ""})
     targets = [TargetCluster("m1", 3), TargetCluster("m2")]
     await make(fake.url, scene.manifests).bind(scene.cycle, targets)
-    assert fake.asked == [
+    assert fake.requests == [
         ("/bind", {
             "BindingKind": "ResourceBinding", "BindingNamespace": "demo", "BindingName": "web-deployment",
             "BindingUID": "uid-web",
@@ -75,16 +75,16 @@ async def test_the_verb_is_appended_after_one_slash(prefix: str, fake: FakeExten
     scene = Scene("m1")
     fake.answers("sift", {"ClusterNames": []})
     await make(fake.url + prefix, scene.manifests, filter_verb="sift").filter(scene.cycle, scene.clusters)
-    assert fake.asked[0][0] == "/api/v1/sift"
+    assert fake.requests[0][0] == "/api/v1/sift"
 
 
 async def test_a_password_in_the_url_is_used_and_not_shown(fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1")
     fake.answers("filter", {"ClusterNames": []})
     url = fake.url.replace("http://", "http://me:secret@")
-    verdict = await make(url, scene.manifests).filter(scene.cycle, scene.clusters)
+    result = await make(url, scene.manifests).filter(scene.cycle, scene.clusters)
     assert fake.headers[0]["authorization"] == "Basic bWU6c2VjcmV0"
-    assert verdict.refused["m1"].message == f"cluster(s) were rejected by extender {fake.url}"
+    assert result.refused["m1"].message == f"cluster(s) were rejected by extender {fake.url}"
 
 
 # --- filter ---
@@ -115,9 +115,9 @@ async def test_a_filter_response_with_either_list_is_accepted(
     scene = Scene("m1", "m2")
     fake.answers("filter", answer)
     extender = make(fake.url, scene.manifests, node_cache_capable=capable)
-    verdict = await extender.filter(scene.cycle, scene.clusters)
-    assert verdict.kept == {"m2"}
-    assert set(verdict.refused) == {"m1"}
+    result = await extender.filter(scene.cycle, scene.clusters)
+    assert result.kept == {"m2"}
+    assert set(result.refused) == {"m1"}
     assert make.seen == [(fake.url, "filter", "success")]
 
 
@@ -137,10 +137,10 @@ async def test_of_two_lists_the_one_that_corresponds_to_the_request_counts(
 async def test_an_empty_list_refuses_all_clusters(answer: Any, fake: FakeExtender, make: Made) -> None:
     scene = Scene("m1", "m2")
     fake.answers("filter", answer)
-    verdict = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
+    result = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
     silence = Result.unschedulable(f"cluster(s) were rejected by extender {fake.url}")
-    assert verdict.kept == frozenset()
-    assert verdict.refused == {"m1": silence, "m2": silence}
+    assert result.kept == frozenset()
+    assert result.refused == {"m1": silence, "m2": silence}
 
 
 async def test_without_a_list_all_clusters_are_refused_if_all_failed(fake: FakeExtender, make: Made) -> None:
@@ -148,8 +148,8 @@ async def test_without_a_list_all_clusters_are_refused_if_all_failed(fake: FakeE
     scene = Scene("m1", "m2")
     failed = {"FailedClusters": {"m1": "full"}, "FailedAndUnresolvableClusters": {"m2": "old"}}
     fake.answers("filter", {"ClusterNames": None, "Clusters": None, **failed})
-    verdict = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
-    assert verdict.refused == {"m1": Result.unschedulable("full"), "m2": Result.unresolvable("old")}
+    result = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
+    assert result.refused == {"m1": Result.unschedulable("full"), "m2": Result.unresolvable("old")}
 
 
 async def test_refusals_have_the_reasons_of_the_extender(fake: FakeExtender, make: Made) -> None:
@@ -159,10 +159,10 @@ async def test_refusals_have_the_reasons_of_the_extender(fake: FakeExtender, mak
         "failedclusters": {"a": "not really", "b": "full", "c": "soft", "e": "", "zz": "elsewhere"},
         "FAILEDANDUNRESOLVABLECLUSTERS": {"c": "hard", "F": "keeps its case"},
     })  # fmt: skip
-    verdict = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
+    result = await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
     silence = f"cluster(s) were rejected by extender {fake.url}"
-    assert verdict.kept == {"a"}
-    assert {name: (result.code, result.message) for name, result in verdict.refused.items()} == {
+    assert result.kept == {"a"}
+    assert {name: (result.code, result.message) for name, result in result.refused.items()} == {
         "b": (Code.UNSCHEDULABLE, "full"),
         "c": (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "hard"),
         "d": (Code.UNSCHEDULABLE, silence),
@@ -213,7 +213,7 @@ async def test_one_connection_serves_all_verbs_one_after_the_other(fake: FakeExt
         await extender.filter(scene.cycle, scene.clusters)
         await extender.prioritize(scene.cycle, scene.clusters)
         await extender.bind(scene.cycle, [TargetCluster("m1")])
-    assert len(fake.asked) == 60
+    assert len(fake.requests) == 60
     assert len(fake.peers) == 1
 
 
@@ -232,15 +232,15 @@ async def test_after_close_it_connects_again(fake: FakeExtender, make: Made) -> 
 async def test_all_clusters_are_in_one_request(capable: bool, fake: FakeExtender, make: Made) -> None:
     names = [f"member-{number:04}" for number in range(3000)]
     scene = Scene(*names)
-    fake.replies["filter"] = lambda asked: (
-        {"ClusterNames": asked["ClusterNames"][::2]} if capable
-        else {"Clusters": {"items": asked["Clusters"]["items"][::2]}}
+    fake.replies["filter"] = lambda request: (
+        {"ClusterNames": request["ClusterNames"][::2]} if capable
+        else {"Clusters": {"items": request["Clusters"]["items"][::2]}}
     )  # fmt: skip
     extender = make(fake.url, scene.manifests, node_cache_capable=capable, http_timeout=60.0)
-    verdict = await extender.filter(scene.cycle, scene.clusters)
-    assert verdict.kept == set(names[::2])
-    assert len(verdict.refused) == 1500
-    assert len(fake.asked) == 1
+    result = await extender.filter(scene.cycle, scene.clusters)
+    assert result.kept == set(names[::2])
+    assert len(result.refused) == 1500
+    assert len(fake.requests) == 1
     if not capable:
         assert len(fake.raw[0]) > 1024 * 1024
 
@@ -251,7 +251,7 @@ async def test_a_request_has_all_fields_of_a_manifest(fake: FakeExtender, make: 
     await make(fake.url, scene.manifests).filter(scene.cycle, scene.clusters)
     document = scene.manifests.binding(scene.binding.key)
     assert document is not None
-    assert orjson.loads(document) == fake.asked[0][1]["Binding"]
+    assert orjson.loads(document) == fake.requests[0][1]["Binding"]
 
 
 # --- interest ---

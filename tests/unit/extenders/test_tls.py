@@ -43,7 +43,7 @@ def client(authority: Authority) -> Credentials:
 
 @pytest.fixture
 async def secure(authority: Authority, server: Credentials) -> AsyncIterator[FakeExtender]:
-    """An extender that asks for certificates and lets everybody in."""
+    """An extender that requests client certificates and accepts every client."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_cert_chain(server.certificate, server.key)
@@ -59,10 +59,10 @@ async def _request(make: Made, url: str, tls: ExtenderTLS | None, *, enable: boo
     scene = Scene("m1")
     extender = make(url, scene.manifests, enable_https=enable, tls_config=tls)
     try:
-        verdict = await extender.filter(scene.cycle, scene.clusters)
+        result = await extender.filter(scene.cycle, scene.clusters)
     except ExtenderError as error:
         return str(error)
-    assert verdict.kept == {"m1"}
+    assert result.kept == {"m1"}
     return ""
 
 
@@ -100,10 +100,10 @@ async def test_a_server_with_a_certificate_of_another_ca_is_refused(
     text = await _request(make, secure.url, ExtenderTLS(ca_file=str(unknown.certificate)))
     assert text.startswith(f"failed filter with extender at URL {secure.url}/filter, ")
     assert "certificate verify failed" in text
-    assert secure.asked == []
+    assert secure.requests == []
 
 
-@pytest.mark.parametrize("tls", [None, ExtenderTLS(), ExtenderTLS(server_name="whoever")])
+@pytest.mark.parametrize("tls", [None, ExtenderTLS(), ExtenderTLS(server_name="another.name")])
 async def test_without_a_ca_https_is_not_verified(
     tls: ExtenderTLS | None, secure: FakeExtender, make: Made
 ) -> None:
@@ -165,7 +165,7 @@ async def test_a_tls_connection_is_kept(secure: FakeExtender, authority: Authori
     extender = make(secure.url, scene.manifests, enable_https=True, tls_config=tls)
     for _ in range(10):
         await extender.filter(scene.cycle, scene.clusters)
-    assert (len(secure.asked), len(secure.peers)) == (10, 1)
+    assert (len(secure.requests), len(secure.peers)) == (10, 1)
 
 
 async def test_http_to_a_tls_port_is_an_error(secure: FakeExtender, make: Made) -> None:
