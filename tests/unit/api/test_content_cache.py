@@ -14,7 +14,7 @@ from karmada_scheduler.api.quantity import parse
 
 
 class Reader:
-    """Counts what it is asked to read."""
+    """Records the texts that it reads."""
 
     def __init__(self) -> None:
         self.read: list[str] = []

@@ -92,11 +92,13 @@ def test_suspension_of_scheduling_is_not_that_of_dispatching() -> None:
 @pytest.mark.parametrize(
     ("triggered", "last", "expected"),
     [
-        pytest.param(None, "2026-01-01T00:00:00Z", False, id="never-asked"),
+        pytest.param(None, "2026-01-01T00:00:00Z", False, id="never-requested"),
         pytest.param("2026-01-01T00:00:00Z", None, False, id="never-scheduled"),
-        pytest.param("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", False, id="asked-before"),
-        pytest.param("2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z", False, id="asked-in-the-same-second"),
-        pytest.param("2026-01-01T01:00:02+01:00", "2026-01-01T00:00:01Z", True, id="asked-later"),
+        pytest.param("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", False, id="requested-before"),
+        pytest.param(
+            "2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z", False, id="requested-in-the-same-second"
+        ),
+        pytest.param("2026-01-01T01:00:02+01:00", "2026-01-01T00:00:01Z", True, id="requested-later"),
     ],
 )
 def test_a_reschedule_is_triggered_by_a_later_time(

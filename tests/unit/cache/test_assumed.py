@@ -102,7 +102,7 @@ class TestRelease:
         assert harness.taken() == {}
         assert len(harness.assumed) == 0
 
-    def test_health_that_is_no_news_releases_nothing(self, harness: AssumedHarness) -> None:
+    def test_unchanged_health_releases_nothing(self, harness: AssumedHarness) -> None:
         healthy = reporting(on(WEB, m1=1), m1="Healthy")
         harness.place(healthy, m1=3)
         harness.assumed.on_binding_change(healthy, reporting(on(WEB, m1=3), m1="Healthy"))
@@ -119,12 +119,12 @@ class TestRelease:
         harness.assumed.on_binding_change(placed, None)
         assert harness.taken() == {}
 
-    def test_another_binding_of_the_same_name_starts_anew(self, harness: AssumedHarness) -> None:
+    def test_another_binding_of_the_same_name_has_nothing_assumed(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=3)
         harness.assumed.on_binding_change(placed, replace(WEB, uid="another"))
         assert harness.taken() == {}
 
-    def test_time_releases_all_and_a_new_placement_starts_it_anew(self, harness: AssumedHarness) -> None:
+    def test_assumptions_expire_and_a_new_placement_restarts_the_time(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=3)
         harness.seconds += 200
         harness.place(placed, m1=3)
@@ -170,7 +170,7 @@ class TestAWriteThatFails:
         harness.assumed.confirm(WEB.key)
         assert harness.taken() == {}
 
-    def test_says_nothing_about_a_placement_that_is_written(self, harness: AssumedHarness) -> None:
+    def test_does_not_change_a_placement_that_is_written(self, harness: AssumedHarness) -> None:
         harness.place(WEB, m1=3)
         harness.assumed.forget(WEB.key)
         assert harness.taken() == {"m1": [("web", 3)]}

@@ -29,24 +29,24 @@ def _restored_logging() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "asked", [["version"], ["--version"], ["--v=4", "--version"], ["simulate", "--version"]]
+    "arguments", [["version"], ["--version"], ["--v=4", "--version"], ["simulate", "--version"]]
 )
-def test_the_version_is_printed(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(asked) == 0
+def test_the_version_is_printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
     assert capsys.readouterr().out == f"karmada-pyscheduler version: {__version__}\n"
 
 
 @pytest.mark.parametrize(
-    ("asked", "shown"),
+    ("arguments", "shown"),
     [
         (["help"], "--scheduler-name"),
         (["help", "simulate"], "--ignore-other-schedulers"),
         (["help", "plugins"], "list all plugins"),
     ],
 )
-def test_help_is_a_command(asked: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_a_command(arguments: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(asked)
+        main(arguments)
     assert ended.value.code == 0
     assert shown.lower() in capsys.readouterr().out.lower()
 

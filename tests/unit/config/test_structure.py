@@ -1,4 +1,4 @@
-"""Plain data becomes typed values, strictly, and every problem is told with its path."""
+"""Plain data becomes typed values, strictly, and every problem is reported with its path."""
 
 from __future__ import annotations
 

@@ -119,14 +119,14 @@ def test_a_standby_that_takes_no_keys_collects_them_all() -> None:
 
 def test_many_changes_are_one_scan_that_tests_each_placement_once(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = ReconcilerHarness(50)
-    asked = []
-    monkeypatch.setattr(requeue_rules, "is_affected", lambda binding, version: asked.append(version.name))
+    tested = []
+    monkeypatch.setattr(requeue_rules, "is_affected", lambda binding, version: tested.append(version.name))
     for name in ("m3", "m4"):
         for generation in range(1, 10):
             harness.reconciler.on_change(*versions(name, generation, generation + 1))
     while harness.reconciler.step():
         pass
-    assert asked == ["m3", "m4"]
+    assert tested == ["m3", "m4"]
     assert harness.sample("adds_total") == 36
     assert harness.sample("work_duration_seconds_count") == 36
 

@@ -13,7 +13,7 @@ from karmada_scheduler.informer.relist import Relister
 
 
 class FakeClient:
-    """An API server that serves what a test says."""
+    """A fake API server with the objects that a test gives it."""
 
     def __init__(self) -> None:
         self.served: set[str] = {"clusters", "resourcebindings"}
@@ -43,7 +43,7 @@ class FakeClient:
 
 
 class FakeHandlers:
-    """Keeps what it is given."""
+    """Records the events that it gets."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[Any], str]] = []
@@ -197,8 +197,8 @@ async def test_a_lasting_error_is_logged_again_every_minute(
     harness = RelisterHarness()
     harness.client.failures = [ApiError("cannot reach it")] * 100
     await harness.relister.list_and_start_version("Cluster")
-    told = [record for record in caplog.records if record.__dict__["error"] == "cannot reach it"]
-    assert 60 <= sum(harness.pauses) / len(told) <= 75
+    logged = [record for record in caplog.records if record.__dict__["error"] == "cannot reach it"]
+    assert 60 <= sum(harness.pauses) / len(logged) <= 75
 
 
 @pytest.mark.parametrize("known_from", ["a list", "objects"])

@@ -1,4 +1,4 @@
-"""The metadata of the workloads of bindings, from a stand-in API server."""
+"""The metadata of the workloads of bindings, from a fake API server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Server:
         self.objects: dict[str, dict[str, Any]] = {}
         self.fails: dict[str, ApiError] = {}
         self.held: dict[str, asyncio.Event] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.lists_stateful_sets = asyncio.Event()
         self.watches: list[asyncio.Queue[dict[str, Any] | ApiError | None]] = []
 
@@ -65,15 +65,15 @@ class Server:
         for queue in self.watches:
             queue.put_nowait(what)
 
-    async def _ask(self, verb: str) -> None:
-        self.asked.append(verb)
+    async def _request(self, verb: str) -> None:
+        self.requests.append(verb)
         if verb in self.held:
             await self.held[verb].wait()
         if verb in self.fails:
             raise self.fails[verb]
 
     async def discover(self, kind: KindName) -> ServedResource:
-        await self._ask("discover")
+        await self._request("discover")
         if kind == STATEFUL_SET:
             await self.lists_stateful_sets.wait()
         elif kind != DEPLOYMENT:
@@ -81,17 +81,17 @@ class Server:
         return ServedResource("apps/v1", "deployments", namespaced=True)
 
     async def list(self, resource: ServedResource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
-        await self._ask("list")
+        await self._request("list")
         yield list(self.objects.values()), str(self.version)
 
     async def get(self, resource: ServedResource, namespace: str, name: str) -> Mapping[str, Any] | None:
-        await self._ask("get")
+        await self._request("get")
         return self.objects.get(name)
 
     async def watch(
         self, resource: ServedResource, version: str, accepted: Callable[[], None]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        await self._ask("watch")
+        await self._request("watch")
         accepted()
         queue: asyncio.Queue[dict[str, Any] | ApiError | None] = asyncio.Queue()
         self.watches.append(queue)
@@ -171,7 +171,7 @@ async def test_the_workload_of_a_binding_is_known_once_its_kind_is_listed() -> N
         assert isinstance(w.informer.look_up(web), NotSynced)
         await w.until(lambda: w.synced == ["web"])
         assert (await w.known(web)).annotations == {"type": "space"}
-        assert w.server.asked == ["discover", "list", "watch"]
+        assert w.server.requests == ["discover", "list", "watch"]
         assert w.changed == []
 
 
@@ -180,7 +180,7 @@ async def test_nothing_is_requested_without_a_binding() -> None:
         w.informer.follow_all([])
         w.informer.on_binding_change(of("x"), None)
         await asyncio.sleep(0.01)
-        assert (w.server.asked, w.informer.kinds, len(w.informer)) == ([], [], 0)
+        assert (w.server.requests, w.informer.kinds, len(w.informer)) == ([], [], 0)
 
 
 async def test_the_watch_of_a_kind_ends_with_its_last_binding_and_all_end_when_no_plugin_needs_them() -> None:
@@ -223,7 +223,7 @@ async def test_a_workload_that_the_watch_has_not_delivered_yet_is_read_singly() 
         w.server.store("web", quietly=True, type="space")
         assert isinstance(w.informer.look_up(of("web")), NotSynced)
         assert (await w.known(of("web"))).annotations == {"type": "space"}
-        assert w.server.asked.count("get") == 1
+        assert w.server.requests.count("get") == 1
         assert w.synced == ["web"]
 
 
@@ -234,7 +234,7 @@ async def test_a_workload_that_was_just_delivered_is_not_read_singly() -> None:
         w.server.store("web")
         await w.until(lambda: len(w.informer) == 1)
         assert isinstance(w.informer.look_up(of("web")), WorkloadAnswer)
-        assert "get" not in w.server.asked
+        assert "get" not in w.server.requests
 
 
 async def test_thousands_of_unrelated_workloads_are_not_kept() -> None:
@@ -297,14 +297,14 @@ async def test_a_forbidden_kind_is_logged_once_and_requested_again(
         w.server.fails[verb] = FORBIDDEN
         w.informer.follow_all([of("web")])
         assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        await w.until(lambda: w.server.asked.count(verb) > 9)
+        await w.until(lambda: w.server.requests.count(verb) > 9)
         problem = await w.problem(of("web"))
         if verb != "watch":  # the list has shown that it is not there
             assert "workloadMetadata of the chart's side=karmada grants" in problem
             assert "deployments.apps is forbidden" in problem
         assert w.informer.unavailable() == [DEPLOYMENT]
-        told = [each for each in caplog.records if each.levelno >= logging.WARNING]
-        assert len(told) == 1
+        warnings = [each for each in caplog.records if each.levelno >= logging.WARNING]
+        assert len(warnings) == 1
         assert w.paused[:7] == [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0]
         w.server.store("web", quietly=True)
         del w.server.fails[verb]
@@ -356,7 +356,7 @@ async def test_a_failing_read_is_repeated_and_delays_bindings_no_longer_than_the
         await w.until(lambda: w.server.watches)
         w.server.fails["get"] = BROKEN
         assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        await w.until(lambda: w.server.asked.count("get") > 1)
+        await w.until(lambda: w.server.requests.count("get") > 1)
         w.now += 5.1
         assert (await w.problem(of("web"))).endswith("was not read within 5s: cannot reach the server")
         w.server.store("web", quietly=True)
@@ -374,7 +374,7 @@ async def test_after_a_gap_the_kind_is_listed_again_and_missed_changes_enqueue(e
         w.server.store("web", quietly=True, type="space")
         w.server.send(end)
         await w.until(lambda: w.changed == ["web"])
-        assert w.server.asked.count("list") == 2
+        assert w.server.requests.count("list") == 2
 
 
 async def test_a_watch_with_events_continues_where_it_ended() -> None:
@@ -384,8 +384,8 @@ async def test_a_watch_with_events_continues_where_it_ended() -> None:
         await w.until(lambda: w.server.watches)
         w.server.store("web", type="space")
         w.server.send(None)
-        await w.until(lambda: w.server.asked.count("watch") == 2)
-        assert w.server.asked.count("list") == 1
+        await w.until(lambda: w.server.requests.count("watch") == 2)
+        assert w.server.requests.count("list") == 1
 
 
 async def test_metadata_stays_stored_while_the_api_server_is_down() -> None:
@@ -395,7 +395,7 @@ async def test_metadata_stays_stored_while_the_api_server_is_down() -> None:
         await w.until(lambda: w.server.watches)
         w.server.fails = dict.fromkeys(("list", "watch", "get", "discover"), BROKEN)
         w.server.send(BROKEN)
-        await w.until(lambda: w.server.asked.count("list") > 3)
+        await w.until(lambda: w.server.requests.count("list") > 3)
         await w.known(of("web"))
         assert w.changed == []
 
@@ -411,7 +411,7 @@ async def test_unreadable_metadata_is_logged_and_the_rest_is_stored(
         await w.known(of("web"))
         assert isinstance(w.informer.look_up(of("odd")), NotSynced)
         w.now += 5.1
-        await w.until(lambda: w.server.asked.count("get") > 1)
+        await w.until(lambda: w.server.requests.count("get") > 1)
         assert (await w.problem(of("odd"))).endswith("was not read within 5s: its metadata cannot be read")
         warnings = {getattr(each, "error", "") for each in caplog.records}
         assert "metadata.labels.a: expected a string, got int 1" in warnings
@@ -427,7 +427,7 @@ async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_logged(
             await w.until(lambda: w.server.watches)
             w.now += 1000
             w.server.send(BROKEN)
-            await w.until(lambda: w.server.asked.count("list") == lists)  # noqa: B023
+            await w.until(lambda: w.server.requests.count("list") == lists)  # noqa: B023
         assert caplog.records == []
 
 
@@ -512,4 +512,4 @@ async def test_the_workloads_of_a_profile_that_needs_them_from_now_on_are_listed
         assert isinstance(w.informer.look_up(of("web")), NotSynced)
         await w.known(of("web"))
         assert w.informer.stored(of("db").key)
-        assert "get" not in w.server.asked
+        assert "get" not in w.server.requests

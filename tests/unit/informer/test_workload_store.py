@@ -24,8 +24,8 @@ class StoreHarness:
     """A store, and the changes that it reported."""
 
     def __init__(self, *, recent: int = 3) -> None:
-        self.told: list[tuple[Name, State, State]] = []
-        self.store = MetadataStore("Deployment", lambda *change: self.told.append(change), recent=recent)
+        self.reported: list[tuple[Name, State, State]] = []
+        self.store = MetadataStore("Deployment", lambda *change: self.reported.append(change), recent=recent)
 
     def listed(self, *found: Workload) -> None:
         self.store.begin_list()
@@ -97,7 +97,7 @@ def test_a_change_is_reported_only_if_plugins_can_see_it() -> None:
     harness.store.put(web(2))
     harness.store.put(web(3, type="space"))
     harness.store.put(web(4, type="space"))
-    assert harness.told == [(WEB, None, web(1)), (WEB, web(2), web(3, type="space"))]
+    assert harness.reported == [(WEB, None, web(1)), (WEB, web(2), web(3, type="space"))]
     assert harness.store.find(WEB, "u1") == web(4, type="space")
 
 

@@ -1,4 +1,4 @@
-"""A real kopf on a stand-in API server."""
+"""A real kopf on a fake API server."""
 
 from __future__ import annotations
 

@@ -161,15 +161,15 @@ async def test_a_traceback_is_logged_once_for_each_place_and_begins_in_the_plugi
 
 
 class _Napping:
-    """Stands for asyncio.sleep and keeps what it was asked for."""
+    """Replaces asyncio.sleep and records the requested seconds."""
 
     def __init__(self) -> None:
-        self.asked: list[float] = []
+        self.requested: list[float] = []
         self._sleep = asyncio.sleep
 
     async def __call__(self, seconds: float) -> None:
         if seconds:
-            self.asked.append(seconds)
+            self.requested.append(seconds)
         await self._sleep(0)
 
 
@@ -180,7 +180,7 @@ async def test_delays_grow_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> No
     tasks = PluginTasks(NoTimeout())
     tasks.keep([plugin])
     await until(lambda: len(plugin.events) == 9)
-    assert naps.asked == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert naps.requested == [1, 2, 4, 8, 16, 32, 60, 60]
     await tasks.close()
 
 
@@ -193,7 +193,7 @@ async def test_after_a_long_run_the_delay_is_the_first_one_again(
     tasks = PluginTasks(NoTimeout(), delays=RetryDelays(first=1.0, longest=1e-12))  # anything is long
     tasks.keep([plugin])
     await until(lambda: len(plugin.events) == 4)
-    assert naps.asked == [1, 1, 1]
+    assert naps.requested == [1, 1, 1]
     await tasks.close()
 
 
