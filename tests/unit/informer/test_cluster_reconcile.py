@@ -187,7 +187,7 @@ def test_a_binding_that_cannot_be_tested_is_enqueued(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> bool:
-        raise RuntimeError("odd")
+        raise RuntimeError("unexpected")
 
     harness = ReconcilerHarness(2)
     monkeypatch.setattr(requeue_rules, "is_affected", broken)

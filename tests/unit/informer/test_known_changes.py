@@ -1,4 +1,4 @@
-"""What comes back of our own writes, in a real kopf."""
+"""Watch events of own writes, in a real kopf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How kopf logs in: as the other connection does, with the same idea of whom to trust."""
+"""kopf logs in with the credentials and the trusted authorities of the client."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ async def test_certificates_that_go_accepts_are_accepted_on_every_python(
 
 
 async def test_a_user_id_without_a_name_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody() -> str:
+    def unnamed() -> str:
         raise KeyError("getpwuid(): uid not found: 1000650000")
 
-    monkeypatch.setattr(getpass, "getuser", nobody)
+    monkeypatch.setattr(getpass, "getuser", unnamed)
     with api_server() as api:
         watching = Watching(lambda: to(api))
         async with watching.running():

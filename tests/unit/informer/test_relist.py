@@ -1,4 +1,4 @@
-"""List and compare: filling, waiting, repairing."""
+"""Lists: the initial one, and those that repair the cache."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +21,7 @@ class FakeClient:
         self.lists: list[str] = []
         self.version = "7"
         self.versions: list[str] = []
-        """Of the next lists; ``version`` when there are none left."""
+        """Versions of the next lists; then ``version``."""
 
     async def is_served(self, resource: Resource) -> bool:
         if self.failures:
@@ -220,7 +220,7 @@ async def test_an_older_list_replaces_the_cache_when_another_one_confirms_it(
     assert harness.handlers.taken[0] == ("Cluster", [{"page": 1}, {"page": 2}], "800")
     assert harness.handlers.rollbacks[0] == ("Cluster", 0)
     assert "A list of version 800 is older than 1000" in caplog.records[0].message
-    # The watch has to begin where the list ended that has replaced the cache.
+    # The watch has to start at the version of the list that replaced the cache.
     assert await harness.relister.list_and_start_version("Cluster") == "800"
 
 
@@ -244,7 +244,7 @@ async def test_after_a_replacement_growing_versions_below_the_old_ones_need_no_c
 
 
 async def test_older_objects_in_a_newer_list_enqueue_all_bindings() -> None:
-    """etcd is best restored with a revision that is far ahead; the objects have their old versions all the same."""
+    """etcd may be restored with a revision that is far ahead; objects still have their old versions."""
     harness = RelisterHarness()
     harness.handlers.older = 3
     await harness.relister.list_and_start_version("Cluster")

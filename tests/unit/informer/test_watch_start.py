@@ -1,4 +1,4 @@
-"""Where a real kopf begins to watch: it lists nothing itself."""
+"""The version at which a real kopf starts to watch; it lists nothing itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the objects of a kind."""
+"""The metadata of the objects of a kind that bindings need."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Watching:
         self.watch = KopfWatch(
             WATCHED,
             self._saw,
-            identity="somebody",
+            identity="tests",
             login=self.connection.credentials,
             requests=WatchRequests(self.connection.watch),
             before_start=self._started,
