@@ -57,7 +57,7 @@ def test_an_equal_event_counts_even_if_the_object_has_a_newer_version(harness: C
 @pytest.mark.parametrize(
     "other", [{"name": "other"}, {"kind": "Normal"}], ids=["another-object", "another-type"]
 )
-def test_events_that_differ_are_counted_apart(harness: CorrelatorHarness, other: dict[str, str]) -> None:
+def test_events_that_differ_are_counted_separately(harness: CorrelatorHarness, other: dict[str, str]) -> None:
     harness.record("a")
     sent = harness.record("a", **other)
     assert sent is not None
@@ -77,14 +77,14 @@ def test_the_tenth_different_message_within_ten_minutes_is_combined_with_those_t
     assert more.posted.count == 2
 
 
-def test_after_ten_quiet_minutes_messages_stand_alone_again(harness: CorrelatorHarness) -> None:
+def test_after_ten_minutes_without_events_messages_are_sent_singly_again(harness: CorrelatorHarness) -> None:
     for number in range(10):
         harness.record(str(number))
     harness.now += 601
     assert harness.message("new") == "new"
 
 
-def test_one_message_again_and_again_is_never_combined(harness: CorrelatorHarness) -> None:
+def test_a_repeated_message_is_never_combined(harness: CorrelatorHarness) -> None:
     assert {harness.message("a") for _ in range(20)} == {"a"}
 
 
@@ -102,7 +102,7 @@ def test_an_object_gets_25_events_of_a_type_and_then_one_every_five_minutes(
     assert harness.record("a") is None
 
 
-def test_what_was_dropped_still_counts(harness: CorrelatorHarness) -> None:
+def test_dropped_events_are_counted(harness: CorrelatorHarness) -> None:
     for _ in range(27):
         harness.record("a")
     harness.now += 301

@@ -16,7 +16,7 @@ _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class LoginHarness:
-    """Credentials that are numbered by how often they were read."""
+    """Credentials that are numbered by the reads before them."""
 
     def __init__(self, file: Path, *, life: float | None = None, changes: bool = True) -> None:
         self.file = file
@@ -53,7 +53,7 @@ class LoginHarness:
     def replace(self, text: str) -> None:
         self.file.write_text(text)
 
-    async def reread(self) -> None:
+    async def wait_for_renewal(self) -> None:
         while self.login._renewal is not None:
             await asyncio.sleep(0)
 
@@ -61,7 +61,7 @@ class LoginHarness:
         """Request credentials after some seconds, and return how often they were read for it."""
         self.now += seconds
         await self.login.current()
-        await self.reread()
+        await self.wait_for_renewal()
         return self.reads
 
 
@@ -140,7 +140,7 @@ async def test_no_request_waits_while_the_current_credentials_are_valid(file: Pa
     harness.now += 11
     assert (await harness.login.current()).authorization == "Bearer 0"
     harness.hold.set()
-    await harness.reread()
+    await harness.wait_for_renewal()
     assert (await harness.login.current()).authorization == "Bearer 1"
 
 

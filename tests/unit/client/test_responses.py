@@ -233,7 +233,7 @@ async def test_a_file_that_changed_is_used_before_anything_is_refused(tmp_path: 
         rotating.write("second")
         rotating.token = ""
         rotating.now += 11
-        assert (await connection.credentials()).token == "first"  # those are still good for all that is known
+        assert (await connection.credentials()).token == "first"  # not refused yet
         async with asyncio.timeout(10):
             while (await connection.credentials()).token != "second":
                 await asyncio.sleep(0.001)
@@ -278,7 +278,7 @@ async def test_another_authority_of_the_server_is_trusted_when_the_file_has_it(t
         document = orjson.loads(rotating.kubeconfig.read_bytes())
         document["clusters"][0]["cluster"]["certificate-authority"] = str(ca)
         rotating.kubeconfig.write_bytes(orjson.dumps(document))
-        assert await connection.request("GET", PATH)  # it had refused the server before
+        assert await connection.request("GET", PATH)  # fails with the old authority
         port = int(url.rpartition(":")[2])
     ca.write_bytes(new.certificate.read_bytes())
     rotating.now += 6
@@ -329,7 +329,7 @@ async def test_a_replaced_client_certificate_is_used_and_the_expiry_of_the_old_o
         assert await connection.request("GET", "/api")
         authority.issue("scheduler")
         now += 11
-        await connection.request("GET", "/api")  # finds that the file has changed, and does not wait
+        await connection.request("GET", "/api")  # notices the changed file, and does not wait for it
         async with asyncio.timeout(10):
             while len(serials) < 2:
                 await connection.request("GET", "/api")

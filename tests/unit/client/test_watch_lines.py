@@ -1,4 +1,4 @@
-"""A watch as it arrives: cut into lines, each an event."""
+"""The bytes of a watch are split into lines, and each line is an event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OBJECT = {"metadata": {"name": "a", "resourceVersion": "7"}}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-def test_lines_are_complete_in_whatever_pieces_they_arrive(size: int) -> None:
+def test_lines_are_complete_for_any_size_of_chunks(size: int) -> None:
     arriving = b"one\n\ntwo\nthree and more\n\nrest"
     lines = Lines()
     found = [line for at in range(0, len(arriving), size) for line in lines.feed(arriving[at : at + size])]

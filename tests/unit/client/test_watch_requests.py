@@ -1,4 +1,4 @@
-"""Requests to watch a kind: what they bring, and how their failures are waited out."""
+"""Requests to watch a kind: their events, and the pauses after failures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_request_that_lasted_counts_as_successful_without_an_event() -> 
 async def test_the_watch_starts_from_scratch_when_its_version_is_gone_and_not_when_it_is_refused(
     code: int, restarts: int
 ) -> None:
-    # A list of everything for each refusal would be too dear.
+    # A new list after each refusal would be too expensive.
     harness = RequestsHarness(*[ApiError("no", code=code)] * 6)
     for _ in range(6):
         events = await harness.request()

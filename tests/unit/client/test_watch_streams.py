@@ -22,7 +22,7 @@ EVENT = {"type": "ADDED", "object": {}}
 
 
 class StreamsHarness:
-    """The watch of a kind, and what its connections bring."""
+    """The watch of a kind, and the events of its connections."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -110,7 +110,7 @@ async def test_a_connection_that_is_not_accepted_is_replaced_and_the_server_s_ve
 ) -> None:
     monkeypatch.setattr(streams_module, "_REFUSED_SECONDS", 0.01)
     harness = StreamsHarness()
-    harness.streams.accepted("Cluster")  # patience as at the beginning
+    harness.streams.accepted("Cluster")  # resets the time limit
     began = asyncio.get_running_loop().time()
     for _ in range(3):
         assert await asyncio.wait_for(harness.connection(), timeout=5) == []

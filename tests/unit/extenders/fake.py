@@ -58,7 +58,7 @@ class FakeExtender:
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def answers(self, verb: str, answer: Any) -> None:
-        """Answer a verb always the same way."""
+        """Respond to a verb always in the same way."""
         self.replies[verb] = lambda _: answer
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
