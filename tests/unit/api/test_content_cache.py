@@ -1,4 +1,4 @@
-"""The cache by content is bounded in bytes."""
+"""The content cache has a limit in bytes."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class FakeApiServer:
 
 
 class FakeRecorder:
-    """Keeps what would be recorded."""
+    """Keeps the Events in a list."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -89,7 +89,7 @@ class FakeRecorder:
 
 
 class CycleHarness:
-    """A binding cycle before a fake API server with one binding."""
+    """A binding cycle on a fake API server with one binding."""
 
     def __init__(self, manifest: dict[str, Any], *, event_wait: float = 0, most: int = 32) -> None:
         self.server = FakeApiServer(manifest)
@@ -286,7 +286,7 @@ async def test_a_status_has_low_priority_unless_a_new_leader_could_not_reconstru
     async def write_results(count: int) -> None:
         async with harness.limiter.slot():
             for _ in range(10):
-                await asyncio.sleep(0)  # the status waits by then
+                await asyncio.sleep(0)  # until the status waits
             if count > 1:
                 others.append(asyncio.create_task(write_results(count - 1)))
                 await asyncio.sleep(0)
@@ -296,7 +296,7 @@ async def test_a_status_has_low_priority_unless_a_new_leader_could_not_reconstru
         others.append(asyncio.create_task(write_results(3)))
 
     await harness.bind(harness.decision(("m1", 3), **fields), on_stored=begin_others)
-    for other in others:  # each begins the next
+    for other in others:  # each starts the next one
         await other
     late = ["spec"] if first == "the others" else ["spec", "status"]
     assert wrote == [["spec"], late, late]
@@ -541,7 +541,7 @@ class TestUnknownFields:
         ]
         return manifest
 
-    async def test_they_stay_on_unchanged_targets(self) -> None:
+    async def test_unknown_fields_stay_on_unchanged_targets(self) -> None:
         harness = CycleHarness(self.manifest())
         await harness.bind(harness.decision(("m3", 0), ("m1", 2), ("m4", 2)))
         assert harness.server.stored["spec"]["clusters"] == [
@@ -550,7 +550,7 @@ class TestUnknownFields:
             {"name": "m4", "replicas": 2},
         ]
 
-    async def test_they_are_dropped_from_targets_whose_replicas_change(self) -> None:
+    async def test_unknown_fields_are_dropped_from_targets_whose_replicas_change(self) -> None:
         harness = CycleHarness(self.manifest())
         await harness.bind(harness.decision(("m1", 1), ("m2", 2), ("m3", 1)))
         assert harness.server.stored["spec"]["clusters"] == [
@@ -559,7 +559,7 @@ class TestUnknownFields:
             {"name": "m3", "replicas": 1},
         ]
 
-    async def test_those_of_the_newest_version_are_written(self) -> None:
+    async def test_unknown_fields_of_the_newest_version_are_written(self) -> None:
         harness = CycleHarness(self.manifest())
         harness.server.change(clusters=[{"name": "m1", "replicas": 2, "components": self.components(9)}])
         outcome = await harness.bind(harness.decision(("m1", 2), ("m4", 2)))
@@ -720,7 +720,7 @@ async def test_a_requested_delay_is_limited_to_30_seconds(harness: CycleHarness)
 async def test_a_result_that_others_have_already_written_does_not_count_as_written(
     harness: CycleHarness,
 ) -> None:
-    """Only what this cycle wrote lets others go on before the status."""
+    """``on_stored`` is called only for results that this cycle wrote."""
     scheduled = scheduled_manifest()
     scheduled["status"] = {}
     before = scheduled["metadata"]
@@ -739,7 +739,7 @@ async def test_a_result_that_others_have_already_written_does_not_count_as_writt
 
 
 async def test_a_status_that_changed_since_the_decision_does_not_count_as_a_written_result() -> None:
-    """The newest version is another object then, although no result was written."""
+    """The newest version is another object in memory, although no result was written."""
     harness = CycleHarness(scheduled_manifest())
     newest = copy.deepcopy(harness.server.stored)
     newest["metadata"]["resourceVersion"] = "8"

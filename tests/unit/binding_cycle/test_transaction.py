@@ -24,7 +24,7 @@ CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
 
 
 class FakeWriter:
-    """Stores decisions in memory; what a plugin writes by itself is in ``written_by_plugin``."""
+    """Stores decisions in memory; ``written_by_plugin`` has the binding that a plugin wrote by itself."""
 
     def __init__(self) -> None:
         self.writes: list[Decision] = []

@@ -1,4 +1,4 @@
-"""The versioned store: three writers, one truth."""
+"""The versioned store: the newest version of each object wins, from a watch, a list or a write."""
 
 from dataclasses import dataclass
 
@@ -95,7 +95,7 @@ def test_a_discarded_object_counts_as_new_when_it_is_seen_again(store: Store[str
 
 
 def test_a_list_replaces_versions_that_are_not_newer_than_the_list(store: Store[str, FakeObject]) -> None:
-    """etcd was restored: the object had a later version once, which the list would have if it still were."""
+    """After a restore of etcd a list has older versions than the store."""
     before, restored = FakeObject("a", "990"), FakeObject("a", "750")
     store.put(before)
     assert store.put(restored) is None

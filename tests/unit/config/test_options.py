@@ -1,4 +1,4 @@
-"""Flags: upstream's names and spellings, and problems that say what is wrong."""
+"""Flags: upstream's names and spellings, and errors that name the flag."""
 
 from pathlib import Path
 
@@ -153,7 +153,7 @@ def test_the_configuration_file_and_plugin_directories_must_exist(tmp_path: Path
     ]
 
 
-def test_plugin_directories_add_up(tmp_path: Path) -> None:
+def test_several_plugin_directories_are_kept_in_order(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     given = [f"--plugin-dir={tmp_path}", "--plugin-dir", str(other)]

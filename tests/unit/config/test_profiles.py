@@ -1,4 +1,4 @@
-"""The configuration file: Kubernetes' words, every problem at once."""
+"""The configuration file: kube-scheduler's fields, and all problems together."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_plugin_timeout_has_limits(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "deadline", "enabled", "expected"),
+    ("configured", "deadline", "enabled", "expected"),
     [
         ("", 10.0, True, 2.0),
         ("", 3.0, True, 1.5),
@@ -154,10 +154,10 @@ def test_the_plugin_timeout_has_limits(path: Path) -> None:
     ],
 )
 def test_the_plugin_timeout_is_half_of_the_renew_deadline_at_most(
-    said: str, deadline: float, enabled: bool, expected: float, path: Path
+    configured: str, deadline: float, enabled: bool, expected: float, path: Path
 ) -> None:
     election = LeaderElection(enabled=enabled, renew_deadline=deadline)
-    assert plugin_budget(loaded(path, OURS + said), election) == expected
+    assert plugin_budget(loaded(path, OURS + configured), election) == expected
 
 
 def test_a_longer_plugin_timeout_is_refused_with_both_numbers(path: Path) -> None:

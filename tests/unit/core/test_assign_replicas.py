@@ -243,7 +243,7 @@ def test_fresh_division_of_zero_replicas_overflows_as_upstream_does() -> None:
     )
 
 
-# --- duplicated, and what has no replicas ---
+# --- duplicated, and workloads without replicas ---
 
 
 def test_duplicated_gives_all_replicas_to_every_cluster() -> None:

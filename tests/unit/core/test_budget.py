@@ -129,7 +129,7 @@ async def _awaited(paced: Paced[None]) -> None:
 
 
 class Slow:
-    """A filter that takes its CPU time, and lets nothing pass."""
+    """A filter that takes some CPU time and refuses all clusters."""
 
     name = "Slow"
 

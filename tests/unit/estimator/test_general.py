@@ -186,7 +186,10 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
         ),
         pytest.param(cluster("m1").grade(1, nodes=2, cpu=1), wants({}), 220, id="pods-per-node"),
         pytest.param(
-            cluster("m1").grade(1, nodes=2, cpu=1, pods=5), wants({}), 220, id="whatever-the-models-say"
+            cluster("m1").grade(1, nodes=2, cpu=1, pods=5),
+            wants({}),
+            220,
+            id="without-a-request-models-do-not-count",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=1, cpu=1).grade(1, nodes=None, cpu=4),
@@ -206,7 +209,7 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
             0,
             id="absurd-minimum",
         ),
-        # What the models cannot say, the summary does.
+        # Without a number of the models, the summary counts.
         pytest.param(cluster("m1").room(cpu=7).nodes(1, 2), requiring(cpu=1), 7, id="no-models"),
         pytest.param(
             cluster("m1").room(cpu=7).grade(1, nodes=-1, cpu=1), requiring(cpu=1), 7, id="negative-count"

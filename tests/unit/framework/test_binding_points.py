@@ -109,7 +109,7 @@ async def test_without_a_change_or_a_fitting_cluster_no_plugin_from_reserve_to_p
 @pytest.mark.parametrize(("answer", "reason", "text"), REFUSALS)
 async def test_a_refusal_at_permit_keeps_the_placement_and_runs_unreserve(
     answer: Any, reason: str, text: str
-) -> None:  # 117
+) -> None:
     recorder = ReserveRecorder()
     harness = SchedulerHarness(
         recorder.plugin("A"), recorder.plugin("B"), plugin("P", permit=coroutine(answer))
@@ -131,7 +131,7 @@ async def test_a_refusal_with_retry_after_delays_the_next_attempt() -> None:
     assert harness.queue.seconds_to_next() == 3600.0
 
 
-async def test_a_binding_waits_until_both_plugins_have_allowed_it() -> None:  # 119
+async def test_a_binding_waits_until_both_plugins_have_allowed_it() -> None:
     gates = [plugin(name, permit=coroutine(Result.wait(60))) for name in ("A", "B")]
     harness = SchedulerHarness(*gates)
     harness.put()
@@ -149,7 +149,7 @@ async def test_a_binding_waits_until_both_plugins_have_allowed_it() -> None:  # 
     assert harness.placed("other") == []
 
 
-async def test_a_timeout_at_permit_names_the_plugin_and_keeps_the_placement() -> None:  # 118
+async def test_a_timeout_at_permit_names_the_plugin_and_keeps_the_placement() -> None:
     harness = SchedulerHarness(
         plugin("P", permit=coroutine(Result.wait(0))), plugin("Q", permit=coroutine(Result.wait(9)))
     )
@@ -254,7 +254,7 @@ async def test_a_waiting_binding_does_not_delay_other_members_of_its_group() -> 
     await harness.scheduler.drain(timeout=5)
 
 
-async def test_a_change_during_the_wait_schedules_the_binding_again() -> None:  # 120
+async def test_a_change_during_the_wait_schedules_the_binding_again() -> None:
     harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(60))))
     harness.put()
     await harness.run()
@@ -338,7 +338,7 @@ async def test_after_skip_at_bind_the_default_binder_writes() -> None:
     assert harness.server.reads == 0
 
 
-async def test_only_the_first_binder_that_does_not_skip_is_called() -> None:  # 121
+async def test_only_the_first_binder_that_does_not_skip_is_called() -> None:
     async def bind(context: BindContext) -> Result:
         await context.patch()
         stored = await context.patch()

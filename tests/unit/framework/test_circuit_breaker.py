@@ -160,7 +160,7 @@ def test_without_breakers_a_plugin_is_called_again_at_once(harness: BreakerHarne
             caller.call(slow, Point.RESERVE, slow.reserve, None)
 
 
-# --- at every point, plain or not ---
+# --- every extension point ---
 
 
 async def _call_async(harness: BreakerHarness, called: Any, point: Point, method: str) -> None:

@@ -92,7 +92,7 @@ async def test_without_feasible_clusters_the_next_extender_is_not_called() -> No
     assert second.filtered == []
 
 
-async def test_a_failing_extender_keeps_the_placement_unless_it_is_ignorable() -> None:  # 124
+async def test_a_failing_extender_keeps_the_placement_unless_it_is_ignorable() -> None:
     decision = await decided(FakeExtender(keeps=DOWN))
     assert decision.targets is None
     assert condition_for(decision.error) == (
@@ -112,7 +112,7 @@ async def test_an_extender_that_is_not_interested_is_not_called() -> None:
     assert uninterested.name not in decision.attempts[-1].scores
 
 
-async def test_scores_of_extenders_are_added_and_a_failing_one_has_none() -> None:  # 125
+async def test_scores_of_extenders_are_added_and_a_failing_one_has_none() -> None:
     builder = binding("web").replicas(2).spread("cluster", 1, 1)
     extenders = [
         FakeExtender("http://a", scores={"m3": 500}),

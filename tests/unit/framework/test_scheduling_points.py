@@ -684,7 +684,7 @@ def test_a_decision_that_fails_on_a_later_pass_writes_nothing() -> None:
     assert 'running PreFilter plugin "P": unknown state' in str(decision.error)
 
 
-# --- what it costs those who have none ---
+# --- cost without plugins ---
 
 
 def test_without_coroutines_a_decision_is_synchronous() -> None:

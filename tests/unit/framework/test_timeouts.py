@@ -247,7 +247,7 @@ def test_a_coroutine_that_hangs_or_blocks_is_stopped(
         run(caller.call_async(plugin("Slow"), Point.PERMIT, hangs, release))
     assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Permit'
     del caught
-    gc.collect()  # which does not resume the coroutine
+    gc.collect()  # must not resume the coroutine
     release.set()
 
 
@@ -322,7 +322,7 @@ def test_a_coroutine_that_does_not_wait_needs_no_event_loop(caller: PluginCaller
     assert run_sync(caller.call_async(plugin("P"), Point.PRE_FILTER, answers, None)) is SUCCESS
 
 
-# --- what plugins raise ---
+# --- exceptions of plugins ---
 
 
 class OwnError(BaseException):
@@ -439,7 +439,7 @@ def test_a_coroutine_that_raises_cancellation_is_an_error(
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
-        await asyncio.sleep(0)  # which nothing interrupts
+        await asyncio.sleep(0)  # no alarm interrupts it
 
     run(main())
 
@@ -486,7 +486,7 @@ async def never_without_a_loop(*_: Any) -> Any:
     await Never()
 
 
-# --- nothing leaks ---
+# --- timers and alarms ---
 
 
 def test_after_a_block_no_alarm_raises(alarm: SigalrmTimeout) -> None:

@@ -35,7 +35,7 @@ PROTECTED = gates(SchedulingOvercommitProtection=True)
 
 
 class FakeSession:
-    """The estimation session of one decision; it answers when the test releases it."""
+    """The estimation session of one decision; it returns when the test releases it."""
 
     name = "scheduler-estimator"
 
@@ -63,7 +63,7 @@ class FakeSession:
 
 
 class FakeEstimators:
-    """Stands for ``estimator.accurate.AccurateEstimator``: two clusters with the same available replicas."""
+    """Replaces ``estimator.accurate.AccurateEstimator``: two clusters with the same available replicas."""
 
     def __init__(self) -> None:
         self.available = 5
@@ -77,7 +77,7 @@ class FakeEstimators:
         return FakeSession(bound.key.name, self)
 
     def release(self, name: str) -> asyncio.Event:
-        """What a decision waits for; set already unless the test holds it back."""
+        """Return the event that a decision waits for; it is set unless the test holds it."""
         event = self._releases.setdefault(name, asyncio.Event())
         if name not in self.held:
             event.set()
@@ -183,7 +183,7 @@ class LoopHarness:
         return made
 
     async def run(self, until: Callable[[], object]) -> None:
-        """Let the loop run until something is so, and then until it waits."""
+        """Run the loop until a condition holds, and then until it waits."""
         task = asyncio.create_task(self.scheduler.run())
         try:
             async with asyncio.timeout(10):
