@@ -45,7 +45,7 @@ async def test_a_status_that_waited_while_the_lease_may_have_expired_is_written_
         assert harness.condition()[0] == "NoClusterFit"
         placement = {**placement, "clusterAffinity": {"clusterNames": ["m1", "m2"]}}
         harness.server.change("web", placement=placement)
-        harness.server.writes.clear()
+        harness.server.requests.clear()
     else:
         harness.put()
     patch = harness.server.patch_result
@@ -98,7 +98,7 @@ async def test_a_pending_status_is_written_when_the_process_leads_again() -> Non
 )
 async def test_a_binding_that_is_not_reported_as_deleted_is_retried(failure: ApiError) -> None:
     harness = SchedulerHarness()
-    harness.server.failures = [failure] * 3
+    harness.server.failures["spec"] = [failure] * 3
     harness.put()
     await _run(harness)
     assert harness.placed() == ["m1", "m2"]

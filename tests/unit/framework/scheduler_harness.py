@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +15,6 @@ from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework.profile.profiles import Profiles
@@ -34,54 +31,8 @@ from karmada_scheduler.scheduling_queue.priority_queue import PriorityScheduling
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster
 from tests import manifests
+from tests.unit.fakes import FakeApiServer
 from tests.unit.framework.plugins import with_in_tree
-
-CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
-
-
-class FakeApiServer:
-    """A fake API server with bindings, which refuses outdated resourceVersions and sends an event for each write."""
-
-    def __init__(self) -> None:
-        self.stored: dict[str, dict[str, Any]] = {}
-        self.writes: list[tuple[str, str]] = []
-        self.failures: list[ApiError] = []
-        self.reads = 0
-        self.event: Callable[[dict[str, Any]], None] = lambda _: None
-
-    def change(self, name: str, *, status: bool = False, **fields: Any) -> dict[str, Any]:
-        manifest = copy.deepcopy(self.stored[name])
-        metadata = manifest["metadata"]
-        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
-        if status:
-            manifest.setdefault("status", {}).update(fields)
-        elif fields:
-            manifest["spec"].update(fields)
-            metadata["generation"] += 1
-        self.stored[name] = manifest
-        self.event(manifest)
-        return manifest
-
-    async def get_binding(self, key: BindingKey) -> dict[str, Any]:
-        self.reads += 1
-        return self.stored[key.name]
-
-    async def patch_result(
-        self, key: BindingKey, *, resource_version: str, annotations: dict[str, str], clusters: Any
-    ) -> dict[str, Any]:
-        if self.failures:
-            raise self.failures.pop(0)
-        if resource_version != self.stored[key.name]["metadata"]["resourceVersion"]:
-            raise CONFLICT
-        self.writes.append(("spec", key.name))
-        self.stored[key.name]["metadata"].setdefault("annotations", {}).update(annotations)
-        return self.change(key.name, **({} if clusters is None else {"clusters": clusters}))
-
-    async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:
-        if resource_version != self.stored[key.name]["metadata"]["resourceVersion"]:
-            raise CONFLICT
-        self.writes.append(("status", key.name))
-        return self.change(key.name, status=True, **status)
 
 
 class SchedulerHarness:

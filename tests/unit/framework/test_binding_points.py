@@ -24,8 +24,9 @@ from karmada_scheduler.scheduling_queue.priority_queue import PriorityScheduling
 from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
 from karmada_scheduler.testing import gates
 from tests import manifests
+from tests.unit.fakes import CONFLICT
 from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
-from tests.unit.framework.scheduler_harness import CONFLICT, SchedulerHarness
+from tests.unit.framework.scheduler_harness import SchedulerHarness
 
 NO = Result.unschedulable("not today")
 BROKEN = Result.error("unknown state")
@@ -401,7 +402,7 @@ async def test_a_binder_that_raises_after_its_write_has_bound(caplog: pytest.Log
 async def test_a_failed_write_runs_unreserve_and_schedules_the_binding_again() -> None:
     recorder = ReserveRecorder()
     harness = SchedulerHarness(recorder.plugin("A"))
-    harness.server.failures = [CONFLICT]
+    harness.server.failures["spec"] = [CONFLICT]
     harness.put()
     await harness.run()
     assert recorder.calls == ["reserve A", "unreserve A", "reserve A"]
