@@ -24,7 +24,7 @@ Behaviour = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-class Server:
+class FakeServer:
     """Reads requests and answers each with the next behaviour, or with 200."""
 
     def __init__(self) -> None:
@@ -55,9 +55,9 @@ class Server:
 
 
 @asynccontextmanager
-async def served(path: str = "") -> AsyncIterator[tuple[Server, HttpConnections]]:
+async def served(path: str = "") -> AsyncIterator[tuple[FakeServer, HttpConnections]]:
     """A server, and connections to it."""
-    server = Server()
+    server = FakeServer()
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     server.url = f"http://127.0.0.1:{port}{path}"

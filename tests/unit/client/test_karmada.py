@@ -9,19 +9,10 @@ import pytest
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import CLUSTERS, KarmadaClient
+from tests.unit.client.fakes import FakeConnection
 
 KEY = BindingKey("ResourceBinding", "demo", "web")
 GOOD = {"metadata": {"namespace": "demo", "name": "web", "resourceVersion": "7"}}
-
-
-class FakeConnection:
-    """Returns the answer that a test gives it."""
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-    async def request(self, *_: Any, **__: Any) -> Any:
-        return self.answer
 
 
 def _client(answer: Any) -> KarmadaClient:

@@ -24,7 +24,7 @@ from tools.controlplane.pki import Authority
 PATH = "/apis/a/v1/objects"
 
 
-class Server:
+class FakeServer:
     """Answers every request with the function of a test."""
 
     def __init__(self, answer: Callable[[web.Request], web.Response]) -> None:
@@ -51,7 +51,7 @@ class Server:
 @asynccontextmanager
 async def _answering(body: bytes | str, status: int = 200, **arguments: Any) -> AsyncIterator[Connection]:
     content = body.encode() if isinstance(body, str) else body
-    server = Server(lambda _: web.Response(body=content, status=status, **arguments))
+    server = FakeServer(lambda _: web.Response(body=content, status=status, **arguments))
     async with server.running() as url:
         connection = await connect(kubeconfig="", master=url)
         try:
@@ -173,7 +173,7 @@ class Rotating:
         self.token = "first"
         self.file = folder / "token"
         self.kubeconfig = folder / "kubeconfig"
-        self.server = Server(self._answer)
+        self.server = FakeServer(self._answer)
         self.now = time.monotonic()
 
     def _answer(self, request: web.Request) -> web.Response:
@@ -302,7 +302,7 @@ async def test_a_replaced_client_certificate_is_used_and_the_expiry_of_the_old_o
         serials.add(request.get_extra_info("peercert")["serialNumber"])
         return web.json_response({"versions": ["v1"]})
 
-    async with Server(answer).running(_listening(authority, wants_certificate=True)) as url:
+    async with FakeServer(answer).running(_listening(authority, wants_certificate=True)) as url:
         document = {
             "current-context": "c",
             "clusters": [
