@@ -31,27 +31,10 @@ from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
+from tests.unit.scheduler.fakes import FakeTransaction
 
 
-class FakeTransaction:
-    """Ends, without a write, when the gate of its cycle is open."""
-
-    runs_plugins = False
-
-    def __init__(self, binding: Binding, decision: Decision, cycle: FakeCycle) -> None:
-        self.binding = binding
-        self.decision = decision
-        self.targets = decision.targets
-        self._cycle = cycle
-
-    def reserve(self) -> bool:
-        return True
-
-    async def run(self, _permit: object) -> TransactionResult:
-        return await self._cycle.write(self)
-
-
-class FakeCycle:
+class RecordingCycle:
     """A binding cycle that records decisions, and returns the results that a test prepares."""
 
     def __init__(self) -> None:
@@ -73,7 +56,7 @@ class FakeCycle:
     def begin(self, binding: Binding, decision: Decision, _plugins: object) -> FakeTransaction | None:
         if decision.targets == binding.spec.clusters and decision.error is None:
             return None
-        return FakeTransaction(binding, decision, self)
+        return FakeTransaction(binding, decision, decision.targets, self.write)
 
     async def write(self, transaction: FakeTransaction) -> TransactionResult:
         self.bound.append(transaction.decision)
@@ -131,7 +114,7 @@ class LoopHarness:
             manifest = cluster(name).manifest()
             self.clusters.put(type(cluster(name).build()).from_manifest(_versioned(manifest)))
         self.metrics = Metrics()
-        self.cycle = FakeCycle()
+        self.cycle = RecordingCycle()
         self.profiles = Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])})
         chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
