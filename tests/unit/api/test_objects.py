@@ -217,7 +217,7 @@ def test_reading_a_status_alone_equals_reading_the_whole_manifest() -> None:
     assert answered.status.scheduler_observed_generation == 7
 
 
-def test_the_binding_of_a_template_has_a_derived_name() -> None:
+def test_the_name_of_a_binding_is_derived_from_its_template() -> None:
     assert template_binding_name(ObjectReference(kind="Deployment", name="nginx")) == "nginx-deployment"
     assert (
         template_binding_name(ObjectReference(kind="ClusterRole", name="system:Node"))

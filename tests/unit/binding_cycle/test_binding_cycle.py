@@ -288,7 +288,7 @@ async def test_a_decision_that_changes_only_the_status_writes_no_result() -> Non
     assert harness.wrote == ["status"]
 
 
-async def test_a_status_keeps_what_others_wrote_while_it_waited(harness: CycleHarness) -> None:
+async def test_a_delayed_status_keeps_fields_that_others_wrote_meanwhile(harness: CycleHarness) -> None:
     applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
 
     def change_what_the_watch_brings() -> None:
@@ -474,7 +474,7 @@ async def test_a_binding_that_changed_after_the_decision_is_read_and_decided_aga
     assert harness.recorder.events == []
 
 
-async def test_after_a_status_conflict_the_binding_is_read_and_keeps_what_others_wrote(
+async def test_after_a_status_conflict_the_binding_is_read_and_keeps_fields_of_others(
     harness: CycleHarness,
 ) -> None:
     applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
@@ -691,7 +691,7 @@ async def test_a_requested_delay_is_limited_to_30_seconds(harness: CycleHarness)
     assert outcome.retry_after == 30.0
 
 
-async def test_a_result_that_others_have_already_written_does_not_count_as_written(
+async def test_a_result_that_another_client_wrote_does_not_count_as_written(
     harness: CycleHarness,
 ) -> None:
     """``on_stored`` is called only for results that this cycle wrote."""

@@ -41,14 +41,14 @@ async def test_waiting_ends_when_the_watch_delivers_a_newer_version() -> None:
     await waiting
 
 
-async def test_an_event_that_arrived_before_the_answer_is_not_waited_for() -> None:
+async def test_an_event_before_the_response_ends_the_wait_at_once() -> None:
     own_writes = OwnWrites(seconds=FOREVER)
     own_writes.expect(WEB)
     own_writes.observe(WEB, 7)
     await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
 
 
-async def test_a_binding_that_is_not_expected_is_neither_tracked_nor_waited_for() -> None:
+async def test_a_version_without_an_expected_write_is_not_tracked() -> None:
     own_writes = OwnWrites(seconds=FOREVER)
     own_writes.observe(WEB, 6)
     await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)

@@ -66,7 +66,7 @@ def test_the_answer_to_a_write_is_stored_if_the_object_still_exists(store: Store
     assert store.get("a") == FakeObject("a", "6")
 
 
-def test_the_answer_to_a_write_does_not_bring_back_what_was_deleted_meanwhile(
+def test_the_answer_to_a_write_does_not_restore_an_object_deleted_meanwhile(
     store: Store[str, FakeObject],
 ) -> None:
     store.put(FakeObject("a", "5"))
@@ -81,7 +81,9 @@ def test_the_answer_to_a_write_does_not_replace_another_incarnation(store: Store
     assert store.get("a") == FakeObject("a", "5", uid="2")
 
 
-def test_objects_that_a_list_lacks_are_missing_unless_they_are_newer(store: Store[str, FakeObject]) -> None:
+def test_objects_that_are_not_in_a_list_are_missing_unless_they_are_newer(
+    store: Store[str, FakeObject],
+) -> None:
     for name, version in (("listed", "1"), ("gone", "2"), ("created-since", "30")):
         store.put(FakeObject(name, version))
     assert store.missing_from(["listed"], 20) == ["gone"]
@@ -117,7 +119,7 @@ def test_a_list_with_known_versions_changes_nothing(store: Store[str, FakeObject
     assert store.put(FakeObject("a", "750"), as_of=1000) is None
 
 
-def test_a_list_brings_back_what_was_deleted_before_it(store: Store[str, FakeObject]) -> None:
+def test_a_list_restores_an_object_that_was_deleted_before_it(store: Store[str, FakeObject]) -> None:
     store.put(FakeObject("a", "750"))
     store.remove("a", 900)
     assert store.put(FakeObject("a", "750"), as_of=899) is None
@@ -142,7 +144,7 @@ def test_every_version_is_new_after_the_known_ones_were_forgotten(store: Store[s
     assert store.missing_from(["a", "gone", "same", "other kind"], 801) == []
 
 
-def test_objects_that_a_list_lacks_are_missing_after_the_versions_were_forgotten(
+def test_objects_that_are_not_in_a_list_are_missing_after_versions_were_forgotten(
     store: Store[str, FakeObject],
 ) -> None:
     store.put(FakeObject("a", "990"))

@@ -141,7 +141,7 @@ def test_enabled_points_are_unknown_where_the_scheduler_would_not_start(
     assert [each["enabled"] for each in json.loads(capsys.readouterr().out)] == [{}] * (len(listed) - 1)
 
 
-def test_parts_of_the_file_without_effect_are_printed(
+def test_fields_without_effect_are_printed(
     capsys: pytest.CaptureFixture[str], folder: Path, config: Path
 ) -> None:
     config.write_text(CONFIG + "clientConnection: {qps: 50}\n")
@@ -172,7 +172,7 @@ def test_a_main_program_of_the_user_schedules_with_its_plugins(monkeypatch: pyte
     assert (options.scheduler_name, plugins) == ("mine", ["Cost"])
 
 
-def test_plugins_that_cannot_work_are_refused_before_anything_else(
+def test_unusable_plugins_are_refused_before_other_checks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     command = new_scheduler_command(

@@ -234,7 +234,7 @@ def test_unusable_credentials_are_named(config: Path, user: Any, cluster: Any, p
     assert problem in str(caught.value)
 
 
-def test_of_several_kubeconfigs_the_first_entry_with_a_name_counts(
+def test_the_first_entry_of_a_name_counts_in_several_kubeconfigs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"

@@ -204,7 +204,7 @@ async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: Electi
     assert harness.spec["holderIdentity"] == "them"
 
 
-async def test_of_two_candidates_that_race_for_a_lease_one_leads(harness: ElectionHarness) -> None:
+async def test_only_one_of_two_racing_candidates_leads(harness: ElectionHarness) -> None:
     first, second = harness.candidate("first"), harness.candidate("second")
     tasks = [asyncio.create_task(each.acquire()) for each in (first, second)]
     while harness.seconds < 5:

@@ -33,7 +33,7 @@ def gone(name: str) -> ApiError:
     return ApiError(f'deployments.apps "{name}" not found', code=404, reason="NotFound", name=name)
 
 
-async def test_a_kind_is_found_among_what_its_group_serves() -> None:
+async def test_a_kind_is_found_in_the_resource_list_of_its_group() -> None:
     metadata, connection = client({"resources": APPS})
     assert await metadata.discover(DEPLOYMENT) == DEPLOYMENTS
     assert [each.path for each in connection.requests] == ["/apis/apps/v1"]
@@ -58,7 +58,7 @@ async def test_a_kind_that_does_not_exist_or_cannot_be_watched_is_not_served(kin
         await client({"resources": APPS})[0].discover(KindName("apps/v1", kind))
 
 
-async def test_a_missing_group_is_not_served_and_an_error_leaves_it_open() -> None:
+async def test_a_missing_group_is_not_served_and_another_error_is_raised() -> None:
     missing = ApiError("404 page not found", code=404)
     with pytest.raises(NotServedError, match=r"serves no Foo \(example.com/v1\)"):
         await client(missing)[0].discover(KindName("example.com/v1", "Foo"))
@@ -68,7 +68,7 @@ async def test_a_missing_group_is_not_served_and_an_error_leaves_it_open() -> No
         assert not isinstance(caught.value, NotServedError)
 
 
-async def test_a_binding_cannot_name_more_than_a_path() -> None:
+async def test_names_in_bindings_are_escaped_in_paths() -> None:
     metadata, connection = client(ApiError("404 page not found", code=404))
     with pytest.raises(NotServedError):
         await metadata.discover(KindName("apps/v1?x=1\r\nHost: other", "Deployment"))

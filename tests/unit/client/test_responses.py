@@ -225,7 +225,7 @@ async def test_a_request_that_is_refused_is_not_repeated_with_the_same_credentia
         await connection.close()
 
 
-async def test_a_file_that_changed_is_used_before_anything_is_refused(tmp_path: Path) -> None:
+async def test_a_changed_credential_file_is_used_before_a_request_is_refused(tmp_path: Path) -> None:
     rotating = Rotating(tmp_path)
     rotating.write("first")
     async with rotating.server.running() as url:
@@ -336,7 +336,7 @@ async def test_a_replaced_client_certificate_is_used_and_the_expiry_of_the_old_o
         await connection.close()
 
 
-async def test_credentials_have_the_scheme(tmp_path: Path) -> None:
+async def test_credentials_are_sent_with_their_scheme(tmp_path: Path) -> None:
     rotating = Rotating(tmp_path)
     rotating.write("first")
     connection = await rotating.connected("http://127.0.0.1:1", username="a", password="b")

@@ -61,7 +61,7 @@ async def test_a_connection_delivers_its_events_and_the_next_one_continues_where
     assert harness.connections == harness.closed == 2
 
 
-async def test_a_watch_that_is_ahead_of_the_server_starts_from_scratch() -> None:
+async def test_a_watch_with_a_newer_version_than_the_server_starts_from_scratch() -> None:
     harness = StreamsHarness()
     harness.ahead = True
     # The first connection starts at the version of a list, without a request for the server's version.
@@ -120,7 +120,7 @@ async def test_a_connection_that_is_not_accepted_is_replaced_and_the_server_s_ve
     assert harness.connections == harness.closed == 3
 
 
-async def test_an_accepted_connection_may_deliver_nothing_without_a_limit(
+async def test_an_accepted_connection_without_events_has_no_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams_module, "_REFUSED_SECONDS", 0.01)

@@ -134,7 +134,7 @@ def test_several_problems_are_reported_at_once() -> None:
     assert len(str(caught.value).splitlines()) == 3
 
 
-def test_a_kubeconfig_that_can_be_read_is_taken(tmp_path: Path) -> None:
+def test_a_readable_kubeconfig_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("{}")
     assert parse([f"--kubeconfig={path}"]).kubeconfig == str(path)

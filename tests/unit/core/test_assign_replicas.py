@@ -149,7 +149,7 @@ SHORT = "Clusters available replicas {} are not enough to schedule."
         pytest.param("dynamic", (1, 5, 9), (11, 1), 15, (11, 2, 2), id="three-more-by-capacity"),
     ],
 )
-def test_steady_division(
+def test_replicas_are_divided_by_capacity_and_current_clusters(
     strategy: str,
     available: tuple[int, ...],
     held: tuple[int, ...],

@@ -405,7 +405,7 @@ def test_a_binding_stays_on_a_cluster_that_its_own_footprint_makes_unsuitable(wh
     assert [order_of(each) for each in decision.attempts] == [["m2" if where == "m1" else "m1"], [where]]
 
 
-def test_a_cycle_of_placements_ends_at_the_first_one_that_repeats() -> None:
+def test_a_cycle_of_placements_ends_at_the_first_repeated_one() -> None:
     # m3 has the least capacity and is not chosen again; the binding alternates between m1 and m2.
     builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on("m3").applied()
     clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110), cluster("m3").room(pods=1)]

@@ -138,5 +138,5 @@ def test_certain_seats_are_never_too_many() -> None:
         assert given == one_by_one(seats, votes, descending_names=descending), (seats, votes, descending)
 
 
-def test_votes_below_zero_get_nothing_and_cost_nothing() -> None:
+def test_parties_with_negative_votes_get_no_seat() -> None:
     assert webster.allocate(2_000_000_000, {"a": -5, "b": 7, "c": 0}) == {"a": 0, "b": 2_000_000_000, "c": 0}

@@ -107,7 +107,7 @@ def small() -> ClusterBuilder:
         ),
     ],
 )
-def test_capacity_by_summary(
+def test_capacity_is_estimated_by_the_resource_summary(
     builder: ClusterBuilder, requirements: ReplicaRequirements | None, expected: int
 ) -> None:
     assert replicas(builder, requirements) == expected
@@ -219,7 +219,7 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
         ),
     ],
 )
-def test_capacity_by_models(
+def test_capacity_is_estimated_by_resource_models(
     builder: ClusterBuilder, requirements: ReplicaRequirements, expected: int
 ) -> None:
     assert replicas(builder, requirements) == expected
@@ -308,7 +308,9 @@ def test_assumed_workloads_take_virtual_nodes(
         ),
     ],
 )
-def test_sets_by_summary(builder: ClusterBuilder, components: list[Component], expected: int) -> None:
+def test_sets_are_estimated_by_the_resource_summary(
+    builder: ClusterBuilder, components: list[Component], expected: int
+) -> None:
     assert sets(builder, *components) == expected
 
 
@@ -394,7 +396,7 @@ def node(cpu: object, memory: object = "999Gi", gpu: int = 0) -> dict[str, objec
         pytest.param(cluster("m1").room(cpu=7).nodes(1, 3), [component(1, cpu=1)], (), 7, id="no-models"),
     ],
 )
-def test_sets_by_models(
+def test_sets_are_estimated_by_resource_models(
     builder: ClusterBuilder, components: list[Component], assumed: tuple[Component, ...], expected: int
 ) -> None:
     assert sets(builder, *components, assumed=assumed) == expected

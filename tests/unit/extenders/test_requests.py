@@ -126,7 +126,7 @@ async def test_a_filter_response_with_either_list_is_accepted(
 
 
 @pytest.mark.parametrize(("capable", "kept"), [(False, "m1"), (True, "m2")])
-async def test_of_two_lists_the_one_that_corresponds_to_the_request_counts(
+async def test_a_response_with_both_lists_is_read_like_the_request(
     capable: bool, kept: str, fake: FakeExtender, make: ExtenderFactory
 ) -> None:
     scene = Scene("m1", "m2")
@@ -231,7 +231,7 @@ async def test_one_connection_serves_all_verbs_one_after_the_other(
     assert len(fake.peers) == 1
 
 
-async def test_after_close_it_connects_again(fake: FakeExtender, make: ExtenderFactory) -> None:
+async def test_an_extender_connects_again_after_close(fake: FakeExtender, make: ExtenderFactory) -> None:
     scene = Scene("m1")
     fake.answers("filter", {"ClusterNames": []})
     extender = make(fake.url, scene.manifests)

@@ -72,7 +72,7 @@ def test_the_same_traceback_is_logged_once_a_minute(
     assert counts == [1, 1, 1, 2, 2]
 
 
-def test_another_plugin_type_or_place_is_logged_separately(
+def test_tracebacks_of_other_plugins_types_or_places_are_logged_separately(
     harness: CallerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     def here(_: object) -> Any:
@@ -92,7 +92,7 @@ def test_another_plugin_type_or_place_is_logged_separately(
     assert len(tracebacks(caplog)) == 5
 
 
-def test_exceptions_that_differ_in_their_text_are_the_same(
+def test_exceptions_that_differ_only_in_text_are_logged_once(
     harness: CallerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(10):
@@ -100,7 +100,7 @@ def test_exceptions_that_differ_in_their_text_are_the_same(
     assert len(tracebacks(caplog)) == 1
 
 
-def test_an_exception_object_that_is_raised_again_is_the_same(
+def test_an_exception_object_that_is_raised_again_is_logged_once(
     harness: CallerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     raises = raising(ValueError("kept"))

@@ -148,7 +148,7 @@ def test_plugins_are_always_called_for_the_clusters_of_a_binding() -> None:
     assert decision.attempts[0].diagnosis.result_by_cluster["m3"].plugin == "ClusterEviction"
 
 
-def test_another_placement_or_kind_is_another_key() -> None:
+def test_another_placement_or_kind_calls_plugins_again() -> None:
     harness = FilterCacheHarness()
     harness.decide(spread())
     for other in (spread().names("m1", "m2"), spread().resource("batch/v1", "Job")):
@@ -184,7 +184,7 @@ def test_scores_of_cached_clusters_can_be_read() -> None:
     }
 
 
-def test_a_key_that_fails_is_an_error_that_names_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_filter_key_is_an_error_that_names_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = FilterCacheHarness()
 
     def broken(self: CountingPlugin, cycle: Cycle) -> Hashable:
@@ -419,7 +419,7 @@ def _rated(rated: list[str], clusters: Sequence[Cluster]) -> list[tuple[int, int
     return [(0, 0)] * len(clusters)
 
 
-def test_a_log_that_does_not_go_back_far_enough_causes_a_full_update() -> None:
+def test_a_change_log_that_is_too_short_causes_a_full_update() -> None:
     harness, results = ChangingClustersHarness(), FilterResults("key")
     results.refresh(harness.cache.snapshot(), lambda _: {})
     before = results.version

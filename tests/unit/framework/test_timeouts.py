@@ -157,7 +157,7 @@ def test_a_plain_function_that_hangs_is_an_error_that_names_plugin_and_point(
         ({"assign": tries_again}, 'plugin "P" took longer than 0.2s at Assign'),
     ],
 )
-def test_wherever_it_hangs_the_placement_stays_and_the_next_binding_is_placed(
+def test_a_hang_at_any_point_keeps_the_placement_and_the_next_binding_is_placed(
     methods: dict[str, Any], text: str, caller: PluginCaller
 ) -> None:
     plugins = with_in_tree(plugin("P", **methods), caller=caller)
@@ -489,7 +489,7 @@ async def never_without_a_loop(*_: Any) -> Any:
 # --- timers and alarms ---
 
 
-def test_after_a_block_no_alarm_raises(alarm: SigalrmTimeout) -> None:
+def test_no_alarm_raises_after_a_block(alarm: SigalrmTimeout) -> None:
     with alarm:
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

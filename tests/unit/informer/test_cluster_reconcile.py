@@ -104,7 +104,7 @@ def test_a_scan_waits_while_many_keys_are_due() -> None:
     asyncio.run(check())
 
 
-def test_a_standby_that_takes_no_keys_collects_them_all() -> None:
+def test_a_standby_collects_all_keys() -> None:
     async def check() -> None:
         harness = ReconcilerHarness(3 * ENOUGH_DUE)
         scanning = asyncio.create_task(harness.reconciler.run())

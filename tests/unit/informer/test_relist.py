@@ -127,7 +127,7 @@ async def test_the_initial_list_reads_all_pages_of_every_kind() -> None:
     assert harness.handlers.taken == [("Cluster", pages, "7"), ("ResourceBinding", pages, "7")]
 
 
-async def test_the_initial_list_is_retried_after_errors_and_logs_each_once(
+async def test_the_initial_list_is_retried_and_each_error_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     harness = RelisterHarness()
@@ -155,7 +155,7 @@ async def test_a_kind_that_is_not_served_is_logged(caplog: pytest.LogCaptureFixt
     await waiting
 
 
-async def test_the_first_watch_starts_where_the_initial_list_ended() -> None:
+async def test_the_first_watch_starts_at_the_version_of_the_initial_list() -> None:
     harness = RelisterHarness()
     await harness.relister.initial_list()
     assert await harness.relister.list_and_start_version("Cluster") == "7"

@@ -493,9 +493,7 @@ async def test_kinds_that_cannot_be_listed_delay_no_binding() -> None:
         await harness.known(of("web"))
 
 
-async def test_a_followed_workload_that_the_watch_has_not_brought_is_read_before_its_binding_is_decided() -> (
-    None
-):
+async def test_a_followed_workload_that_the_watch_has_not_delivered_is_read_before_the_decision() -> None:
     async with running_informer() as harness:
         harness.informer.follow_all([of("other")])
         await harness.until(lambda: harness.server.watches)

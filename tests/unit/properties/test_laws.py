@@ -26,7 +26,7 @@ seats = st.integers(0, 80)
 
 
 @given(votes, seats, st.booleans())
-def test_all_seats_are_handed_out(parties: Mapping[str, int], count: int, descending: bool) -> None:
+def test_all_seats_are_assigned(parties: Mapping[str, int], count: int, descending: bool) -> None:
     given_ = webster.allocate(count, parties, descending_names=descending)
     assert sum(given_.values()) == count
     assert set(given_) == set(parties)
@@ -34,14 +34,16 @@ def test_all_seats_are_handed_out(parties: Mapping[str, int], count: int, descen
 
 
 @given(votes, seats, st.booleans())
-def test_one_seat_more_never_takes_one_away(parties: Mapping[str, int], count: int, descending: bool) -> None:
+def test_one_more_seat_never_reduces_a_party(
+    parties: Mapping[str, int], count: int, descending: bool
+) -> None:
     before = webster.allocate(count, parties, descending_names=descending)
     after = webster.allocate(count + 1, parties, descending_names=descending)
     assert all(after[name] >= before[name] for name in before)
 
 
 @given(votes, seats)
-def test_moving_a_seat_is_never_fairer(parties: Mapping[str, int], count: int) -> None:
+def test_moving_a_seat_never_improves_proportionality(parties: Mapping[str, int], count: int) -> None:
     given_ = webster.allocate(count, parties)
     for one, other in combinations(given_, 2):
         for winner, loser in ((one, other), (other, one)):
@@ -128,7 +130,7 @@ def by_capacity(builder: BindingBuilder) -> bool:
 
 
 @given(workloads(), fleets())
-def test_divided_replicas_add_up_and_duplicated_ones_are_everywhere(
+def test_divided_replicas_have_the_right_sum_and_duplicated_ones_are_on_every_target(
     builder: BindingBuilder, fleet: list[ClusterBuilder]
 ) -> None:
     decision = decide(builder, *fleet)
