@@ -211,7 +211,7 @@ def _with_components(count: int, names: int) -> BindingBuilder:
 def _with_terms(count: int) -> BindingBuilder:
     builder = binding("w").replicas(1)
     for number in range(count):
-        builder.term(f"t{number}", "nobody")
+        builder.term(f"t{number}", "m9")
     return builder
 
 

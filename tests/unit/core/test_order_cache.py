@@ -168,9 +168,9 @@ def test_candidates_do_not_change_when_the_cache_is_refreshed() -> None:
 def test_lazy_candidates_are_equal_in_any_order_of_access() -> None:
     clusters = ChangingClusters(5, tier_scores=TIER_SCORES["several"])
     expected = clusters.from_scratch()
-    for look in (0, 1, -1, len(expected) - 1, slice(3), slice(1, 40, 7), slice(None), slice(-3, None)):
-        assert clusters.refreshed(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[look] == (
-            expected[look] if isinstance(look, int) else tuple(expected[look])
+    for index in (0, 1, -1, len(expected) - 1, slice(3), slice(1, 40, 7), slice(None), slice(-3, None)):
+        assert clusters.refreshed(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[index] == (
+            expected[index] if isinstance(index, int) else tuple(expected[index])
         )
     candidates = clusters.cached()
     few = [candidate for _, candidate in zip(range(11), candidates, strict=False)]

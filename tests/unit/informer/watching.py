@@ -39,7 +39,7 @@ def touch(api: FakeApiServer, name: str = "m1") -> None:
     api.put(cluster(name, labels={"version": str(api.version + 1)}))
 
 
-class Watching:
+class WatchHarness:
     """A kopf watch; ``load`` reads its credentials."""
 
     def __init__(
