@@ -382,7 +382,7 @@ def test_ctrl_c_during_a_plugin_call_ends_the_command_at_once(tmp_path: Path) ->
         assert process.stderr.read() == ""
 
 
-def test_with_anew_placed_bindings_are_decided_from_scratch(run: Run) -> None:
+def test_a_flag_decides_placed_bindings_from_scratch(run: Run) -> None:
     unplaced = run(FLEET, [WEB])
     assert unplaced.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
     placed = binding("web").replicas(6).dynamic_weight().on(m1=6).applied()

@@ -16,7 +16,7 @@ from karmada_scheduler.client.watch_streams import EXPIRED, WatchStreams
 from karmada_scheduler.informer import kopf_settings
 from karmada_scheduler.informer import kopf_watch as module
 from tests.fake_apiserver import status
-from tests.unit.informer.watching import WatchHarness, api_server, to, touch, until
+from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
 EVENT = {"type": "ADDED", "object": {}}
 

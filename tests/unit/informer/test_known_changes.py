@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kopf._core.reactor import processing
 
-from tests.unit.informer.watching import WatchHarness, api_server, to, touch, until
+from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
 
 async def test_a_known_change_is_dropped_and_the_next_one_is_delivered() -> None:

@@ -17,7 +17,7 @@ from kopf._cogs.clients import watching as kopf_watching
 
 from karmada_scheduler.client.karmada import CLUSTERS
 from karmada_scheduler.informer import kopf_patches
-from tests.unit.informer.watching import WatchHarness, api_server, to, touch, until
+from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
 PATCHED = {
     "_fetch_objs": (kopf_fetching, "fetch_objs"),

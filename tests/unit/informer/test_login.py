@@ -11,7 +11,7 @@ import pytest
 
 from karmada_scheduler.client.connection import connect
 from tests.strict_tls import as_of_python_3_13
-from tests.unit.informer.watching import GONE, WatchHarness, api_server, to, touch, until
+from tests.unit.informer.watch_harness import GONE, WatchHarness, api_server, to, touch, until
 from tools.controlplane.pki import Authority
 
 

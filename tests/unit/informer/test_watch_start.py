@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karmada_scheduler.client.karmada import CLUSTERS, WATCHED
-from tests.unit.informer.watching import GONE, WatchHarness, api_server, to, touch, until
+from tests.unit.informer.watch_harness import GONE, WatchHarness, api_server, to, touch, until
 
 
 async def test_every_kind_is_watched_from_the_given_version_and_kopf_lists_none() -> None:
