@@ -131,7 +131,7 @@ async def test_the_request_to_filter_and_prioritize_is_as_shown(
     assert verdict.refused["m2"].reasons == ("cluster(s) had no ssd",)
     assert await client.prioritize(scene.cycle, scene.clusters) == {"m1": 100, "m2": 30}
     shown = SHOWN["request.jsonc"].json
-    for _, sent in asked.asked:
+    for _, sent in asked.requests:
         assert sent.keys() == shown.keys()
         assert sent["Clusters"].keys() == shown["Clusters"].keys()
         _assert_within(shown, sent)
@@ -142,7 +142,7 @@ async def test_the_request_to_bind_is_as_shown(
 ) -> None:
     asked.answers("bind", SHOWN["bind-answer.jsonc"].json)
     await client.bind(scene.cycle, [TargetCluster("m1", 2)])
-    assert asked.asked == [("/bind", SHOWN["bind-request.jsonc"].json)]
+    assert asked.requests == [("/bind", SHOWN["bind-request.jsonc"].json)]
 
 
 def test_the_answer_to_filter_has_every_field_that_is_read() -> None:

@@ -1,4 +1,4 @@
-"""The cache by content is bounded in bytes."""
+"""The content cache has a limit in bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karmada_scheduler.api.quantity import parse
 
 
 class Reader:
-    """Counts what it is asked to read."""
+    """Records the texts that it reads."""
 
     def __init__(self) -> None:
         self.read: list[str] = []

@@ -105,7 +105,9 @@ ALL_ZONES = ("zone1", "zone2", "zone3")
         pytest.param(
             {"fieldSelector": field("region", "In", "region1", "bad value!")}, False, id="invalid-value"
         ),
-        pytest.param({"labelSelector": field("foo", "Gt", "1")}, False, id="labels-know-no-greater-than"),
+        pytest.param(
+            {"labelSelector": field("foo", "Gt", "1")}, False, id="greater-than-is-invalid-for-labels"
+        ),
     ],
 )
 def test_an_affinity_matches_by_all_its_parts(affinity: dict[str, object], matches: bool) -> None:

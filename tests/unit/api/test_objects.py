@@ -92,11 +92,13 @@ def test_suspension_of_scheduling_is_not_that_of_dispatching() -> None:
 @pytest.mark.parametrize(
     ("triggered", "last", "expected"),
     [
-        pytest.param(None, "2026-01-01T00:00:00Z", False, id="never-asked"),
+        pytest.param(None, "2026-01-01T00:00:00Z", False, id="never-requested"),
         pytest.param("2026-01-01T00:00:00Z", None, False, id="never-scheduled"),
-        pytest.param("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", False, id="asked-before"),
-        pytest.param("2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z", False, id="asked-in-the-same-second"),
-        pytest.param("2026-01-01T01:00:02+01:00", "2026-01-01T00:00:01Z", True, id="asked-later"),
+        pytest.param("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", False, id="requested-before"),
+        pytest.param(
+            "2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z", False, id="requested-in-the-same-second"
+        ),
+        pytest.param("2026-01-01T01:00:02+01:00", "2026-01-01T00:00:01Z", True, id="requested-later"),
     ],
 )
 def test_a_reschedule_is_triggered_by_a_later_time(
@@ -215,7 +217,7 @@ def test_reading_a_status_alone_equals_reading_the_whole_manifest() -> None:
     assert answered.status.scheduler_observed_generation == 7
 
 
-def test_the_binding_of_a_template_has_a_derived_name() -> None:
+def test_the_name_of_a_binding_is_derived_from_its_template() -> None:
     assert template_binding_name(ObjectReference(kind="Deployment", name="nginx")) == "nginx-deployment"
     assert (
         template_binding_name(ObjectReference(kind="ClusterRole", name="system:Node"))

@@ -123,7 +123,9 @@ def test_characters_are_escaped_as_go_does() -> None:
         ),
     ],
 )
-def test_equality_is_structural(one: dict[str, Any], other: dict[str, Any], equal: bool) -> None:
+def test_placements_are_compared_by_structure(
+    one: dict[str, Any], other: dict[str, Any], equal: bool
+) -> None:
     left, right = Placement.from_manifest(one), Placement.from_manifest(other)
     assert (left == right) is equal
     assert (hash(left) == hash(right)) is equal

@@ -107,7 +107,7 @@ def test_zero_takes_the_format_of_what_is_added() -> None:
     assert (parse("1Gi") - parse("1Gi") - parse("1")).format == DECIMAL_SI
 
 
-def test_a_fast_sum_that_overflows_becomes_a_big_decimal() -> None:
+def test_an_overflowing_sum_becomes_a_big_decimal() -> None:
     total = Quantity(MAX_INT64) + Quantity(1)
     assert total.slow
     assert total.value == -(2**63)

@@ -1,4 +1,4 @@
-"""Memory: equal parts of many objects are one object."""
+"""Equal parts of many objects are one object in memory."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from tools.bench.recording import Sizes
 SIZES = Sizes(bindings=2_000, clusters=300)
 
 
-def _read_anew(manifest: dict[str, Any]) -> dict[str, Any]:
+def _parsed_again(manifest: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(orjson.dumps(manifest))
     return found
 
 
 def _bindings() -> list[Binding]:
     found = replay_objects.bindings("ResourceBinding", SIZES)
-    return [Binding.from_manifest(_read_anew(each)) for each in found]
+    return [Binding.from_manifest(_parsed_again(each)) for each in found]
 
 
 def test_bindings_of_a_policy_share_placement_and_annotations() -> None:
@@ -48,7 +48,7 @@ def test_unique_values_are_not_interned() -> None:
 
 
 def test_clusters_share_kinds_and_models_and_parse_them_once() -> None:
-    manifests = [_read_anew(each) for each in replay_objects.clusters(SIZES)]
+    manifests = [_parsed_again(each) for each in replay_objects.clusters(SIZES)]
     clusters = [Cluster.from_manifest(each) for each in manifests]
     assert len(clusters[0].api_kinds) == len(set(clusters[0].api_kinds)) > 50
     assert len({id(cluster.api_kinds) for cluster in clusters}) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle import status_writer
@@ -27,59 +27,15 @@ from karmada_scheduler.framework.result import Result
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import framework
 from tests import manifests
+from tests.unit.fakes import CONFLICT, FakeApiServer
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PLACEMENT = '{"clusterAffinity":{"clusterNames":["m1","m2"]}}'
 NO_PLUGINS = framework().binding
-CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
-
-
-class FakeApiServer:
-    """One binding on an API server that compares resourceVersions; records requests."""
-
-    def __init__(self, manifest: dict[str, Any]) -> None:
-        self.stored = manifest
-        self.requests: list[tuple[str, Any]] = []
-        self.failures: dict[str, list[ApiError]] = {}
-
-    def _check(self, what: str, version: str | None = None) -> None:
-        if self.failures.get(what):
-            raise self.failures[what].pop(0)
-        if version is not None and version != self.stored["metadata"]["resourceVersion"]:
-            raise CONFLICT
-
-    def change(self, **spec: Any) -> None:
-        """Change the binding as another client does."""
-        self.stored = copy.deepcopy(self.stored)
-        metadata = self.stored["metadata"]
-        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
-        if spec:
-            self.stored["spec"].update(spec)
-            metadata["generation"] += 1
-
-    async def get_binding(self, key: BindingKey) -> dict[str, Any]:
-        self._check("get")
-        return self.stored
-
-    async def patch_result(
-        self, key: BindingKey, *, resource_version: str, annotations: dict[str, str], clusters: Any
-    ) -> dict[str, Any]:
-        self._check("spec", resource_version)
-        self.requests.append(("spec", {"annotations": annotations, "clusters": clusters}))
-        self.change(**({} if clusters is None else {"clusters": clusters}))
-        self.stored["metadata"].setdefault("annotations", {}).update(annotations)
-        return self.stored
-
-    async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:
-        self._check("status", resource_version)
-        self.requests.append(("status", status))
-        self.change()
-        self.stored.setdefault("status", {}).update(status)
-        return self.stored
 
 
 class FakeRecorder:
-    """Keeps what would be recorded."""
+    """Keeps the Events in a list."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -89,7 +45,7 @@ class FakeRecorder:
 
 
 class CycleHarness:
-    """A binding cycle before a fake API server with one binding."""
+    """A binding cycle on a fake API server with one binding."""
 
     def __init__(self, manifest: dict[str, Any], *, event_wait: float = 0, most: int = 32) -> None:
         self.server = FakeApiServer(manifest)
@@ -153,11 +109,29 @@ class CycleHarness:
 
     @property
     def wrote(self) -> list[str]:
-        return [what for what, _ in self.server.requests]
+        return [kind for kind, _, _ in self.server.requests]
+
+    @property
+    def requests(self) -> list[tuple[str, Any]]:
+        """The kind and body of each patch."""
+        return [(kind, body) for kind, _, body in self.server.requests]
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The binding as the API server has it."""
+        return self.server.stored[self.binding.key.name]
+
+    @stored.setter
+    def stored(self, manifest: dict[str, Any]) -> None:
+        self.server.stored[self.binding.key.name] = manifest
+
+    def change(self, **spec: Any) -> None:
+        """Change the binding as another client does."""
+        self.server.change(self.binding.key.name, **spec)
 
     @property
     def condition(self) -> dict[str, Any]:
-        [found] = [each for each in self.server.stored["status"]["conditions"] if each["type"] == "Scheduled"]
+        [found] = [each for each in self.stored["status"]["conditions"] if each["type"] == "Scheduled"]
         return dict(found)
 
     def decision(self, *targets: tuple[str, int], **fields: Any) -> Decision:
@@ -210,7 +184,7 @@ def scheduled_manifest(**spec: Any) -> dict[str, Any]:
 async def test_a_result_is_one_patch_of_the_spec_and_one_of_the_status(harness: CycleHarness) -> None:
     outcome = await harness.bind(harness.decision(("m1", 2), ("m2", 0)))
     assert outcome == DONE
-    assert harness.server.requests == [
+    assert harness.requests == [
         (
             "spec",
             {
@@ -250,7 +224,7 @@ async def test_the_status_is_written_after_the_watch_has_delivered_the_result() 
     for _ in range(10):
         await asyncio.sleep(0)
     assert harness.wrote == ["spec"]
-    harness.own_writes.observe(harness.binding.key, int(harness.server.stored["metadata"]["resourceVersion"]))
+    harness.own_writes.observe(harness.binding.key, int(harness.stored["metadata"]["resourceVersion"]))
     assert await asyncio.wait_for(writing, timeout=5) == DONE
     assert harness.wrote == ["spec", "status"]
     assert len(harness.own_writes) == 0
@@ -286,7 +260,7 @@ async def test_a_status_has_low_priority_unless_a_new_leader_could_not_reconstru
     async def write_results(count: int) -> None:
         async with harness.limiter.slot():
             for _ in range(10):
-                await asyncio.sleep(0)  # the status waits by then
+                await asyncio.sleep(0)  # until the status waits
             if count > 1:
                 others.append(asyncio.create_task(write_results(count - 1)))
                 await asyncio.sleep(0)
@@ -296,7 +270,7 @@ async def test_a_status_has_low_priority_unless_a_new_leader_could_not_reconstru
         others.append(asyncio.create_task(write_results(3)))
 
     await harness.bind(harness.decision(("m1", 3), **fields), on_stored=begin_others)
-    for other in others:  # each begins the next
+    for other in others:  # each starts the next one
         await other
     late = ["spec"] if first == "the others" else ["spec", "status"]
     assert wrote == [["spec"], late, late]
@@ -314,20 +288,20 @@ async def test_a_decision_that_changes_only_the_status_writes_no_result() -> Non
     assert harness.wrote == ["status"]
 
 
-async def test_a_status_keeps_what_others_wrote_while_it_waited(harness: CycleHarness) -> None:
+async def test_a_delayed_status_keeps_fields_that_others_wrote_meanwhile(harness: CycleHarness) -> None:
     applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
 
     def change_what_the_watch_brings() -> None:
-        harness.server.change(replicas=9)
-        harness.server.stored["status"] = {"conditions": [applied]}
-        harness.cache.put(Binding.from_manifest(harness.server.stored))
+        harness.change(replicas=9)
+        harness.stored["status"] = {"conditions": [applied]}
+        harness.cache.put(Binding.from_manifest(harness.stored))
 
     await harness.bind(harness.decision(("m1", 3)), on_stored=change_what_the_watch_brings)
-    status = harness.server.stored["status"]
+    status = harness.stored["status"]
     assert [each["type"] for each in status["conditions"]] == ["FullyApplied", "Scheduled"]
     # The replicas changed after the decision, so the status must not report this generation as observed.
     assert status["schedulerObservedGeneration"] == 2
-    assert harness.server.stored["metadata"]["generation"] == 3
+    assert harness.stored["metadata"]["generation"] == 3
     assert harness.read == []
 
 
@@ -336,23 +310,23 @@ async def test_a_reschedule_requested_while_a_status_waits_does_not_count_as_don
 ) -> None:
     def trigger() -> None:
         harness.now += timedelta(seconds=3)
-        harness.server.change(rescheduleTriggeredAt=format_time(harness.now - timedelta(seconds=1)))
-        harness.cache.put(Binding.from_manifest(harness.server.stored))
+        harness.change(rescheduleTriggeredAt=format_time(harness.now - timedelta(seconds=1)))
+        harness.cache.put(Binding.from_manifest(harness.stored))
 
     def later() -> None:
         asyncio.get_running_loop().call_soon(trigger)
 
     await harness.bind(harness.decision(("m1", 3)), on_stored=later)
     assert harness.wrote == ["spec", "status"]
-    assert Binding.from_manifest(harness.server.stored).reschedule_triggered
+    assert Binding.from_manifest(harness.stored).reschedule_triggered
 
 
 async def test_a_status_is_not_written_to_another_binding_of_the_same_name(
     harness: CycleHarness,
 ) -> None:
     def replace_it() -> None:
-        harness.server.change()
-        harness.server.stored["metadata"]["uid"] = "another"
+        harness.change()
+        harness.stored["metadata"]["uid"] = "another"
 
     outcome = await harness.bind(harness.decision(("m1", 3)), on_stored=replace_it)
     assert outcome == DONE
@@ -370,13 +344,13 @@ async def test_a_status_without_a_result_waits_for_no_watch_event() -> None:
 async def test_answers_enter_the_cache_and_enqueue_nothing(harness: CycleHarness) -> None:
     await harness.bind(harness.decision(("m1", 2)))
     cached = harness.cache.get(harness.binding.key)
-    assert cached == Binding.from_manifest(harness.server.stored)
+    assert cached == Binding.from_manifest(harness.stored)
     assert harness.read == []
 
 
 async def test_the_affinity_term_in_use_is_written_with_the_status(harness: CycleHarness) -> None:
     await harness.bind(harness.decision(("m1", 2), affinity_name="backup"))
-    assert harness.server.stored["status"]["schedulerObservingAffinityName"] == "backup"
+    assert harness.stored["status"]["schedulerObservingAffinityName"] == "backup"
     assert harness.wrote == ["spec", "status"]
 
 
@@ -417,7 +391,7 @@ async def test_a_binding_that_needs_no_scheduling_gets_its_generation_recorded()
     harness = CycleHarness(manifest)
     assert not harness.cycle.is_observed(harness.binding)
     await harness.cycle.observe(harness.binding)
-    assert harness.server.requests == [("status", {"schedulerObservedGeneration": 4})]
+    assert harness.requests == [("status", {"schedulerObservedGeneration": 4})]
     assert harness.recorder.events == []
 
 
@@ -425,10 +399,10 @@ async def test_a_binding_that_no_cluster_fits_loses_its_clusters_and_is_not_retr
     harness = CycleHarness(scheduled_manifest())
     error = FitError(3, Diagnosis())
     outcome = await harness.bind(harness.decision(error=error))
-    assert harness.server.requests[0] == ("spec", {"annotations": {}, "clusters": []})
+    assert harness.requests[0] == ("spec", {"annotations": {}, "clusters": []})
     assert harness.condition["reason"] == "NoClusterFit"
     assert harness.condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
-    assert harness.server.stored["status"]["schedulerObservedGeneration"] == 3
+    assert harness.stored["status"]["schedulerObservedGeneration"] == 3
     assert not outcome.retry
     assert harness.recorder.events == [
         ("Warning", "ScheduleBindingFailed", "0/3 clusters are available: no cluster exists.")
@@ -452,7 +426,7 @@ async def test_clusters_of_an_earlier_pass_are_recorded_although_a_later_pass_fa
         harness.decision(("m1", 4), affinity_name="backup"), error=failed.error, attempts=(found, failed)
     )
     outcome = await harness.bind(decision)
-    status = harness.server.stored["status"]
+    status = harness.stored["status"]
     assert harness.wrote == ["spec", "status"]
     assert harness.condition["reason"] == "Unschedulable"
     assert status["schedulerObservingAffinityName"] == "backup"
@@ -465,7 +439,7 @@ async def test_a_failure_that_the_status_already_reports_is_not_written_again() 
     harness = CycleHarness(scheduled_manifest())
     failed = Decision(harness.binding.key, error=SchedulingError("no"))
     await harness.bind(failed)
-    again = Binding.from_manifest(harness.server.stored)
+    again = Binding.from_manifest(harness.stored)
     await harness.bind(failed, binding=again)
     assert harness.wrote == ["status"]
     assert len(harness.recorder.events) == 2
@@ -492,7 +466,7 @@ async def test_no_further_event_follows_if_all_terms_failed_with_an_error(
 async def test_a_binding_that_changed_after_the_decision_is_read_and_decided_again(
     harness: CycleHarness,
 ) -> None:
-    harness.server.change(replicas=9)
+    harness.change(replicas=9)
     outcome = await harness.bind(harness.decision(("m1", 2)))
     assert outcome.is_outdated
     assert harness.wrote == []
@@ -500,7 +474,7 @@ async def test_a_binding_that_changed_after_the_decision_is_read_and_decided_aga
     assert harness.recorder.events == []
 
 
-async def test_after_a_status_conflict_the_binding_is_read_and_keeps_what_others_wrote(
+async def test_after_a_status_conflict_the_binding_is_read_and_keeps_fields_of_others(
     harness: CycleHarness,
 ) -> None:
     applied = {"type": "FullyApplied", "status": "True", "reason": "x", "message": ""}
@@ -508,18 +482,18 @@ async def test_after_a_status_conflict_the_binding_is_read_and_keeps_what_others
 
     async def patch_and_be_overtaken(*args: Any, **kwargs: Any) -> dict[str, Any]:
         answer = await patch(*args, **kwargs)
-        harness.server.change()
-        harness.server.stored["status"] = {"conditions": [applied]}
+        harness.change()
+        harness.stored["status"] = {"conditions": [applied]}
         return answer
 
     harness.server.patch_result = patch_and_be_overtaken  # type: ignore[method-assign]
     outcome = await harness.bind(harness.decision(("m1", 2)))
     assert outcome == DONE
-    assert [each["type"] for each in harness.server.stored["status"]["conditions"]] == [
+    assert [each["type"] for each in harness.stored["status"]["conditions"]] == [
         "FullyApplied",
         "Scheduled",
     ]
-    assert harness.server.stored["status"]["schedulerObservedGeneration"] == 2
+    assert harness.stored["status"]["schedulerObservedGeneration"] == 2
     assert len(harness.read) == 1
 
 
@@ -541,32 +515,32 @@ class TestUnknownFields:
         ]
         return manifest
 
-    async def test_they_stay_on_unchanged_targets(self) -> None:
+    async def test_unknown_fields_stay_on_unchanged_targets(self) -> None:
         harness = CycleHarness(self.manifest())
         await harness.bind(harness.decision(("m3", 0), ("m1", 2), ("m4", 2)))
-        assert harness.server.stored["spec"]["clusters"] == [
+        assert harness.stored["spec"]["clusters"] == [
             {"name": "m3", "components": self.components(5)},
             {"name": "m1", "replicas": 2, "components": self.components(3), "zone": None},
             {"name": "m4", "replicas": 2},
         ]
 
-    async def test_they_are_dropped_from_targets_whose_replicas_change(self) -> None:
+    async def test_unknown_fields_are_dropped_from_targets_whose_replicas_change(self) -> None:
         harness = CycleHarness(self.manifest())
         await harness.bind(harness.decision(("m1", 1), ("m2", 2), ("m3", 1)))
-        assert harness.server.stored["spec"]["clusters"] == [
+        assert harness.stored["spec"]["clusters"] == [
             {"name": "m1", "replicas": 1},
             {"name": "m2", "replicas": 2, "components": self.components(4)},
             {"name": "m3", "replicas": 1},
         ]
 
-    async def test_those_of_the_newest_version_are_written(self) -> None:
+    async def test_unknown_fields_of_the_newest_version_are_written(self) -> None:
         harness = CycleHarness(self.manifest())
-        harness.server.change(clusters=[{"name": "m1", "replicas": 2, "components": self.components(9)}])
+        harness.change(clusters=[{"name": "m1", "replicas": 2, "components": self.components(9)}])
         outcome = await harness.bind(harness.decision(("m1", 2), ("m4", 2)))
         assert outcome.is_outdated, "the binding was overwritten"
         known = Binding.from_manifest(harness.read[-1])
         await harness.bind(harness.decision(("m1", 2), ("m4", 2)), binding=known)
-        assert harness.server.stored["spec"]["clusters"] == [
+        assert harness.stored["spec"]["clusters"] == [
             {"name": "m1", "replicas": 2, "components": self.components(9)},
             {"name": "m4", "replicas": 2},
         ]
@@ -577,7 +551,7 @@ class TestUnknownFields:
         known = harness.cache.get(harness.binding.key)
         assert known is not None
         await harness.bind(harness.decision(("m1", 2), ("m5", 2)), binding=known)
-        assert harness.server.stored["spec"]["clusters"] == [
+        assert harness.stored["spec"]["clusters"] == [
             {"name": "m1", "replicas": 2, "components": self.components(3), "zone": None},
             {"name": "m5", "replicas": 2},
         ]
@@ -599,7 +573,7 @@ class TestUnknownFields:
         manifest["status"]["schedulerNotes"] = {"by": "1.19"}
         harness = CycleHarness(copy.deepcopy(manifest))
         await harness.bind(harness.decision(error=UnschedulableError("full")))
-        status = harness.server.stored["status"]
+        status = harness.stored["status"]
         assert [status["conditions"][0], status["conditions"][2]] == [newer, applied]
         assert status["schedulerNotes"] == {"by": "1.19"}
         assert harness.condition == {
@@ -697,7 +671,7 @@ async def test_a_process_that_may_not_be_the_leader_writes_nothing_and_retries(
 
 async def test_a_binding_that_is_read_with_a_lower_version_is_a_rollback() -> None:
     harness = CycleHarness(manifests.binding(version=990))
-    harness.server.stored = manifests.binding(version=750)
+    harness.stored = manifests.binding(version=750)
     outcome = await harness.bind(harness.decision(("m1", 2)))
     assert outcome.is_outdated
     assert harness.rollbacks == 1
@@ -705,7 +679,7 @@ async def test_a_binding_that_is_read_with_a_lower_version_is_a_rollback() -> No
 
 async def test_a_newer_version_from_the_watch_during_a_read_is_no_rollback() -> None:
     harness = CycleHarness(manifests.binding(version=7))
-    harness.server.stored = manifests.binding(version=8, generation=2)
+    harness.stored = manifests.binding(version=8, generation=2)
     harness.delivered_before_read = manifests.binding(version=9, generation=3)
     await harness.bind(harness.decision(("m1", 2)))
     assert harness.rollbacks == 0
@@ -717,10 +691,10 @@ async def test_a_requested_delay_is_limited_to_30_seconds(harness: CycleHarness)
     assert outcome.retry_after == 30.0
 
 
-async def test_a_result_that_others_have_already_written_does_not_count_as_written(
+async def test_a_result_that_another_client_wrote_does_not_count_as_written(
     harness: CycleHarness,
 ) -> None:
-    """Only what this cycle wrote lets others go on before the status."""
+    """``on_stored`` is called only for results that this cycle wrote."""
     scheduled = scheduled_manifest()
     scheduled["status"] = {}
     before = scheduled["metadata"]
@@ -729,7 +703,7 @@ async def test_a_result_that_others_have_already_written_does_not_count_as_writt
     harness = CycleHarness(decided)
     newest = copy.deepcopy(scheduled)
     newest["metadata"] = {**before, "resourceVersion": "8"}
-    harness.server.stored = newest
+    harness.stored = newest
     harness.cache.put(Binding.from_manifest(newest))
     wrote: list[list[str]] = []
     decision = harness.decision(("m1", 2), ("m2", 2))
@@ -739,12 +713,12 @@ async def test_a_result_that_others_have_already_written_does_not_count_as_writt
 
 
 async def test_a_status_that_changed_since_the_decision_does_not_count_as_a_written_result() -> None:
-    """The newest version is another object then, although no result was written."""
+    """The newest version is another object in memory, although no result was written."""
     harness = CycleHarness(scheduled_manifest())
-    newest = copy.deepcopy(harness.server.stored)
+    newest = copy.deepcopy(harness.stored)
     newest["metadata"]["resourceVersion"] = "8"
     newest["status"]["aggregatedStatus"] = []
-    harness.server.stored = newest
+    harness.stored = newest
     harness.cache.put(Binding.from_manifest(newest))
     targets = harness.binding.spec.clusters
     decision = Decision(harness.binding.key, targets, PLACEMENT, error=SchedulingError("x"))
@@ -760,12 +734,12 @@ async def test_a_status_that_could_not_be_written_is_written_later(harness: Cycl
     assert outcome.retry
     assert harness.wrote == ["spec"]
 
-    written = Binding.from_manifest(harness.server.stored)
+    written = Binding.from_manifest(harness.stored)
     assert not harness.cycle.is_observed(written)
     await harness.cycle.observe(written)
     assert harness.condition["status"] == "True"
-    assert harness.server.stored["status"]["lastScheduledTime"] == "2026-01-02T03:04:05Z"
-    assert harness.cycle.is_observed(Binding.from_manifest(harness.server.stored))
+    assert harness.stored["status"]["lastScheduledTime"] == "2026-01-02T03:04:05Z"
+    assert harness.cycle.is_observed(Binding.from_manifest(harness.stored))
 
 
 async def test_a_pending_report_is_not_written_to_another_binding_of_the_same_name(
@@ -777,12 +751,12 @@ async def test_a_pending_report_is_not_written_to_another_binding_of_the_same_na
     again["metadata"]["uid"] = "another"
     again["metadata"]["resourceVersion"] = "99"
     again["status"]["conditions"] = [FAILED]
-    harness.server.stored = again
+    harness.stored = again
     created = Binding.from_manifest(again)
     assert harness.cycle.is_observed(created)
     again["metadata"]["generation"] = 4
     await harness.cycle.observe(Binding.from_manifest(again))
-    assert harness.server.requests[-1] == ("status", {"schedulerObservedGeneration": 4})
+    assert harness.requests[-1] == ("status", {"schedulerObservedGeneration": 4})
 
 
 async def test_a_deleted_binding_has_no_pending_report(harness: CycleHarness) -> None:
@@ -802,9 +776,9 @@ async def test_an_unreported_placement_is_reported_although_no_scheduling_is_nee
     await harness.cycle.observe(harness.binding)
     assert harness.wrote == ["status"]
     assert harness.condition["reason"] == "Success"
-    assert harness.server.stored["status"]["schedulerObservedGeneration"] == 3
-    assert harness.server.stored["status"]["lastScheduledTime"] == "2026-01-02T03:04:05Z"
-    assert harness.cycle.is_observed(Binding.from_manifest(harness.server.stored))
+    assert harness.stored["status"]["schedulerObservedGeneration"] == 3
+    assert harness.stored["status"]["lastScheduledTime"] == "2026-01-02T03:04:05Z"
+    assert harness.cycle.is_observed(Binding.from_manifest(harness.stored))
 
 
 async def test_the_event_of_a_cluster_scoped_binding_has_no_colon() -> None:

@@ -1,4 +1,4 @@
-"""Waiting for the watch to bring what was just written."""
+"""Waiting for the watch event of an own write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OTHER = BindingKey("ResourceBinding", "default", "other-deployment")
 FOREVER = 3600.0
 
 
-async def turns(coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
+async def started(coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
     task = asyncio.create_task(coroutine)
     for _ in range(5):
         await asyncio.sleep(0)
@@ -23,7 +23,7 @@ async def turns(coroutine: Coroutine[object, object, None]) -> asyncio.Task[None
 async def test_waiting_ends_when_the_watch_delivers_the_version() -> None:
     own_writes = OwnWrites(seconds=FOREVER)
     own_writes.expect(WEB)
-    waiting = await turns(own_writes.wait_observed(WEB, 7))
+    waiting = await started(own_writes.wait_observed(WEB, 7))
     for key, version in ((WEB, 6), (OTHER, 7)):
         own_writes.observe(key, version)
         await asyncio.sleep(0)
@@ -35,20 +35,20 @@ async def test_waiting_ends_when_the_watch_delivers_the_version() -> None:
 async def test_waiting_ends_when_the_watch_delivers_a_newer_version() -> None:
     own_writes = OwnWrites(seconds=FOREVER)
     own_writes.expect(WEB)
-    waiting = await turns(own_writes.wait_observed(WEB, 7))
+    waiting = await started(own_writes.wait_observed(WEB, 7))
     own_writes.observe(WEB, 9)
     own_writes.observe(WEB, 10)
     await waiting
 
 
-async def test_an_event_that_arrived_before_the_answer_is_not_waited_for() -> None:
+async def test_an_event_before_the_response_ends_the_wait_at_once() -> None:
     own_writes = OwnWrites(seconds=FOREVER)
     own_writes.expect(WEB)
     own_writes.observe(WEB, 7)
     await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
 
 
-async def test_a_binding_that_is_not_expected_is_neither_tracked_nor_waited_for() -> None:
+async def test_a_version_without_an_expected_write_is_not_tracked() -> None:
     own_writes = OwnWrites(seconds=FOREVER)
     own_writes.observe(WEB, 6)
     await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
@@ -68,7 +68,7 @@ async def test_waiting_for_a_silent_watch_is_limited() -> None:
 async def test_a_cancelled_wait_leaves_no_state() -> None:
     own_writes = OwnWrites(seconds=FOREVER)
     own_writes.expect(WEB)
-    waiting = await turns(own_writes.wait_observed(WEB, 7))
+    waiting = await started(own_writes.wait_observed(WEB, 7))
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     own_writes.observe(WEB, 7)

@@ -23,7 +23,7 @@ CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
 
 
 class FakeWriter:
-    """Stores decisions in memory; what a plugin writes by itself is in ``written_by_plugin``."""
+    """Stores decisions in memory; ``written_by_plugin`` has the binding that a plugin wrote by itself."""
 
     def __init__(self) -> None:
         self.writes: list[Decision] = []
@@ -87,7 +87,7 @@ async def test_a_result_that_was_written_is_returned_as_written_and_stays_reserv
     assert harness.calls == ["reserve"]
 
 
-async def test_a_patch_that_changes_nothing_is_a_success_that_wrote_nothing() -> None:
+async def test_a_patch_without_a_change_succeeds_and_counts_as_not_written() -> None:
     harness = TransactionHarness()
     harness.writer.changes_something = False
     assert await harness.run() == TransactionResult(harness.binding, was_written=False)
@@ -136,7 +136,7 @@ async def test_a_plugin_that_writes_by_itself_has_written_the_result() -> None:
     assert harness.writer.writes == []
 
 
-async def test_a_plugin_that_has_not_written_what_it_claims_is_an_error() -> None:
+async def test_success_of_a_bind_plugin_without_a_write_is_an_error() -> None:
     harness = TransactionHarness(plugin("B", bind=coroutine(SUCCESS)))
     result = await harness.run()
     assert isinstance(result.error, PluginError)

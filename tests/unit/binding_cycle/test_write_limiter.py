@@ -17,7 +17,7 @@ from karmada_scheduler.scheduling_queue.rate_limit import TokenBucket
 
 
 class LimiterHarness:
-    """A write limiter before an API server that answers when the test lets it, on a clock of the test."""
+    """A write limiter on a clock of the test, and a fake API server that responds when the test lets it."""
 
     def __init__(self, *, most: int = 32, rate: float | None = None) -> None:
         self.now = 0.0
@@ -55,7 +55,7 @@ class LimiterHarness:
                 raise error
 
     async def load(self, seconds: float, *, times: int = 20, writers: int = 100) -> None:
-        """Have so many writers write all the time; whatever is under way is answered after so many seconds."""
+        """Run writers that write all the time, and respond to all pending writes after some seconds, several times."""
 
         async def write_on() -> None:
             while True:
@@ -63,7 +63,7 @@ class LimiterHarness:
 
         tasks = [asyncio.create_task(write_on()) for _ in range(writers)]
         for _ in range(times):
-            await _settled()
+            await _run_pending_tasks()
             self.now += seconds
             answered, self._open = self._open, asyncio.Event()
             answered.set()
@@ -72,16 +72,16 @@ class LimiterHarness:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def refuse(self, *errors: ApiError) -> None:
-        """Answer as many writes at once, with these errors."""
+        """Start a write for each error, and respond with the errors at once."""
         self._open.clear()
         tasks = [asyncio.create_task(self.write(error=error)) for error in errors]
-        await _settled()
+        await _run_pending_tasks()
         self._open.set()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._open.clear()
 
 
-async def _settled() -> None:
+async def _run_pending_tasks() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -153,7 +153,7 @@ async def test_a_pause_lasts_30_seconds_at_most(harness: LimiterHarness) -> None
 
 async def test_slots_are_granted_in_the_order_of_arrival(harness: LimiterHarness) -> None:
     tasks = [asyncio.create_task(harness.write(number)) for number in range(40)]
-    await _settled()
+    await _run_pending_tasks()
     assert harness.began == list(range(8))
     harness._open.set()
     await asyncio.gather(*tasks)
@@ -164,7 +164,7 @@ async def test_writes_of_low_priority_let_later_ones_go_first(harness: LimiterHa
     tasks = [
         asyncio.create_task(harness.write(number, low_priority=number in {8, 10})) for number in range(13)
     ]
-    await _settled()
+    await _run_pending_tasks()
     harness._open.set()
     await asyncio.gather(*tasks)
     assert harness.began == [*range(8), 9, 11, 12, 8, 10]
@@ -172,10 +172,10 @@ async def test_writes_of_low_priority_let_later_ones_go_first(harness: LimiterHa
 
 async def test_a_write_of_low_priority_waits_for_a_limited_time(harness: LimiterHarness) -> None:
     tasks = [asyncio.create_task(harness.write(number, low_priority=number == 8)) for number in range(9)]
-    await _settled()
+    await _run_pending_tasks()
     harness.now += LOW_PRIORITY_SECONDS
     tasks += [asyncio.create_task(harness.write(number, low_priority=number == 9)) for number in range(9, 12)]
-    await _settled()
+    await _run_pending_tasks()
     harness._open.set()
     await asyncio.gather(*tasks)
     assert harness.began == [*range(9), 10, 11, 9]
@@ -183,7 +183,7 @@ async def test_a_write_of_low_priority_waits_for_a_limited_time(harness: Limiter
 
 async def test_a_write_of_low_priority_starts_at_once_if_no_other_waits(harness: LimiterHarness) -> None:
     writing = asyncio.create_task(harness.write(low_priority=True))
-    await _settled()
+    await _run_pending_tasks()
     assert harness.began == [0]
     harness._open.set()
     await writing
@@ -192,9 +192,9 @@ async def test_a_write_of_low_priority_starts_at_once_if_no_other_waits(harness:
 @pytest.mark.parametrize("low_priority", [False, True])
 async def test_a_cancelled_wait_takes_no_slot(harness: LimiterHarness, low_priority: bool) -> None:
     tasks = [asyncio.create_task(harness.write(number, low_priority=low_priority)) for number in range(10)]
-    await _settled()
+    await _run_pending_tasks()
     tasks[8].cancel()
-    await _settled()
+    await _run_pending_tasks()
     harness._open.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert harness.began == [*range(8), 9]
@@ -204,7 +204,7 @@ async def test_a_cancelled_wait_takes_no_slot(harness: LimiterHarness, low_prior
 async def test_a_slot_granted_to_a_cancelled_write_is_granted_again() -> None:
     harness = LimiterHarness(most=1)
     tasks = [asyncio.create_task(harness.write(number)) for number in range(3)]
-    await _settled()
+    await _run_pending_tasks()
     harness._open.set()
     tasks[0].add_done_callback(lambda _: tasks[1].cancel())
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What counts as taken before members report it, and when it does no longer."""
+"""Assumed placements: when they begin, and when they are released."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ class AssumedHarness:
         self.assumed = AssumedPlacements(clock=lambda: self.seconds, ttl=300.0)
 
     def place(self, bound: Binding, **replicas: int) -> Binding:
-        """Decide and write; return the binding as it is then."""
+        """Assume a placement and confirm it; return the binding with its new targets."""
         targets = tuple(TargetCluster(name, count) for name, count in replicas.items())
         self.assumed.assume(bound, targets)
         self.assumed.confirm(bound.key)
@@ -67,7 +67,9 @@ def test_several_bindings_add_up_newest_last(harness: AssumedHarness) -> None:
     assert placed.spec.clusters == (TargetCluster("m1", 3),)
 
 
-def test_clusters_that_a_binding_leaves_are_free_once_that_is_written(harness: AssumedHarness) -> None:
+def test_clusters_that_a_binding_leaves_are_released_when_the_result_is_written(
+    harness: AssumedHarness,
+) -> None:
     placed = harness.place(WEB, m1=2, m2=1)
     harness.assumed.assume(placed, (TargetCluster("m2", 3),))
     assert harness.taken() == {"m1": [("web", 2)], "m2": [("web", 3)]}
@@ -102,14 +104,14 @@ class TestRelease:
         assert harness.taken() == {}
         assert len(harness.assumed) == 0
 
-    def test_health_that_is_no_news_releases_nothing(self, harness: AssumedHarness) -> None:
+    def test_unchanged_health_releases_nothing(self, harness: AssumedHarness) -> None:
         healthy = reporting(on(WEB, m1=1), m1="Healthy")
         harness.place(healthy, m1=3)
         harness.assumed.on_binding_change(healthy, reporting(on(WEB, m1=3), m1="Healthy"))
         assert harness.taken() == {"m1": [("web", 3)]}
 
     @pytest.mark.parametrize("health", ["Unhealthy", "Unknown", ""])
-    def test_anything_else_releases_nothing(self, harness: AssumedHarness, health: str) -> None:
+    def test_another_health_than_healthy_releases_nothing(self, harness: AssumedHarness, health: str) -> None:
         placed = harness.place(WEB, m1=3)
         harness.assumed.on_binding_change(placed, reporting(placed, m1=health))
         assert harness.taken() == {"m1": [("web", 3)]}
@@ -119,12 +121,12 @@ class TestRelease:
         harness.assumed.on_binding_change(placed, None)
         assert harness.taken() == {}
 
-    def test_another_binding_of_the_same_name_starts_anew(self, harness: AssumedHarness) -> None:
+    def test_another_binding_of_the_same_name_has_nothing_assumed(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=3)
         harness.assumed.on_binding_change(placed, replace(WEB, uid="another"))
         assert harness.taken() == {}
 
-    def test_time_releases_all_and_a_new_placement_starts_it_anew(self, harness: AssumedHarness) -> None:
+    def test_assumptions_expire_and_a_new_placement_restarts_the_time(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=3)
         harness.seconds += 200
         harness.place(placed, m1=3)
@@ -134,35 +136,35 @@ class TestRelease:
         harness.seconds += 100
         assert harness.taken() == {}
 
-    def test_what_is_not_assumed_is_not_released(self, harness: AssumedHarness) -> None:
+    def test_changes_of_other_bindings_release_nothing(self, harness: AssumedHarness) -> None:
         harness.place(API, m1=2)
         harness.assumed.on_binding_change(WEB, None)
         harness.assumed.on_binding_change(WEB, reporting(WEB, m1="Healthy"))
         assert harness.taken() == {"m1": [("api", 2)]}
 
 
-class TestAWriteThatFails:
-    def test_of_a_first_placement_leaves_nothing(self, harness: AssumedHarness) -> None:
+class TestFailedWrite:
+    def test_a_failed_first_placement_leaves_nothing_assumed(self, harness: AssumedHarness) -> None:
         harness.assumed.assume(WEB, (TargetCluster("m1", 3),))
         harness.assumed.forget(WEB.key)
         assert harness.taken() == {}
         assert len(harness.assumed) == 0
 
-    def test_brings_back_what_was_assumed_before(self, harness: AssumedHarness) -> None:
+    def test_a_failed_write_restores_the_previous_assumption(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=3)
         harness.assumed.assume(placed, (TargetCluster("m2", 3),))
         assert harness.taken() == {"m1": [("web", 3)], "m2": [("web", 3)]}
         harness.assumed.forget(WEB.key)
         assert harness.taken() == {"m1": [("web", 3)]}
 
-    def test_does_not_bring_back_what_was_released_meanwhile(self, harness: AssumedHarness) -> None:
+    def test_an_assumption_that_was_released_meanwhile_is_not_restored(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=2, m3=1)
         harness.assumed.assume(placed, (TargetCluster("m2", 3),))
         harness.assumed.on_binding_change(placed, reporting(placed, m1="Healthy"))
         harness.assumed.forget(WEB.key)
         assert harness.taken() == {"m3": [("web", 1)]}
 
-    def test_does_not_bring_back_what_was_deleted_meanwhile(self, harness: AssumedHarness) -> None:
+    def test_the_assumption_of_a_deleted_binding_is_not_restored(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=3)
         harness.assumed.assume(placed, (TargetCluster("m2", 3),))
         harness.assumed.on_binding_change(placed, None)
@@ -170,12 +172,12 @@ class TestAWriteThatFails:
         harness.assumed.confirm(WEB.key)
         assert harness.taken() == {}
 
-    def test_says_nothing_about_a_placement_that_is_written(self, harness: AssumedHarness) -> None:
+    def test_a_written_placement_stays_assumed(self, harness: AssumedHarness) -> None:
         harness.place(WEB, m1=3)
         harness.assumed.forget(WEB.key)
         assert harness.taken() == {"m1": [("web", 3)]}
 
-    def test_of_what_was_brought_back_still_expires(self, harness: AssumedHarness) -> None:
+    def test_a_restored_assumption_expires_at_its_original_time(self, harness: AssumedHarness) -> None:
         placed = harness.place(WEB, m1=3)
         harness.seconds += 200
         harness.assumed.assume(placed, (TargetCluster("m2", 3),))

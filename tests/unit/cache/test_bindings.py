@@ -4,7 +4,7 @@ from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.testing import binding
 
 
-def test_bindings_are_found_by_their_group_until_they_leave_it() -> None:
+def test_a_binding_is_found_by_its_group_until_it_leaves_the_group() -> None:
     cache = BindingCache()
     first = binding("a").groups(affinity="app=x", anti_affinity="tier=y").resource_version("1").build()
     cache.put(first)
@@ -17,7 +17,7 @@ def test_bindings_are_found_by_their_group_until_they_leave_it() -> None:
     assert list(cache.in_affinity_group("app=z")) == [moved]
 
 
-def test_bindings_without_a_group_are_in_none() -> None:
+def test_a_binding_without_a_group_is_in_no_index() -> None:
     cache = BindingCache()
     cache.put(binding("a").groups().resource_version("1").build())
     cache.put(binding("b").resource_version("2").build())

@@ -1,4 +1,4 @@
-"""The manifests that are kept for extenders: whole, newest, small."""
+"""The cache of manifests for extenders: complete, newest version, small."""
 
 from __future__ import annotations
 

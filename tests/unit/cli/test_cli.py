@@ -1,4 +1,4 @@
-"""The command line: one clear message for what cannot work."""
+"""The command line: commands, flags, and one message for each error."""
 
 import json
 import logging
@@ -29,24 +29,24 @@ def _restored_logging() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "asked", [["version"], ["--version"], ["--v=4", "--version"], ["simulate", "--version"]]
+    "arguments", [["version"], ["--version"], ["--v=4", "--version"], ["simulate", "--version"]]
 )
-def test_the_version_is_printed(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(asked) == 0
+def test_the_version_is_printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
     assert capsys.readouterr().out == f"karmada-pyscheduler version: {__version__}\n"
 
 
 @pytest.mark.parametrize(
-    ("asked", "shown"),
+    ("arguments", "shown"),
     [
         (["help"], "--scheduler-name"),
         (["help", "simulate"], "--ignore-other-schedulers"),
         (["help", "plugins"], "list all plugins"),
     ],
 )
-def test_help_is_a_command(asked: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_a_command(arguments: list[str], shown: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(asked)
+        main(arguments)
     assert ended.value.code == 0
     assert shown.lower() in capsys.readouterr().out.lower()
 
@@ -108,7 +108,7 @@ def test_a_closed_pipe_ends_the_command_quietly(tmp_path: Path) -> None:
         assert process.wait() == 128 + signal.SIGPIPE
 
 
-def test_wrong_flags_are_named_and_end_it_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_flags_are_named_and_the_exit_status_is_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--no-such-flag=1"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "Error: unknown flag: --no-such-flag",
@@ -129,7 +129,7 @@ def test_wrong_flags_are_named_and_end_it_with_status_1(capsys: pytest.CaptureFi
         ),
     ],
 )
-def test_a_kubeconfig_that_cannot_be_used_is_named_and_ends_it(
+def test_an_unusable_kubeconfig_is_named_and_ends_the_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
 ) -> None:
     path = tmp_path / "kubeconfig"
@@ -141,7 +141,9 @@ def test_a_kubeconfig_that_cannot_be_used_is_named_and_ends_it(
     assert "Traceback" not in error
 
 
-def test_an_address_in_use_is_named_and_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_in_use_is_named_and_ends_the_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""``karmada-pyscheduler plugins``, and a command of one's own."""
+"""``karmada-pyscheduler plugins``, and the main program of a user."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     assert len({line.index(" in-tree ") for line in lines[1:]}) == 1
 
 
-def test_with_several_profiles_it_says_which_one(
+def test_with_several_profiles_the_table_names_the_profile(
     capsys: pytest.CaptureFixture[str], folder: Path, config: Path
 ) -> None:
     assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 0
@@ -141,7 +141,7 @@ def test_enabled_points_are_unknown_where_the_scheduler_would_not_start(
     assert [each["enabled"] for each in json.loads(capsys.readouterr().out)] == [{}] * (len(listed) - 1)
 
 
-def test_parts_of_the_file_without_effect_are_printed(
+def test_fields_without_effect_are_printed(
     capsys: pytest.CaptureFixture[str], folder: Path, config: Path
 ) -> None:
     config.write_text(CONFIG + "clientConnection: {qps: 50}\n")
@@ -172,7 +172,7 @@ def test_a_main_program_of_the_user_schedules_with_its_plugins(monkeypatch: pyte
     assert (options.scheduler_name, plugins) == ("mine", ["Cost"])
 
 
-def test_plugins_that_cannot_work_are_refused_before_anything_else(
+def test_unusable_plugins_are_refused_before_other_checks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     command = new_scheduler_command(
@@ -187,7 +187,7 @@ def test_plugins_that_cannot_work_are_refused_before_anything_else(
     ]
 
 
-def test_a_configuration_that_cannot_be_used_ends_the_scheduler_with_every_mistake(
+def test_an_unusable_configuration_ends_the_scheduler_with_all_problems(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run(options: Options, plugins: object) -> None:
@@ -201,7 +201,7 @@ def test_a_configuration_that_cannot_be_used_ends_the_scheduler_with_every_mista
     ] * 2
 
 
-def test_a_configuration_that_cannot_be_read_leads_to_no_errors_about_args(
+def test_an_unreadable_configuration_causes_no_errors_about_args(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "needs.py").write_text(
@@ -225,7 +225,7 @@ def test_a_configuration_that_cannot_be_read_leads_to_no_errors_about_args(
         ("kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration", 0),
     ],
 )
-def test_a_misspelt_disabled_plugin_is_refused_in_files_of_our_own_kind(
+def test_a_misspelt_disabled_plugin_is_refused_in_files_of_our_kind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, status: int
 ) -> None:
     config = tmp_path / "config.yaml"
@@ -236,7 +236,7 @@ def test_a_misspelt_disabled_plugin_is_refused_in_files_of_our_own_kind(
     assert 'did you mean "ClusterLocality"?' in capsys.readouterr().err
 
 
-def test_a_plugin_that_a_gate_keeps_out_may_be_disabled(tmp_path: Path) -> None:
+def test_a_plugin_that_a_feature_gate_excludes_may_be_disabled(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(
         CONFIG.partition("- schedulerName: gpu")[0]

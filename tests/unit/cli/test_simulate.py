@@ -1,4 +1,4 @@
-"""The core over files, as a person or a CI job uses it."""
+"""``simulate``: decisions about the objects of files, for people and CI jobs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def written(content: object) -> str:
-    """Write builders as kubectl writes several objects; text stays as it is."""
+    """Return the List that kubectl prints for several objects; text is returned unchanged."""
     if isinstance(content, str):
         return content
     assert isinstance(content, list)
@@ -69,7 +69,7 @@ def written(content: object) -> str:
 
 
 def documents(*parts: BindingBuilder | ClusterBuilder | str) -> str:
-    """Write one document each."""
+    """Return a YAML stream with one document for each part."""
     return "---\n".join(part if isinstance(part, str) else yaml.safe_dump(part.manifest()) for part in parts)
 
 
@@ -77,13 +77,13 @@ FLEET = [cluster("m1").room(pods=4), cluster("m2").room(pods=8), cluster("m3").t
 WEB = binding("web").replicas(6).dynamic_weight()
 
 
-EXPECTED_NUMBER = "expected an integer, got str 'three'"
+EXPECTED_NUMBER = "expected an integer, got str 'on_one_cluster'"
 EXPECTED_BINDING = "expected ClusterResourceBinding or ResourceBinding, got '{}'"
 EXPECTED_VERSION = "expected 'work.karmada.io/v1alpha2', got 'work.karmada.io/v1alpha1'"
 TWICE = "metadata.name: is there twice; the first counts"
 
 
-def test_each_binding_is_told_as_it_would_settle(run: Run) -> None:
+def test_each_binding_has_its_stable_decision_in_the_output(run: Run) -> None:
     ran = run(FLEET, [WEB])
     assert ran.status == 0
     assert ran.results == [
@@ -108,7 +108,7 @@ def test_each_binding_is_told_as_it_would_settle(run: Run) -> None:
     assert ran.err == "1 bindings on 3 clusters: 1 placed, 0 not, 0 problems in the input\n"
 
 
-def test_a_binding_without_a_place_fails_the_job(run: Run) -> None:
+def test_an_unplaced_binding_fails_the_job(run: Run) -> None:
     ran = run(FLEET, [WEB, binding("big").replicas(99).dynamic_weight(), binding("lost").names("m9")])
     assert ran.status == 1
     conditions = [each["condition"] for each in ran.results]
@@ -117,9 +117,9 @@ def test_a_binding_without_a_place_fails_the_job(run: Run) -> None:
     assert ran.err.endswith("1 placed, 2 not, 0 problems in the input\n")
 
 
-def test_what_is_wrong_with_the_input_is_told_and_the_rest_is_decided(run: Run) -> None:
+def test_problems_of_the_input_are_reported_and_the_rest_is_decided(run: Run) -> None:
     bad = binding("bad").replicas(1)
-    bad.manifest()["spec"]["replicas"] = "three"
+    bad.manifest()["spec"]["replicas"] = "on_one_cluster"
     nameless = binding("x")
     del nameless.manifest()["metadata"]["name"]
     bindings = documents(
@@ -139,8 +139,8 @@ def test_what_is_wrong_with_the_input_is_told_and_the_rest_is_decided(run: Run) 
     assert ran.status == 2
     assert set(ran.clusters) == {"web-deployment", "other-deployment"}
     line = bindings.splitlines().index("spec: {a: [") + 2
-    *told, summary = ran.err.splitlines()
-    assert [text.partition(" not YAML: ")[0] for text in told] == [
+    *problems, summary = ran.err.splitlines()
+    assert [text.partition(" not YAML: ")[0] for text in problems] == [
         "clusters.yaml: document 2 (Node n): kind: expected Cluster, got 'Node'",
         "bindings.yaml: document 2 (ResourceBinding default/bad-deployment): spec.replicas: "
         + EXPECTED_NUMBER,
@@ -192,7 +192,7 @@ def test_an_empty_list_is_no_problem(run: Run) -> None:
     assert (ran.status, ran.results) == (0, [])
 
 
-def test_a_file_that_is_not_there_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = argparse.Namespace(
         clusters=["/nowhere/clusters.yaml"],
         bindings=["/nowhere/bindings.yaml"],
@@ -236,14 +236,14 @@ def test_files_may_be_json_and_standard_input(
         pytest.param(["--plugins", "ClusterAffinity"], {"m1": 1, "m2": 1, "m3": 1}, id="one-plugin"),
     ],
 )
-def test_plugins_are_chosen_as_upstream_chooses_them(
+def test_the_plugins_flag_selects_plugins_as_upstream(
     run: Run, flags: Sequence[str], expected: dict[str, int]
 ) -> None:
     ran = run(FLEET, [binding("w").replicas(1).duplicated()], *flags)
     assert dict.fromkeys(ran.clusters["w-deployment"], 1) == expected
 
 
-def test_a_disabled_plugin_is_told(run: Run) -> None:
+def test_a_disabled_plugin_is_reported(run: Run) -> None:
     assert run(FLEET, [WEB], "--plugins=*,-TaintToleration").err.startswith('"TaintToleration" is disabled\n')
 
 
@@ -299,7 +299,7 @@ def test_each_binding_is_decided_by_the_plugins_of_its_profile(run: Run, tmp_pat
     assert "2 placed, 0 not, 1 of other schedulers" in ran.err
 
 
-def test_a_schedulername_that_no_profile_has_is_named_and_fails_the_job_unless_that_is_asked_for(
+def test_a_schedulername_without_a_profile_is_named_and_fails_the_job_unless_a_flag_ignores_it(
     run: Run, tmp_path: Path
 ) -> None:
     config = tmp_path / "profiles.yaml"
@@ -311,7 +311,7 @@ def test_a_schedulername_that_no_profile_has_is_named_and_fails_the_job_unless_t
     assert run(FLEET, bindings, f"--config={config}", "--ignore-other-schedulers").status == 0
 
 
-def test_what_plugins_print_does_not_get_into_the_result(run: Run, tmp_path: Path) -> None:
+def test_output_of_plugins_goes_to_stderr(run: Run, tmp_path: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     noisy = ONLY_TWO.replace("        await", '        print("deciding")\n        await')
@@ -332,14 +332,14 @@ class Sleepy:
     name = "Sleepy"
 
     def filter(self, context):
-        print("asked", flush=True)
+        print("called", flush=True)
         while context.cycle.binding.key.name == "slow-deployment":
             time.sleep(1)
         {end}
 """
 
 
-def test_a_plugin_that_hangs_is_cut_off_and_asked_about_the_next_binding(run: Run, tmp_path: Path) -> None:
+def test_a_plugin_that_hangs_is_stopped_and_called_for_the_next_binding(run: Run, tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGALRM)
     plugins, config = tmp_path / "plugins", tmp_path / "config.yaml"
     plugins.mkdir()
@@ -358,7 +358,7 @@ def test_a_plugin_that_hangs_is_cut_off_and_asked_about_the_next_binding(run: Ru
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-def test_an_interrupt_is_not_taken_for_the_plugins(run: Run, tmp_path: Path) -> None:
+def test_an_interrupt_is_not_treated_as_an_error_of_the_plugin(run: Run, tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGALRM)
     (tmp_path / "p.py").write_text(SLEEPY.format(end="raise KeyboardInterrupt"))
     with pytest.raises(KeyboardInterrupt):
@@ -366,7 +366,7 @@ def test_an_interrupt_is_not_taken_for_the_plugins(run: Run, tmp_path: Path) -> 
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-def test_ctrl_c_ends_it_at_once_in_the_midst_of_a_plugin(tmp_path: Path) -> None:
+def test_ctrl_c_during_a_plugin_call_ends_the_command_at_once(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(SLEEPY.format(end="raise AssertionError"))
     clusters, bindings = tmp_path / "clusters.json", tmp_path / "bindings.json"
     clusters.write_text(written(FLEET))
@@ -376,23 +376,23 @@ def test_ctrl_c_ends_it_at_once_in_the_midst_of_a_plugin(tmp_path: Path) -> None
         [sys.executable, "-m", "karmada_scheduler", "simulate", *files], stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline() == "asked\n"
+        assert process.stderr.readline() == "called\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 128 + signal.SIGINT
         assert process.stderr.read() == ""
 
 
-def test_placed_bindings_are_decided_anew_on_demand(run: Run) -> None:
-    settled = run(FLEET, [WEB])
-    assert settled.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+def test_a_flag_decides_placed_bindings_from_scratch(run: Run) -> None:
+    unplaced = run(FLEET, [WEB])
+    assert unplaced.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
     placed = binding("web").replicas(6).dynamic_weight().on(m1=6).applied()
     assert run(FLEET, [placed]).clusters == {"web-deployment": {"m1": 6}}
-    anew = run(FLEET, [placed], "--anew")
-    assert anew.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
-    assert anew.results[0]["scheduleType"] == "First"
+    again = run(FLEET, [placed], "--anew")
+    assert again.clusters == {"web-deployment": {"m1": 2, "m2": 4}}
+    assert again.results[0]["scheduleType"] == "First"
 
 
-def test_a_suspended_binding_without_a_place_is_left_alone_and_not_placed(run: Run) -> None:
+def test_a_suspended_unplaced_binding_is_skipped(run: Run) -> None:
     suspended = binding("paused").replicas(1).duplicated()
     suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
     ran = run(FLEET, [suspended])
@@ -400,7 +400,7 @@ def test_a_suspended_binding_without_a_place_is_left_alone_and_not_placed(run: R
     assert "0 placed, 0 not, 1 left alone" in ran.err
 
 
-def test_several_files_add_up_and_may_be_gzipped(run: Run, tmp_path: Path) -> None:
+def test_several_files_are_combined_and_may_be_gzipped(run: Run, tmp_path: Path) -> None:
     more = tmp_path / "more.yaml.gz"
     more.write_bytes(gzip.compress(written([binding("more").replicas(1).duplicated()]).encode()))
     ran = run(FLEET[:1], [WEB], f"--bindings={more}")
@@ -408,7 +408,7 @@ def test_several_files_add_up_and_may_be_gzipped(run: Run, tmp_path: Path) -> No
     assert set(ran.clusters) == {"web-deployment", "more-deployment"}
 
 
-def test_bytes_that_are_no_text_are_a_problem_of_their_file(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_a_problem(run: Run, tmp_path: Path) -> None:
     noise = tmp_path / "noise.bin"
     noise.write_bytes(b"apiVersion: \xff\xfe")
     ran = run(FLEET, [WEB], f"--bindings={noise}")
@@ -416,7 +416,7 @@ def test_bytes_that_are_no_text_are_a_problem_of_their_file(run: Run, tmp_path: 
     assert ran.err.startswith("noise.bin: is neither YAML nor JSON: byte 13 is no UTF-8\n")
 
 
-def test_a_broken_gzip_is_a_problem_of_its_file(run: Run, tmp_path: Path) -> None:
+def test_a_broken_gzip_file_is_a_problem(run: Run, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress(b"x" * 1000)[:-10])
     ran = run(FLEET, [WEB], f"--bindings={broken}")
@@ -454,7 +454,7 @@ def test_standard_input_is_read_once_only(capsys: pytest.CaptureFixture[str]) ->
     assert "standard input (-) can be read once only" in capsys.readouterr().err
 
 
-def test_a_mistake_in_the_configuration_is_told_and_nothing_is_decided(run: Run, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_reported_and_nothing_is_decided(run: Run, tmp_path: Path) -> None:
     (tmp_path / "profiles.yaml").write_text(PROFILES)
     ran = run(FLEET, [WEB], f"--config={tmp_path / 'profiles.yaml'}")
     assert ran.status == 2
@@ -470,7 +470,7 @@ def test_clusters_without_replicas_become_targets_if_the_option_is_set(run: Run,
     assert run(FLEET, [web], flag).clusters["w-deployment"] == {"m1": 2, "m2": 0}
 
 
-def test_feature_gates_count(run: Run) -> None:
+def test_feature_gates_change_the_decision(run: Run) -> None:
     fleet = [cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), cluster("m2").room(cpu=9)]
     web = binding("w").replicas(10, cpu=1).dynamic_weight()
     assert run(fleet, [web]).clusters["w-deployment"] == {"m1": 1, "m2": 9}
@@ -484,7 +484,7 @@ def test_an_unknown_gate_is_refused(run: Run) -> None:
     assert ran.err.startswith("--feature-gates: unrecognized feature gate: Nonsense; known: ")
 
 
-def test_with_overcommit_protection_earlier_bindings_take_room(run: Run) -> None:
+def test_with_overcommit_protection_earlier_bindings_reduce_the_capacity(run: Run) -> None:
     fleet = [cluster("m1").room(cpu=3), cluster("m2").room(cpu=2)]
     one, other = (binding(name).replicas(1, cpu=2).aggregated() for name in ("one", "other"))
     assert run(fleet, [one, other]).clusters == {"one-deployment": {"m1": 1}, "other-deployment": {"m1": 1}}
@@ -492,7 +492,7 @@ def test_with_overcommit_protection_earlier_bindings_take_room(run: Run) -> None
     assert protected.clusters == {"one-deployment": {"m1": 1}, "other-deployment": {"m2": 1}}
 
 
-def test_with_workload_affinity_later_bindings_see_earlier_ones(run: Run) -> None:
+def test_with_workload_affinity_earlier_bindings_are_peers_of_later_ones(run: Run) -> None:
     one, other = (
         binding(name).replicas(1).dynamic_weight().spread("cluster", 1, 1).groups(anti_affinity="app=a")
         for name in ("one", "other")
@@ -501,21 +501,21 @@ def test_with_workload_affinity_later_bindings_see_earlier_ones(run: Run) -> Non
     assert ran.clusters == {"one-deployment": {"m2": 1}, "other-deployment": {"m1": 1}}
 
 
-def left_alone() -> list[BindingBuilder]:
+def needing_no_scheduling() -> list[BindingBuilder]:
     suspended = binding("suspended").on(m9=1)
     suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
     deleting = binding("deleting").on(m9=1)
     deleting.manifest()["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     attached = binding("attached").placement(None).on(m9=1)
     attached.manifest()["metadata"]["labels"] = {}
-    settled = binding("settled").replicas(1).dynamic_weight().on(m9=1).applied()
-    return [suspended, deleting, attached, settled]
+    unchanged = binding("unchanged").replicas(1).dynamic_weight().on(m9=1).applied()
+    return [suspended, deleting, attached, unchanged]
 
 
-def test_what_the_scheduler_would_leave_alone_stays_as_it_is(run: Run) -> None:
+def test_bindings_that_need_no_scheduling_stay_unchanged(run: Run) -> None:
     with_condition = binding("old").replicas(1).dynamic_weight().on(m9=1).applied().observing("a")
     with_condition.condition(type="Scheduled", status="False", reason="Unschedulable", message="m", other="x")
-    ran = run(FLEET, [*left_alone(), with_condition])
+    ran = run(FLEET, [*needing_no_scheduling(), with_condition])
     assert {each["scheduleType"] for each in ran.results} == {"Avoid"}
     assert set(map(str, ran.clusters.values())) == {str({"m9": 1})}
     assert [each["condition"] for each in ran.results[:4]] == [None] * 4
@@ -528,15 +528,17 @@ def test_what_the_scheduler_would_leave_alone_stays_as_it_is(run: Run) -> None:
     assert ran.results[4]["affinityName"] == "a"
 
 
-def test_the_affinity_term_is_told(run: Run) -> None:
+def test_the_output_names_the_affinity_term_in_use(run: Run) -> None:
     ran = run(FLEET, [binding("w").term("first", "m9").term("second", "m1")])
     assert [(each["affinityName"], each["condition"]["status"]) for each in ran.results] == [
         ("second", "True")
     ]
 
 
-def test_a_table_is_for_people(run: Run) -> None:
-    ran = run(FLEET, [WEB, binding("role", namespace="").names("m9"), left_alone()[0]], output="table")
+def test_the_table_has_one_line_per_binding(run: Run) -> None:
+    ran = run(
+        FLEET, [WEB, binding("role", namespace="").names("m9"), needing_no_scheduling()[0]], output="table"
+    )
     assert ran.out == (
         "BINDING                                        TYPE   SCHEDULED     CLUSTERS    MESSAGE\n"
         "ResourceBinding(default/web-deployment)        First  True          m1:2, m2:4\n"
@@ -546,7 +548,7 @@ def test_a_table_is_for_people(run: Run) -> None:
     )
 
 
-def test_yaml_says_the_same_as_json(run: Run) -> None:
+def test_yaml_output_equals_json_output(run: Run) -> None:
     bindings = [WEB, binding("lost").names("m9")]
     assert yaml.safe_load(run(FLEET, bindings, output="yaml").out) == run(FLEET, bindings).results
 
@@ -558,7 +560,7 @@ def test_times_and_other_scalars_are_read_as_the_api_server_reads_them(run: Run)
     assert (ran.status, ran.results[0]["scheduleType"]) == (0, "Reconcile")
 
 
-def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(StringIO):
         def isatty(self) -> bool:
             return True
@@ -636,7 +638,7 @@ def test_plugins_see_the_workloads_of_files(run: Run, tmp_path: Path) -> None:
     assert all("no --workloads were given" in each["condition"]["message"] for each in without.results)
 
 
-def test_what_is_wrong_with_a_workload_is_told(run: Run, tmp_path: Path) -> None:
+def test_problems_of_workloads_are_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "deploy.yaml"
     path.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: [a]}\n")
     ran = run([cluster("m1")], [binding("web")], f"--workloads={path}")
@@ -665,24 +667,24 @@ POINT = """
 from karmada_scheduler.framework import SUCCESS, Result
 
 
-class House:
-    name = "House"
+class Local:
+    name = "Local"
 """
 GANG = Path(__file__).parents[3] / "docs/examples/plugins"
 
 
-def three(*names: str) -> list[BindingBuilder]:
+def on_one_cluster(*names: str) -> list[BindingBuilder]:
     return [binding(name).replicas(1).duplicated().spread("cluster", at_least=1, at_most=1) for name in names]
 
 
 def with_plugin(directory: Path, text: str) -> str:
     (directory / "plugins").mkdir()
-    (directory / "plugins" / "house.py").write_text(text)
+    (directory / "plugins" / "local.py").write_text(text)
     return f"--plugin-dir={directory / 'plugins'}"
 
 
 def test_each_binding_is_decided_as_if_the_decisions_before_it_were_written(run: Run, tmp_path: Path) -> None:
-    ran = run(FLEET[:2], three("a", "b", "c"), with_plugin(tmp_path, ONE_PER_CLUSTER))
+    ran = run(FLEET[:2], on_one_cluster("a", "b", "c"), with_plugin(tmp_path, ONE_PER_CLUSTER))
     assert [set(each) for each in ran.clusters.values()] == [{"m2"}, {"m1"}, set()]
     assert ran.status == 1
     assert "2 placed, 1 not, 0 problems" in ran.err
@@ -691,19 +693,19 @@ def test_each_binding_is_decided_as_if_the_decisions_before_it_were_written(run:
 @pytest.mark.parametrize(
     ("method", "counted", "message"),
     [
-        ("def pre_enqueue(self, context): return no", "0 not, 2 gated at PreEnqueue", "gated at PreEnqueue: House: not now"),
+        ("def pre_enqueue(self, context): return no", "0 not, 2 gated at PreEnqueue", "gated at PreEnqueue: Local: not now"),
         ("def reserve(self, context): return no\n    def unreserve(self, context): pass", "2 not", "not now"),
         ("async def permit(self, context): return no", "2 not", "not now"),
         ("async def permit(self, context): return Result.wait(60, 'for the gang')",
-         "0 not, 2 waiting at Permit", "waits at Permit: House: for the gang"),
+         "0 not, 2 waiting at Permit", "waits at Permit: Local: for the gang"),
         ("def pre_enqueue(self, context): raise ValueError('broken')", "2 not", "broken"),
     ],
 )  # fmt: skip
-def test_what_plugins_around_the_decision_hold_back_is_not_placed(
+def test_a_binding_that_a_plugin_gates_or_refuses_is_not_placed(
     run: Run, tmp_path: Path, method: str, counted: str, message: str
 ) -> None:
     plugin = f"{POINT}\n    {method}\nno = Result.unschedulable('not now')\n"
-    ran = run(FLEET[:2], three("a", "b"), with_plugin(tmp_path, plugin), output="table")
+    ran = run(FLEET[:2], on_one_cluster("a", "b"), with_plugin(tmp_path, plugin), output="table")
     assert ran.status == 1
     assert f": 0 placed, {counted}, 0 problems" in ran.err
     rows = ran.out.splitlines()[1:]
@@ -711,14 +713,14 @@ def test_what_plugins_around_the_decision_hold_back_is_not_placed(
     assert not any("m1" in row or "m2" in row for row in rows)
 
 
-def test_what_holds_a_binding_is_told_to_programs(run: Run, tmp_path: Path) -> None:
+def test_the_json_output_names_the_plugin_that_holds_a_binding(run: Run, tmp_path: Path) -> None:
     plugin = f"{POINT}\n    async def permit(self, context): return Result.wait(60, 'for more')\n"
-    ran = run(FLEET[:2], three("a"), with_plugin(tmp_path, plugin))
-    assert ran.results[0]["heldAt"] == {"point": "permit", "plugins": {"House": "for more"}}
+    ran = run(FLEET[:2], on_one_cluster("a"), with_plugin(tmp_path, plugin))
+    assert ran.results[0]["heldAt"] == {"point": "permit", "plugins": {"Local": "for more"}}
     assert ran.results[0]["condition"] is None
 
 
-def test_a_gang_is_placed_once_its_last_member_is_decided(run: Run, tmp_path: Path) -> None:
+def test_a_gang_is_placed_when_its_last_member_is_decided(run: Run, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(
         yaml.safe_dump({"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration",
@@ -734,7 +736,7 @@ def test_a_gang_is_placed_once_its_last_member_is_decided(run: Run, tmp_path: Pa
         f"--workloads={path}",
         with_plugin(tmp_path, (GANG / "gang.py").read_text()),
     )
-    members = [each.uid(f"uid-of-{name}") for name, each in zip("ab", three("a", "b"), strict=True)]
+    members = [each.uid(f"uid-of-{name}") for name, each in zip("ab", on_one_cluster("a", "b"), strict=True)]
     ran = run(FLEET[:2], members, *flags)
     assert (ran.status, [set(each) for each in ran.clusters.values()]) == (0, [{"m2"}, {"m2"}])
     assert "PreBind, Bind and PostBind are not called: Gang (PostBind)\n" in ran.err
@@ -748,12 +750,12 @@ def test_a_binding_that_is_rejected_while_it_waits_is_not_placed(run: Run, tmp_p
         "        for each in self.handle.waiting(): each.reject(self.name, 'too late')\n"
         "        return SUCCESS if self.handle.waiting() else Result.wait(60)\n"
     )
-    ran = run(FLEET[:2], three("a", "b"), with_plugin(tmp_path, plugin))
+    ran = run(FLEET[:2], on_one_cluster("a", "b"), with_plugin(tmp_path, plugin))
     assert ran.results[0]["condition"]["message"] == "too late"
     assert "1 placed, 1 not, 0 problems" in ran.err
 
 
-def test_bindings_that_wait_at_permit_are_counted_in_by_prefilter_plugins(run: Run, tmp_path: Path) -> None:
+def test_bindings_that_wait_at_permit_are_added_for_pre_filter_plugins(run: Run, tmp_path: Path) -> None:
     plugin = (
         f"{POINT}\n    def pre_filter(self, context): return SUCCESS\n"
         "    def add_binding(self, context):\n"
@@ -761,12 +763,12 @@ def test_bindings_that_wait_at_permit_are_counted_in_by_prefilter_plugins(run: R
         "    def remove_binding(self, context): return SUCCESS\n"
         "    async def permit(self, context): return Result.wait(60)\n"
     )
-    ran = run(FLEET[:2], three("a", "b"), with_plugin(tmp_path, plugin))
+    ran = run(FLEET[:2], on_one_cluster("a", "b"), with_plugin(tmp_path, plugin))
     assert "counted in a-deployment m2\n" in ran.err
 
 
-def test_with_a_scheduler_name_bindings_of_others_are_told_and_not_decided(run: Run) -> None:
-    bindings = [*three("a"), *(each.scheduler("my-scheduler") for each in three("b"))]
+def test_with_a_scheduler_name_bindings_of_others_are_reported_and_not_decided(run: Run) -> None:
+    bindings = [*on_one_cluster("a"), *(each.scheduler("my-scheduler") for each in on_one_cluster("b"))]
     assert "2 placed, 0 not, 0 problems" in run(FLEET, bindings).err
     ran = run(FLEET, bindings, "--scheduler-name=my-schedulre", output="table")
     assert "0 placed, 0 not, 2 of other schedulers" in ran.err
@@ -800,7 +802,7 @@ class PerApp:
 """
 
 
-def test_plugins_see_the_workloads_of_the_bindings_that_were_decided_before(run: Run, tmp_path: Path) -> None:
+def test_plugins_see_the_workloads_of_bindings_decided_earlier(run: Run, tmp_path: Path) -> None:
     folder, path = tmp_path / "plugins", tmp_path / "deploy.yaml"
     folder.mkdir()
     plugin = folder / "per_app.py"

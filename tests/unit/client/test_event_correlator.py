@@ -29,9 +29,9 @@ class CorrelatorHarness:
         return self.correlator.correlate(Event(involved, kind, "Reason", message, AT, "default-scheduler"))
 
     def message(self, message: str) -> str:
-        verdict = self.record(message)
-        assert verdict is not None
-        return verdict.event.message
+        sent = self.record(message)
+        assert sent is not None
+        return sent.event.message
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def harness() -> CorrelatorHarness:
 
 
 def test_an_event_that_is_new_is_sent_with_a_count_of_one(harness: CorrelatorHarness) -> None:
-    verdict = harness.record("a")
-    assert verdict is not None
-    assert (verdict.posted.name, verdict.posted.count, verdict.event.message) == ("", 1, "a")
+    sent = harness.record("a")
+    assert sent is not None
+    assert (sent.posted.name, sent.posted.count, sent.event.message) == ("", 1, "a")
 
 
 def test_an_equal_event_counts_even_if_the_object_has_a_newer_version(harness: CorrelatorHarness) -> None:
@@ -57,11 +57,11 @@ def test_an_equal_event_counts_even_if_the_object_has_a_newer_version(harness: C
 @pytest.mark.parametrize(
     "other", [{"name": "other"}, {"kind": "Normal"}], ids=["another-object", "another-type"]
 )
-def test_events_that_differ_are_counted_apart(harness: CorrelatorHarness, other: dict[str, str]) -> None:
+def test_events_that_differ_are_counted_separately(harness: CorrelatorHarness, other: dict[str, str]) -> None:
     harness.record("a")
-    verdict = harness.record("a", **other)
-    assert verdict is not None
-    assert verdict.posted.count == 1
+    sent = harness.record("a", **other)
+    assert sent is not None
+    assert sent.posted.count == 1
 
 
 def test_the_tenth_different_message_within_ten_minutes_is_combined_with_those_that_follow(
@@ -77,14 +77,14 @@ def test_the_tenth_different_message_within_ten_minutes_is_combined_with_those_t
     assert more.posted.count == 2
 
 
-def test_after_ten_quiet_minutes_messages_stand_alone_again(harness: CorrelatorHarness) -> None:
+def test_after_ten_minutes_without_events_messages_are_sent_singly_again(harness: CorrelatorHarness) -> None:
     for number in range(10):
         harness.record(str(number))
     harness.now += 601
     assert harness.message("new") == "new"
 
 
-def test_one_message_again_and_again_is_never_combined(harness: CorrelatorHarness) -> None:
+def test_a_repeated_message_is_never_combined(harness: CorrelatorHarness) -> None:
     assert {harness.message("a") for _ in range(20)} == {"a"}
 
 
@@ -102,10 +102,10 @@ def test_an_object_gets_25_events_of_a_type_and_then_one_every_five_minutes(
     assert harness.record("a") is None
 
 
-def test_what_was_dropped_still_counts(harness: CorrelatorHarness) -> None:
+def test_dropped_events_are_counted(harness: CorrelatorHarness) -> None:
     for _ in range(27):
         harness.record("a")
     harness.now += 301
-    verdict = harness.record("a")
-    assert verdict is not None
-    assert verdict.posted.count == 28
+    sent = harness.record("a")
+    assert sent is not None
+    assert sent.posted.count == 28

@@ -25,7 +25,7 @@ Behaviour = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-class Server:
+class FakeServer:
     """Reads requests and answers each with the next behaviour, or with 200."""
 
     def __init__(self) -> None:
@@ -56,9 +56,9 @@ class Server:
 
 
 @asynccontextmanager
-async def served(path: str = "") -> AsyncIterator[tuple[Server, HttpConnections]]:
+async def served(path: str = "") -> AsyncIterator[tuple[FakeServer, HttpConnections]]:
     """A server, and connections to it."""
-    server = Server()
+    server = FakeServer()
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     server.url = f"http://127.0.0.1:{port}{path}"
@@ -73,7 +73,7 @@ async def served(path: str = "") -> AsyncIterator[tuple[Server, HttpConnections]
         await listening.wait_closed()
 
 
-async def ask(
+async def request(
     connections: HttpConnections, method: str = "PATCH", path: str = "/it", timeout: float = 20.0
 ) -> Response:
     return await connections.request(method, path, headers={"Accept": "a/b"}, body=b"{}", timeout=timeout)
@@ -90,19 +90,19 @@ async def never(request: bytes, writer: asyncio.StreamWriter) -> None:
 async def test_requests_one_after_the_other_share_a_connection() -> None:
     async with served() as (server, connections):
         for _ in range(3):
-            assert (await ask(connections)).body == b"ok"
+            assert (await request(connections)).body == b"ok"
     assert server.connections == 1
 
 
 async def test_requests_at_the_same_time_have_a_connection_each() -> None:
     async with served() as (server, connections):
-        await asyncio.gather(*(ask(connections) for _ in range(3)))
+        await asyncio.gather(*(request(connections) for _ in range(3)))
     assert server.connections == 3
 
 
 async def test_a_request_has_its_method_path_query_headers_and_body() -> None:
     async with served("/base/") as (server, connections):
-        await ask(connections, "POST", "/a b/c?limit=5&continue=x%3D")
+        await request(connections, "POST", "/a b/c?limit=5&continue=x%3D")
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert lines[0] == "POST /base/a%20b/c?limit=5&continue=x%3D HTTP/1.1"
@@ -114,7 +114,9 @@ async def test_a_request_has_its_method_path_query_headers_and_body() -> None:
 async def test_a_response_has_its_status_headers_and_body() -> None:
     async with served() as (server, connections):
         server.behaviours = [b"HTTP/1.1 429 No\r\nRETRY-After: 7\r\nContent-Length: 4\r\n\r\nlate"]
-        assert await ask(connections) == Response(429, {"retry-after": "7", "content-length": "4"}, b"late")
+        assert await request(connections) == Response(
+            429, {"retry-after": "7", "content-length": "4"}, b"late"
+        )
 
 
 @pytest.mark.parametrize(
@@ -137,8 +139,8 @@ async def test_a_response_may_arrive_in_any_pieces(answer: bytes, piece: int) ->
 
     async with served() as (server, connections):
         server.behaviours = [slowly]
-        assert (await ask(connections)).body == b"ok"
-        assert (await ask(connections)).body == b"ok"
+        assert (await request(connections)).body == b"ok"
+        assert (await request(connections)).body == b"ok"
     assert server.connections == 1
 
 
@@ -149,14 +151,14 @@ async def test_a_response_without_a_length_ends_with_its_connection() -> None:
 
     async with served() as (server, connections):
         server.behaviours = [answer]
-        assert (await ask(connections)).body == b"all there is"
+        assert (await request(connections)).body == b"all there is"
 
 
 async def test_a_connection_that_the_server_wants_closed_is_not_used_again() -> None:
     async with served() as (server, connections):
         server.behaviours = [b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"]
-        await ask(connections)
-        await ask(connections)
+        await request(connections)
+        await request(connections)
     assert server.connections == 2
 
 
@@ -165,9 +167,9 @@ async def test_a_connection_that_was_idle_for_long_is_not_used_again(
     seconds: float, connections_made: int
 ) -> None:
     async with served() as (server, connections):
-        await ask(connections)
+        await request(connections)
         server.now += seconds
-        await ask(connections)
+        await request(connections)
     assert server.connections == connections_made
 
 
@@ -178,28 +180,28 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again()
 
     async with served() as (server, connections):
         server.behaviours = [answer_and_close]
-        await ask(connections)
+        await request(connections)
         async with asyncio.timeout(20):
             while not connections._idle[0].is_lost:
                 await asyncio.sleep(0)
-        assert (await ask(connections)).body == b"ok"
+        assert (await request(connections)).body == b"ok"
     assert server.connections == 2
 
 
 async def test_a_read_is_sent_again_when_its_kept_connection_turns_out_to_have_ended() -> None:
     async with served() as (server, connections):
         server.behaviours = [OK, hang_up]
-        await ask(connections)
-        assert (await ask(connections, "GET")).body == b"ok"
+        await request(connections)
+        assert (await request(connections, "GET")).body == b"ok"
     assert server.connections == 2
 
 
 async def test_a_write_is_not_sent_again_when_its_connection_ends() -> None:
     async with served() as (server, connections):
         server.behaviours = [OK, hang_up]
-        await ask(connections)
+        await request(connections)
         with pytest.raises(ConnectionLostError, match="closed the connection"):
-            await ask(connections)
+            await request(connections)
     assert len(server.requests) == 2
 
 
@@ -207,7 +209,7 @@ async def test_a_read_is_not_sent_again_over_and_over() -> None:
     async with served() as (server, connections):
         server.behaviours = [hang_up]
         with pytest.raises(ConnectionLostError):
-            await ask(connections, "GET")
+            await request(connections, "GET")
     assert server.connections == 1
 
 
@@ -218,9 +220,9 @@ async def test_an_incomplete_response_is_an_error() -> None:
 
     async with served() as (server, connections):
         server.behaviours = [OK, half]
-        await ask(connections)
+        await request(connections)
         with pytest.raises(ConnectionLostError):
-            await ask(connections, "GET")
+            await request(connections, "GET")
     assert len(server.requests) == 2
 
 
@@ -228,20 +230,20 @@ async def test_a_late_response_closes_the_connection_and_is_not_used_for_another
     async with served() as (server, connections):
         server.behaviours = [never]
         with pytest.raises(TimeoutError):
-            await ask(connections, timeout=0.01)
-        assert (await ask(connections)).body == b"ok"
+            await request(connections, timeout=0.01)
+        assert (await request(connections)).body == b"ok"
     assert server.connections == 2
 
 
 async def test_a_request_that_is_cancelled_closes_its_connection() -> None:
     async with served() as (server, connections):
         server.behaviours = [never]
-        asking = asyncio.create_task(ask(connections))
+        task = asyncio.create_task(request(connections))
         async with asyncio.timeout(20):
             while not server.requests:
                 await asyncio.sleep(0)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         assert connections._busy == set()
         assert connections._idle == []
 
@@ -255,7 +257,7 @@ async def test_an_invalid_response_is_an_error_with_a_reason(answer: bytes) -> N
     async with served() as (server, connections):
         server.behaviours = [answer]
         with pytest.raises(OSError, match=r"not HTTP/1.1|gzip is broken"):
-            await ask(connections)
+            await request(connections)
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["with-the-answer", "later"])
@@ -270,10 +272,10 @@ async def test_unrequested_data_closes_the_connection(*, together: bool) -> None
 
     async with served() as (server, connections):
         server.behaviours = [twice]
-        await ask(connections)
+        await request(connections)
         async with asyncio.timeout(20):
             await server.ended.wait()
-        assert (await ask(connections)).status == 200
+        assert (await request(connections)).status == 200
     assert server.connections == 2
 
 
@@ -287,7 +289,7 @@ async def test_a_header_with_a_line_break_is_refused() -> None:
 async def test_a_refused_connection_is_an_os_error() -> None:
     connections = HttpConnections("http://127.0.0.1:1", tls=None, tls_name=None, agent="tests")
     with pytest.raises(OSError, match=r"refused|failed|Connect"):
-        await ask(connections)
+        await request(connections)
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:80", "ftp://host", "https://"])
@@ -312,8 +314,8 @@ async def test_a_response_that_is_too_long_is_not_read(answer: bytes) -> None:
         connections._max_response = 1000
         server.behaviours = [answer]
         with pytest.raises(OSError, match="the response is longer than 1000 bytes"):
-            await ask(connections)
-        assert (await ask(connections)).body == b"ok"
+            await request(connections)
+        assert (await request(connections)).body == b"ok"
 
 
 async def test_retired_connections_end_with_their_requests() -> None:
@@ -324,15 +326,15 @@ async def test_retired_connections_end_with_their_requests() -> None:
         writer.write(OK)
 
     async with served() as (server, connections):
-        await ask(connections)
+        await request(connections)
         server.behaviours = [later]
-        asking = asyncio.create_task(ask(connections))
+        task = asyncio.create_task(request(connections))
         async with asyncio.timeout(20):
             while len(server.requests) < 2:
                 await asyncio.sleep(0)
         connections.retire()
         go_on.set()
-        assert (await asking).body == b"ok"
+        assert (await task).body == b"ok"
         assert connections._idle == []
         async with asyncio.timeout(20):
             await server.ended.wait()
@@ -370,7 +372,7 @@ def test_a_refused_certificate_is_distinguished_from_a_lost_connection(
     async def refused() -> None:
         connections = HttpConnections(url, tls=trusting, tls_name=None, agent="tests")
         with pytest.raises(OSError) as caught:
-            await ask(connections)
+            await request(connections)
         assert is_tls_refusal(caught.value)
         await connections.close()
 

@@ -1,4 +1,4 @@
-"""JSON that is deeper than orjson reads, or holds an object that is no JSON."""
+"""JSON that is nested too deeply for orjson, or has an invalid object in a list or an event."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_quotes_brackets_and_backslashes_in_strings_are_no_structure() -> None:
         max_leaves=30,
     )
 )
-def test_values_beside_deep_ones_are_read_unchanged(value: Any) -> None:
+def test_values_next_to_deep_ones_are_read_unchanged(value: Any) -> None:
     body = b'{"deep":' + _nested(1_200) + b',"value":' + json.dumps(value).encode() + b"}"
     try:
         wanted = orjson.loads(json.dumps(value))
@@ -150,11 +150,11 @@ def test_an_object_with_valid_metadata_is_returned_unchanged() -> None:
     ],
 )  # fmt: skip
 def test_an_object_with_invalid_metadata_becomes_a_placeholder(found: object, problem: str) -> None:
-    stand_in = checked(found)
-    assert unreadable(stand_in) == problem
-    assert set(stand_in["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
-    assert all(isinstance(value, str) for value in stand_in["metadata"].values())
-    assert checked(stand_in) is stand_in
+    placeholder = checked(found)
+    assert unreadable(placeholder) == problem
+    assert set(placeholder["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
+    assert all(isinstance(value, str) for value in placeholder["metadata"].values())
+    assert checked(placeholder) is placeholder
 
 
 def test_only_placeholders_are_unreadable() -> None:

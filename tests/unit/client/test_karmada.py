@@ -1,4 +1,4 @@
-"""Answers about Karmada's objects are those objects, or errors."""
+"""Responses are Karmada's objects or errors."""
 
 from __future__ import annotations
 
@@ -9,23 +9,14 @@ import pytest
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import CLUSTERS, KarmadaClient
+from tests.unit.client.fakes import FakeConnection
 
 KEY = BindingKey("ResourceBinding", "demo", "web")
 GOOD = {"metadata": {"namespace": "demo", "name": "web", "resourceVersion": "7"}}
 
 
-class Connection:
-    """Answers whatever a test says."""
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-    async def request(self, *_: Any, **__: Any) -> Any:
-        return self.answer
-
-
 def _client(answer: Any) -> KarmadaClient:
-    return KarmadaClient(Connection(answer))  # type: ignore[arg-type]
+    return KarmadaClient(FakeConnection(answer))  # type: ignore[arg-type]
 
 
 async def _all(client: KarmadaClient) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What is read of kubeconfigs and of a Pod."""
+"""Credentials and servers from kubeconfigs and service accounts."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_certificate_that_is_not_valid_yet_is_reported_with_its_date(config: P
         ({}, "requests without credentials"),
     ],
 )
-def test_what_is_sent_as_credentials_is_named(config: Path, user: dict[str, str], credential: str) -> None:
+def test_the_source_of_the_credentials_is_named(config: Path, user: dict[str, str], credential: str) -> None:
     _config(config, user)
     assert _load(config).credential == f"{credential} of kubeconfig {config}"
 
@@ -234,7 +234,7 @@ def test_unusable_credentials_are_named(config: Path, user: Any, cluster: Any, p
     assert problem in str(caught.value)
 
 
-def test_of_several_kubeconfigs_the_first_entry_with_a_name_counts(
+def test_the_first_entry_of_a_name_counts_in_several_kubeconfigs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
@@ -250,7 +250,9 @@ def test_of_several_kubeconfigs_the_first_entry_with_a_name_counts(
     assert {path for path, _ in found.files} == {str(one), str(two)}
 
 
-def test_without_anything_the_places_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_configuration_the_places_that_were_searched_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(

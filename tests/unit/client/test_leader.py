@@ -51,7 +51,7 @@ class ElectionHarness:
         return self.lease
 
     def hold(self, identity: str, *, duration: int = 15, transitions: int = 7) -> None:
-        """Let somebody else write the Lease."""
+        """Write the Lease as another process."""
         self._version += 1
         self.lease = {
             "metadata": {"name": "l", "namespace": "n", "resourceVersion": str(self._version)},
@@ -204,7 +204,7 @@ async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: Electi
     assert harness.spec["holderIdentity"] == "them"
 
 
-async def test_of_two_candidates_that_race_for_a_lease_one_leads(harness: ElectionHarness) -> None:
+async def test_only_one_of_two_racing_candidates_leads(harness: ElectionHarness) -> None:
     first, second = harness.candidate("first"), harness.candidate("second")
     tasks = [asyncio.create_task(each.acquire()) for each in (first, second)]
     while harness.seconds < 5:
@@ -224,7 +224,7 @@ async def test_a_renewal_with_a_late_response_does_not_restore_the_leadership(
 
     async def slow(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
         answer = await request(method, path, body=body)
-        harness.seconds += 11  # stored, and answered too late
+        harness.seconds += 11  # the server stores the Lease, and its response is late
         seen.append(elector.is_leader())
         return answer
 
@@ -234,7 +234,7 @@ async def test_a_renewal_with_a_late_response_does_not_restore_the_leadership(
     assert not elector.is_leader()
     harness.request = request  # type: ignore[method-assign]
     harness.seconds -= 5
-    assert not elector.is_leader(), "whatever the clock says later"
+    assert not elector.is_leader(), "not even if the clock goes back"
 
 
 async def test_a_candidate_whose_first_write_took_longer_than_the_deadline_goes_on_trying(

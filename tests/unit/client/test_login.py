@@ -16,7 +16,7 @@ _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class LoginHarness:
-    """Credentials that are numbered by how often they were read."""
+    """Credentials that are numbered by the reads before them."""
 
     def __init__(self, file: Path, *, life: float | None = None, changes: bool = True) -> None:
         self.file = file
@@ -53,15 +53,15 @@ class LoginHarness:
     def replace(self, text: str) -> None:
         self.file.write_text(text)
 
-    async def settled(self) -> None:
+    async def wait_for_renewal(self) -> None:
         while self.login._renewal is not None:
             await asyncio.sleep(0)
 
-    async def look(self, seconds: float) -> int:
-        """Ask for credentials after some seconds; return how often they have been read then."""
+    async def reads_after(self, seconds: float) -> int:
+        """Request credentials after some seconds, and return how often they were read for it."""
         self.now += seconds
         await self.login.current()
-        await self.settled()
+        await self.wait_for_renewal()
         return self.reads
 
 
@@ -75,14 +75,14 @@ def file(tmp_path: Path) -> Path:
 async def test_credentials_that_stay_are_read_once(file: Path) -> None:
     harness = LoginHarness(file)
     for _ in range(10):
-        assert await harness.look(11) == 0
+        assert await harness.reads_after(11) == 0
 
 
 async def test_a_file_that_changed_is_read_again_within_ten_seconds(file: Path) -> None:
     harness = LoginHarness(file)
     harness.replace("second one")
-    assert await harness.look(9) == 0
-    assert await harness.look(1) == 1
+    assert await harness.reads_after(9) == 0
+    assert await harness.reads_after(1) == 1
     assert harness.login.identity.authorization == "Bearer 1"
 
 
@@ -94,21 +94,21 @@ async def test_a_file_behind_a_link_that_is_swapped_is_read_again(tmp_path: Path
     harness = LoginHarness(link)
     (tmp_path / "new").symlink_to("two")
     (tmp_path / "new").rename(link)
-    assert await harness.look(11) == 1
+    assert await harness.reads_after(11) == 1
 
 
 async def test_credentials_are_read_again_before_they_expire(file: Path) -> None:
     harness = LoginHarness(file, life=900)
-    assert await harness.look(835) == 0
-    assert await harness.look(10) == 1
-    assert await harness.look(835) == 1
-    assert await harness.look(10) == 2
+    assert await harness.reads_after(835) == 0
+    assert await harness.reads_after(10) == 1
+    assert await harness.reads_after(835) == 1
+    assert await harness.reads_after(10) == 2
 
 
 async def test_credentials_of_a_short_life_are_read_again_in_the_last_fifth_of_it(file: Path) -> None:
     harness = LoginHarness(file, life=12)
-    assert await harness.look(9) == 0
-    assert await harness.look(1) == 1
+    assert await harness.reads_after(9) == 0
+    assert await harness.reads_after(1) == 1
 
 
 async def test_refused_credentials_are_read_again_once_for_all_requests(file: Path) -> None:
@@ -140,7 +140,7 @@ async def test_no_request_waits_while_the_current_credentials_are_valid(file: Pa
     harness.now += 11
     assert (await harness.login.current()).authorization == "Bearer 0"
     harness.hold.set()
-    await harness.settled()
+    await harness.wait_for_renewal()
     assert (await harness.login.current()).authorization == "Bearer 1"
 
 
@@ -157,12 +157,12 @@ async def test_unreadable_credentials_leave_the_current_ones_in_use_and_are_logg
     harness.failure = ConnectionConfigError("broken")
     harness.replace("second one")
     for _ in range(20):
-        await harness.look(11)
+        await harness.reads_after(11)
     assert harness.login.identity.authorization == "Bearer 0"
     assert 3 < harness.reads < 10, "the pauses grow"
     assert [record.__dict__["error"] for record in caplog.records] == [harness.failure]
     harness.failure = None
-    await harness.look(61)
+    await harness.reads_after(61)
     assert harness.login.identity.authorization == f"Bearer {harness.reads}"
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Sequence
 from typing import Any
 
-import orjson
 import pytest
 
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
+from tests.unit.client.fakes import FakeConnection
 
 VERBS = ["get", "list", "watch"]
 DEPLOYMENT = KindName("apps/v1", "Deployment")
@@ -24,30 +24,8 @@ APPS = [
 ]
 
 
-class Connection:
-    """Answers whatever a test says, and notes what it was asked."""
-
-    def __init__(self, answer: Any = None, *, lines: list[Any] | None = None) -> None:
-        self.answer = answer
-        self.lines = lines or []
-        self.asked: list[tuple[str, str]] = []
-
-    async def request(self, method: str, path: str, *, accept: str = "", **_: Any) -> Any:
-        self.asked.append((path, accept))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    async def watch(
-        self, target: str, accepted: Callable[[], None], *, accept: str
-    ) -> AsyncGenerator[bytes, None]:
-        self.asked.append((target, accept))
-        for line in self.lines:
-            yield line if isinstance(line, bytes) else orjson.dumps(line)
-
-
-def client(answer: Any = None, *, lines: list[Any] | None = None) -> tuple[MetadataClient, Connection]:
-    connection = Connection(answer, lines=lines)
+def client(answer: Any = None, *, lines: Sequence[Any] = ()) -> tuple[MetadataClient, FakeConnection]:
+    connection = FakeConnection(answer, lines=lines)
     return MetadataClient(connection), connection  # type: ignore[arg-type]
 
 
@@ -55,10 +33,10 @@ def gone(name: str) -> ApiError:
     return ApiError(f'deployments.apps "{name}" not found', code=404, reason="NotFound", name=name)
 
 
-async def test_a_kind_is_found_among_what_its_group_serves() -> None:
+async def test_a_kind_is_found_in_the_resource_list_of_its_group() -> None:
     metadata, connection = client({"resources": APPS})
     assert await metadata.discover(DEPLOYMENT) == DEPLOYMENTS
-    assert [path for path, _ in connection.asked] == ["/apis/apps/v1"]
+    assert [each.path for each in connection.requests] == ["/apis/apps/v1"]
     assert str(DEPLOYMENTS) == "deployments.apps"
 
 
@@ -66,7 +44,7 @@ async def test_the_core_group_has_a_path_of_its_own() -> None:
     entry = {"name": "namespaces", "kind": "Namespace", "namespaced": False, "verbs": VERBS}
     metadata, connection = client({"resources": [entry]})
     found = await metadata.discover(KindName("v1", "Namespace"))
-    assert connection.asked[0][0] == "/api/v1"
+    assert connection.requests[0].path == "/api/v1"
     assert (found.path, found.path_of("", "x"), str(found)) == (
         "/api/v1/namespaces",
         "/api/v1/namespaces/x",
@@ -80,7 +58,7 @@ async def test_a_kind_that_does_not_exist_or_cannot_be_watched_is_not_served(kin
         await client({"resources": APPS})[0].discover(KindName("apps/v1", kind))
 
 
-async def test_a_missing_group_is_not_served_and_an_error_leaves_it_open() -> None:
+async def test_a_missing_group_is_not_served_and_another_error_is_raised() -> None:
     missing = ApiError("404 page not found", code=404)
     with pytest.raises(NotServedError, match=r"serves no Foo \(example.com/v1\)"):
         await client(missing)[0].discover(KindName("example.com/v1", "Foo"))
@@ -90,11 +68,11 @@ async def test_a_missing_group_is_not_served_and_an_error_leaves_it_open() -> No
         assert not isinstance(caught.value, NotServedError)
 
 
-async def test_a_binding_cannot_name_more_than_a_path() -> None:
+async def test_names_in_bindings_are_escaped_in_paths() -> None:
     metadata, connection = client(ApiError("404 page not found", code=404))
     with pytest.raises(NotServedError):
         await metadata.discover(KindName("apps/v1?x=1\r\nHost: other", "Deployment"))
-    assert connection.asked[0][0] == "/apis/apps/v1%3Fx%3D1%0D%0AHost%3A%20other"
+    assert connection.requests[0].path == "/apis/apps/v1%3Fx%3D1%0D%0AHost%3A%20other"
     assert DEPLOYMENTS.path_of("a/b", "c?d").endswith("/namespaces/a%2Fb/deployments/c%3Fd")
 
 
@@ -102,9 +80,9 @@ async def test_a_single_object_is_returned_or_does_not_exist() -> None:
     found = {"metadata": {"namespace": "a", "name": "web", "resourceVersion": "7"}}
     metadata, connection = client(found)
     assert await metadata.get(DEPLOYMENTS, "a", "web") == found
-    [(path, accept)] = connection.asked
-    assert path == "/apis/apps/v1/namespaces/a/deployments/web"
-    assert "as=PartialObjectMetadata;g=meta.k8s.io;v=v1" in accept
+    [request] = connection.requests
+    assert request.path == "/apis/apps/v1/namespaces/a/deployments/web"
+    assert "as=PartialObjectMetadata;g=meta.k8s.io;v=v1" in request.accept
     assert await client(gone("web"))[0].get(DEPLOYMENTS, "a", "web") is None
 
 
@@ -129,11 +107,11 @@ async def test_a_watch_yields_events_until_an_error() -> None:
     with pytest.raises(ApiError, match="too old") as caught:
         await anext(stream)
     assert caught.value.code == 410
-    [(target, accept)] = connection.asked
-    assert target.startswith(
+    [request] = connection.requests
+    assert request.path.startswith(
         "/apis/apps/v1/deployments?watch=true&allowWatchBookmarks=true&resourceVersion=7&"
     )
-    assert "as=PartialObjectMetadata;" in accept
+    assert "as=PartialObjectMetadata;" in request.accept
 
 
 async def test_a_line_that_is_not_an_event_is_an_error() -> None:

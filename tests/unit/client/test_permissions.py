@@ -1,4 +1,4 @@
-"""Missing permissions are named at once, as kubectl would ask for them."""
+"""Missing permissions are reported together, by the names that RBAC rules use."""
 
 from typing import Any
 
@@ -6,25 +6,17 @@ import pytest
 
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.permissions import missing, needed
-
-
-class Answers:
-    """A connection that gives one answer."""
-
-    def __init__(self, answer: Any) -> None:
-        self._answer = answer
-
-    async def request(self, method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
-        assert (method, path.rpartition("/")[2]) == ("POST", "selfsubjectrulesreviews")
-        assert body["spec"] == {"namespace": "karmada-system"}
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
+from tests.unit.client.fakes import FakeConnection
 
 
 async def lacking(answer: Any, **wanted: Any) -> list[str]:
-    connection: Any = Answers(answer)
-    return [str(each) for each in await missing(connection, needed(**wanted), namespace="karmada-system")]
+    connection = FakeConnection(answer)
+    found = await missing(connection, needed(**wanted), namespace="karmada-system")  # type: ignore[arg-type]
+    for request in connection.requests:
+        assert (request.method, request.path.rpartition("/")[2]) == ("POST", "selfsubjectrulesreviews")
+        assert request.body["spec"] == {"namespace": "karmada-system"}
+    assert connection.requests
+    return [str(each) for each in found]
 
 
 def rules(*rules: dict[str, Any], incomplete: bool = False) -> dict[str, Any]:

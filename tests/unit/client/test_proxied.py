@@ -27,11 +27,13 @@ async def _connected(folder: Path, proxy: str) -> Connection:
 
 
 async def test_requests_and_watches_go_through_the_proxy_of_the_kubeconfig(tmp_path: Path) -> None:
-    asked: list[tuple[str, str, str, bytes]] = []
+    requests: list[tuple[str, str, str, bytes]] = []
 
     async def handle(request: web.BaseRequest) -> web.Response:
         shown = request.headers.get("Authorization", "")
-        asked.append((request.method, request.headers["Host"] + request.path_qs, shown, await request.read()))
+        requests.append(
+            (request.method, request.headers["Host"] + request.path_qs, shown, await request.read())
+        )
         return web.Response(body=b'{"a":1}\n')
 
     runner = web.ServerRunner(web.Server(handle), handle_signals=False, shutdown_timeout=0.1)
@@ -40,7 +42,7 @@ async def test_requests_and_watches_go_through_the_proxy_of_the_kubeconfig(tmp_p
     connection = await _connected(tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}")
     assert await connection.request("PATCH", "/x", body={"b": 2}, query={"c": "d"}) == {"a": 1}
     assert [line async for line in connection.watch("/y?watch=true")] == [b'{"a":1}']
-    assert asked == [
+    assert requests == [
         ("PATCH", "karmada.example/x?c=d", "Bearer t", b'{"b":2}'),
         ("GET", "karmada.example/y?watch=true", "Bearer t", b""),
     ]

@@ -1,4 +1,4 @@
-"""Events: their fields, their counting, and that they wait for their turn."""
+"""Events: their fields, their counting, and their wait for an empty queue."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -24,8 +24,8 @@ class RecorderHarness:
         self.results: list[str] = []
         self.seconds = 0
         self.leads = True
-        self.turn = asyncio.Event()
-        self.turn.set()
+        self.queue_is_empty = asyncio.Event()
+        self.queue_is_empty.set()
         self.recorder = EventRecorder(
             self,  # type: ignore[arg-type]
             now=lambda: START + timedelta(seconds=self.seconds),
@@ -36,7 +36,7 @@ class RecorderHarness:
         )
 
     async def _idle(self) -> None:
-        await self.turn.wait()
+        await self.queue_is_empty.wait()
 
     async def request(self, method: str, path: str, *, body: Any, content_type: str = "") -> None:
         if self.failures:
@@ -81,7 +81,7 @@ async def test_an_event_is_posted_about_the_binding_and_about_its_template(bindi
     assert harness.results == ["posted", "posted"]
 
 
-async def test_an_event_about_something_cluster_scoped_goes_to_the_default_namespace() -> None:
+async def test_an_event_about_a_cluster_scoped_binding_goes_to_the_default_namespace() -> None:
     manifest = manifests.binding()
     manifest["kind"] = "ClusterResourceBinding"
     manifest["spec"]["resource"] = {"apiVersion": "v1", "kind": "Namespace", "name": "web"}
@@ -127,13 +127,13 @@ async def test_an_event_that_expired_on_the_server_is_posted_again(binding: Bind
 
 async def test_events_wait_until_the_queue_is_empty(binding: Binding) -> None:
     harness = RecorderHarness()
-    harness.turn.clear()
+    harness.queue_is_empty.clear()
     harness.recorder.record(binding, NORMAL, "Reason", "message")
     async with harness.recorder.posting(flush_seconds=5):
         for _ in range(20):
             await asyncio.sleep(0)
         assert harness.requests == []
-        harness.turn.set()
+        harness.queue_is_empty.set()
     assert len(harness.requests) == 2
 
 
@@ -197,7 +197,7 @@ async def test_an_event_without_a_response_is_sent_again(
 
 async def test_remaining_events_are_posted_after_a_cancellation(binding: Binding) -> None:
     harness = RecorderHarness()
-    harness.turn.clear()
+    harness.queue_is_empty.clear()
 
     async def work() -> None:
         async with harness.recorder.posting(flush_seconds=5):
@@ -205,7 +205,7 @@ async def test_remaining_events_are_posted_after_a_cancellation(binding: Binding
                 await asyncio.Event().wait()
             finally:
                 harness.recorder.record(binding, NORMAL, "Later", "recorded while it stops")
-                harness.turn.set()
+                harness.queue_is_empty.set()
 
     working = asyncio.create_task(work())
     await asyncio.sleep(0)
@@ -220,7 +220,7 @@ async def test_events_that_cannot_be_posted_do_not_delay_a_stop(
     binding: Binding, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness = RecorderHarness()
-    harness.turn.clear()
+    harness.queue_is_empty.clear()
     async with harness.recorder.posting(flush_seconds=0.01):
         harness.recorder.record(binding, NORMAL, "Reason", "message")
     assert harness.requests == []
@@ -231,11 +231,11 @@ async def test_an_invalid_response_loses_one_event_only(
     binding: Binding, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness = RecorderHarness()
-    harness.failures = [TypeError("what is this?")]
+    harness.failures = [TypeError("unexpected")]
     harness.recorder.record(binding, NORMAL, "Reason", "message")
     await harness.post_all()
     assert harness.results == ["failed", "posted"]
-    assert "what is this?" in caplog.text
+    assert "unexpected" in caplog.text
 
 
 async def test_a_long_message_is_stored_only_as_far_as_it_is_posted(

@@ -22,18 +22,18 @@ from karmada_scheduler.client.json_body import unreadable
 from karmada_scheduler.client.lists import list_pages
 from tools.controlplane.pki import Authority
 
-PATH = "/apis/a/v1/things"
+PATH = "/apis/a/v1/objects"
 
 
-class Server:
-    """Answers every request as a test says."""
+class FakeServer:
+    """Answers every request with the function of a test."""
 
     def __init__(self, answer: Callable[[web.Request], web.Response]) -> None:
         self.answer = answer
-        self.asked: list[tuple[str, str, str]] = []
+        self.requests: list[tuple[str, str, str]] = []
 
     async def _handle(self, request: web.Request) -> web.Response:
-        self.asked.append((request.method, request.path_qs, request.headers.get("Authorization", "")))
+        self.requests.append((request.method, request.path_qs, request.headers.get("Authorization", "")))
         return self.answer(request)
 
     @asynccontextmanager
@@ -52,7 +52,7 @@ class Server:
 @asynccontextmanager
 async def _answering(body: bytes | str, status: int = 200, **arguments: Any) -> AsyncIterator[Connection]:
     content = body.encode() if isinstance(body, str) else body
-    server = Server(lambda _: web.Response(body=content, status=status, **arguments))
+    server = FakeServer(lambda _: web.Response(body=content, status=status, **arguments))
     async with server.running() as url:
         connection = await connect(kubeconfig="", master=url)
         try:
@@ -167,14 +167,14 @@ async def test_a_response_that_is_too_long_is_an_error() -> None:
             await connection.request("GET", PATH)
 
 
-class Rotating:
+class RotationHarness:
     """A server that takes one token, and a kubeconfig with a token in a file."""
 
     def __init__(self, folder: Path) -> None:
         self.token = "first"
         self.file = folder / "token"
         self.kubeconfig = folder / "kubeconfig"
-        self.server = Server(self._answer)
+        self.server = FakeServer(self._answer)
         self.now = time.monotonic()
 
     def _answer(self, request: web.Request) -> web.Response:
@@ -200,41 +200,41 @@ class Rotating:
 async def test_a_request_that_is_refused_is_repeated_once_with_new_credentials(
     tmp_path: Path, method: str
 ) -> None:
-    rotating = Rotating(tmp_path)
-    rotating.write("first")
-    async with rotating.server.running() as url:
-        connection = await rotating.connected(url)
-        rotating.token = "second"
-        rotating.write("second")
+    harness = RotationHarness(tmp_path)
+    harness.write("first")
+    async with harness.server.running() as url:
+        connection = await harness.connected(url)
+        harness.token = "second"
+        harness.write("second")
         assert await connection.request(method, PATH, body={"a": 1})
-        assert [asked[2] for asked in rotating.server.asked] == ["Bearer first", "Bearer second"]
+        assert [request[2] for request in harness.server.requests] == ["Bearer first", "Bearer second"]
         assert (await connection.credentials()).token == "second"
         await connection.close()
 
 
 async def test_a_request_that_is_refused_is_not_repeated_with_the_same_credentials(tmp_path: Path) -> None:
-    rotating = Rotating(tmp_path)
-    rotating.write("other")
-    async with rotating.server.running() as url:
-        connection = await rotating.connected(url)
+    harness = RotationHarness(tmp_path)
+    harness.write("other")
+    async with harness.server.running() as url:
+        connection = await harness.connected(url)
         for _ in range(3):
-            text = f"Unauthorized.*the API server does not accept the token of {rotating.file} of kubeconfig"
+            text = f"Unauthorized.*the API server does not accept the token of {harness.file} of kubeconfig"
             with pytest.raises(ApiError, match=text) as caught:
                 await connection.request("GET", PATH)
             assert caught.value.code == 401
-        assert len(rotating.server.asked) == 3
+        assert len(harness.server.requests) == 3
         await connection.close()
 
 
-async def test_a_file_that_changed_is_used_before_anything_is_refused(tmp_path: Path) -> None:
-    rotating = Rotating(tmp_path)
-    rotating.write("first")
-    async with rotating.server.running() as url:
-        connection = await rotating.connected(url)
-        rotating.write("second")
-        rotating.token = ""
-        rotating.now += 11
-        assert (await connection.credentials()).token == "first"  # those are still good for all that is known
+async def test_a_changed_credential_file_is_used_before_a_request_is_refused(tmp_path: Path) -> None:
+    harness = RotationHarness(tmp_path)
+    harness.write("first")
+    async with harness.server.running() as url:
+        connection = await harness.connected(url)
+        harness.write("second")
+        harness.token = ""
+        harness.now += 11
+        assert (await connection.credentials()).token == "first"  # not refused yet
         async with asyncio.timeout(10):
             while (await connection.credentials()).token != "second":
                 await asyncio.sleep(0.001)
@@ -242,17 +242,17 @@ async def test_a_file_that_changed_is_used_before_anything_is_refused(tmp_path: 
 
 
 async def test_a_refused_watch_is_repeated_with_new_credentials(tmp_path: Path) -> None:
-    rotating = Rotating(tmp_path)
-    rotating.write("first")
-    async with rotating.server.running() as url:
-        connection = await rotating.connected(url)
-        rotating.token = "second"
-        rotating.write("second")
+    harness = RotationHarness(tmp_path)
+    harness.write("first")
+    async with harness.server.running() as url:
+        connection = await harness.connected(url)
+        harness.token = "second"
+        harness.write("second")
         accepted: list[bool] = []
         lines = [line async for line in connection.watch(f"{PATH}?watch=true", lambda: accepted.append(True))]
         assert lines == [b'{"metadata": {"name": "x"}}']
         assert accepted == [True]
-        rotating.token = "third"
+        harness.token = "third"
         with pytest.raises(ApiError) as caught:
             [line async for line in connection.watch(f"{PATH}?watch=true")]
         assert caught.value.code == 401
@@ -269,21 +269,21 @@ def _listening(authority: Authority, *, wants_certificate: bool = False) -> ssl.
 
 
 async def test_another_authority_of_the_server_is_trusted_when_the_file_has_it(tmp_path: Path) -> None:
-    rotating = Rotating(tmp_path)
-    rotating.write("first")
+    harness = RotationHarness(tmp_path)
+    harness.write("first")
     old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
     ca = tmp_path / "ca.crt"
     ca.write_bytes(old.certificate.read_bytes())
-    async with rotating.server.running(_listening(old)) as url:
-        connection = await rotating.connected(url)
-        document = orjson.loads(rotating.kubeconfig.read_bytes())
+    async with harness.server.running(_listening(old)) as url:
+        connection = await harness.connected(url)
+        document = orjson.loads(harness.kubeconfig.read_bytes())
         document["clusters"][0]["cluster"]["certificate-authority"] = str(ca)
-        rotating.kubeconfig.write_bytes(orjson.dumps(document))
-        assert await connection.request("GET", PATH)  # it had refused the server before
+        harness.kubeconfig.write_bytes(orjson.dumps(document))
+        assert await connection.request("GET", PATH)  # fails with the old authority
         port = int(url.rpartition(":")[2])
     ca.write_bytes(new.certificate.read_bytes())
-    rotating.now += 6
-    async with rotating.server.running(_listening(new), port):
+    harness.now += 6
+    async with harness.server.running(_listening(new), port):
         before = await connection.credentials()
         assert await connection.request("PATCH", PATH, body={})
         after = await connection.credentials()
@@ -303,7 +303,7 @@ async def test_a_replaced_client_certificate_is_used_and_the_expiry_of_the_old_o
         serials.add(request.get_extra_info("peercert")["serialNumber"])
         return web.json_response({"versions": ["v1"]})
 
-    async with Server(answer).running(_listening(authority, wants_certificate=True)) as url:
+    async with FakeServer(answer).running(_listening(authority, wants_certificate=True)) as url:
         document = {
             "current-context": "c",
             "clusters": [
@@ -330,17 +330,17 @@ async def test_a_replaced_client_certificate_is_used_and_the_expiry_of_the_old_o
         assert await connection.request("GET", "/api")
         authority.issue("scheduler")
         now += 11
-        await connection.request("GET", "/api")  # finds that the file has changed, and does not wait
+        await connection.request("GET", "/api")  # notices the changed file, and does not wait for it
         async with asyncio.timeout(10):
             while len(serials) < 2:
                 await connection.request("GET", "/api")
         await connection.close()
 
 
-async def test_credentials_have_the_scheme(tmp_path: Path) -> None:
-    rotating = Rotating(tmp_path)
-    rotating.write("first")
-    connection = await rotating.connected("http://127.0.0.1:1", username="a", password="b")
+async def test_credentials_are_sent_with_their_scheme(tmp_path: Path) -> None:
+    harness = RotationHarness(tmp_path)
+    harness.write("first")
+    connection = await harness.connected("http://127.0.0.1:1", username="a", password="b")
     found: Credentials = await connection.credentials()
     assert (found.scheme, found.token) == ("Bearer", "first")
     await connection.close()

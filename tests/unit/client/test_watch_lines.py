@@ -1,4 +1,4 @@
-"""A watch as it arrives: cut into lines, each an event."""
+"""The bytes of a watch are split into lines, and each line is an event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OBJECT = {"metadata": {"name": "a", "resourceVersion": "7"}}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-def test_lines_are_complete_in_whatever_pieces_they_arrive(size: int) -> None:
+def test_lines_are_complete_for_any_size_of_chunks(size: int) -> None:
     arriving = b"one\n\ntwo\nthree and more\n\nrest"
     lines = Lines()
     found = [line for at in range(0, len(arriving), size) for line in lines.feed(arriving[at : at + size])]
@@ -24,7 +24,7 @@ def test_lines_are_complete_in_whatever_pieces_they_arrive(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_of_a_line_that_is_too_long_only_the_start_is_kept(size: int) -> None:
+def test_only_the_start_of_a_long_line_is_kept(size: int) -> None:
     lines = Lines(longest=5)
     arriving = b"12345\n123456\n1234567890\nab\n"
     found = [line for at in range(0, len(arriving), size) for line in lines.feed(arriving[at : at + size])]
@@ -33,12 +33,12 @@ def test_of_a_line_that_is_too_long_only_the_start_is_kept(size: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
-def test_an_event_is_read_as_it_is(kind: str) -> None:
+def test_an_event_is_returned_unchanged(kind: str) -> None:
     event = {"type": kind, "object": OBJECT}
     assert event_of(orjson.dumps(event)) == event
 
 
-def test_a_bookmark_is_read_as_it_is() -> None:
+def test_a_bookmark_is_returned_unchanged() -> None:
     event = {"type": "BOOKMARK", "object": {"kind": "Cluster", "metadata": {"resourceVersion": "9"}}}
     assert event_of(orjson.dumps(event)) == event
 

@@ -1,4 +1,4 @@
-"""Requests to watch a kind: what they bring, and how their failures are waited out."""
+"""Requests to watch a kind: their events, and the pauses after failures."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class RequestsHarness:
     def _accept(self) -> None:
         self.accepted += 1
 
-    async def ask(self) -> list[Any]:
+    async def request(self) -> list[Any]:
         return [event async for event in self.requests.events(TARGET, self._accept)]
 
 
 async def test_events_are_yielded_and_the_next_request_follows_at_once() -> None:
     harness = RequestsHarness([LINE, LINE])
-    assert await harness.ask() == [EVENT, EVENT]
+    assert await harness.request() == [EVENT, EVENT]
     assert harness.pauses == []
     assert harness.accepted == 1
 
@@ -58,7 +58,7 @@ async def test_an_unreadable_line_is_skipped_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     harness = RequestsHarness([b"<html>", b"<html>", LINE])
-    assert await harness.ask() == [EVENT]
+    assert await harness.request() == [EVENT]
     assert [record.message for record in caplog.records] == [
         "A line of a watch cannot be read, it is skipped"
     ]
@@ -69,38 +69,38 @@ async def test_an_unreadable_line_is_skipped_and_logged_once(
 async def test_pauses_between_failures_grow_and_end_with_the_first_event(answer: Any) -> None:
     harness = RequestsHarness(*[answer] * 4, [LINE], answer)
     for _ in range(4):
-        assert await harness.ask() == []
+        assert await harness.request() == []
     assert harness.pauses == [0.2, 0.5, 1.0, 2.0]
-    await harness.ask()
-    await harness.ask()
+    await harness.request()
+    await harness.request()
     assert harness.pauses[4:] == [0.2]
 
 
 async def test_a_request_that_lasted_counts_as_successful_without_an_event() -> None:
     harness = RequestsHarness([], [], seconds=60.0)
-    await harness.ask()
-    await harness.ask()
+    await harness.request()
+    await harness.request()
     assert harness.pauses == []
 
 
 @pytest.mark.parametrize(
-    ("code", "anew"), [(410, 1), (400, 0), (403, 0), (404, 0), (401, 0), (500, 0), (0, 0)]
+    ("code", "restarts"), [(410, 1), (400, 0), (403, 0), (404, 0), (401, 0), (500, 0), (0, 0)]
 )
 async def test_the_watch_starts_from_scratch_when_its_version_is_gone_and_not_when_it_is_refused(
-    code: int, anew: int
+    code: int, restarts: int
 ) -> None:
-    # A list of everything for each refusal would be too dear.
+    # A new list after each refusal would be too expensive.
     harness = RequestsHarness(*[ApiError("no", code=code)] * 6)
     for _ in range(6):
-        events = await harness.ask()
-        assert [event["object"]["code"] for event in events] == [410] * anew
+        events = await harness.request()
+        assert [event["object"]["code"] for event in events] == [410] * restarts
 
 
 @pytest.mark.parametrize("code", [410, 500, None])
 async def test_any_error_event_restarts_the_watch_from_scratch(code: int | None) -> None:
     line = orjson.dumps({"type": "ERROR", "object": {"code": code, "message": "storage is not ready"}})
     harness = RequestsHarness([LINE, line, LINE])
-    events = await harness.ask()
+    events = await harness.request()
     assert [event["type"] for event in events] == ["ADDED", "ERROR"]
     assert events[1]["object"]["code"] == 410
     assert harness.pauses == []
@@ -110,7 +110,7 @@ async def test_immediate_error_events_are_paced() -> None:
     line = orjson.dumps({"type": "ERROR", "object": {"code": 410}})
     harness = RequestsHarness(*[[line]] * 3)
     for _ in range(3):
-        assert len(await harness.ask()) == 1
+        assert len(await harness.request()) == 1
     assert harness.pauses == [0.2, 0.5, 1.0]
 
 
@@ -120,7 +120,7 @@ async def test_a_lasting_error_is_logged_again_at_intervals(
     harness = RequestsHarness(*[ApiError("away")] * 49)
     logged = []
     for number in range(1, 50):
-        await harness.ask()
+        await harness.request()
         if caplog.records:
             logged.append(number)
             caplog.clear()
@@ -133,7 +133,7 @@ async def test_the_second_failure_in_a_row_and_the_recovery_are_logged(
     caplog.set_level("INFO")
     harness = RequestsHarness(*[ApiError("away")] * 3, [LINE])
     for _ in range(4):
-        await harness.ask()
+        await harness.request()
     assert [record.message for record in caplog.records] == [
         "Cannot watch, trying again",
         "The watch works again",

@@ -16,13 +16,13 @@ from karmada_scheduler.client.watch_streams import EXPIRED, WatchStreams
 from karmada_scheduler.informer import kopf_settings
 from karmada_scheduler.informer import kopf_watch as module
 from tests.fake_apiserver import status
-from tests.unit.informer.watching import Watching, api_server, to, touch, until
+from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
 EVENT = {"type": "ADDED", "object": {}}
 
 
 class StreamsHarness:
-    """The watch of a kind, and what its connections bring."""
+    """The watch of a kind, and the events of its connections."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -61,10 +61,10 @@ async def test_a_connection_delivers_its_events_and_the_next_one_continues_where
     assert harness.connections == harness.closed == 2
 
 
-async def test_a_watch_that_is_ahead_of_the_server_starts_from_scratch() -> None:
+async def test_a_watch_with_a_newer_version_than_the_server_starts_from_scratch() -> None:
     harness = StreamsHarness()
     harness.ahead = True
-    # The first connection begins where a list ended: nobody is asked.
+    # The first connection starts at the version of a list, without a request for the server's version.
     assert await harness.connection(EVENT, None) == [EVENT]
     assert await harness.connection() == [EXPIRED]
     assert harness.connections == 1
@@ -110,7 +110,7 @@ async def test_a_connection_that_is_not_accepted_is_replaced_and_the_server_s_ve
 ) -> None:
     monkeypatch.setattr(streams_module, "_REFUSED_SECONDS", 0.01)
     harness = StreamsHarness()
-    harness.streams.accepted("Cluster")  # patience as at the beginning
+    harness.streams.accepted("Cluster")  # resets the time limit
     began = asyncio.get_running_loop().time()
     for _ in range(3):
         assert await asyncio.wait_for(harness.connection(), timeout=5) == []
@@ -120,7 +120,7 @@ async def test_a_connection_that_is_not_accepted_is_replaced_and_the_server_s_ve
     assert harness.connections == harness.closed == 3
 
 
-async def test_an_accepted_connection_may_deliver_nothing_without_a_limit(
+async def test_an_accepted_connection_without_events_has_no_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams_module, "_REFUSED_SECONDS", 0.01)
@@ -167,61 +167,61 @@ async def test_the_time_before_the_start_of_the_watches_does_not_count_as_silenc
 
 async def test_kopf_s_watch_of_a_kind_can_be_restarted() -> None:
     with api_server() as api:
-        watching = Watching(lambda: to(api))
-        async with watching.running():
-            await until(lambda: watching.versions == ["7"] and len(watching.begun) == len(WATCHED))
-            watching.watch.restart(CLUSTERS.kind)
-            await until(lambda: watching.begun[CLUSTERS.kind] == 2)
+        harness = WatchHarness(lambda: to(api))
+        async with harness.running():
+            await until(lambda: harness.versions == ["7"] and len(harness.begun) == len(WATCHED))
+            harness.watch.restart(CLUSTERS.kind)
+            await until(lambda: harness.begun[CLUSTERS.kind] == 2)
             touch(api)  # a connection that is closed may take it
             touch(api)
-            await until(lambda: watching.versions[-1] == "9")
-    assert watching.starts == 1
-    assert sum(watching.begun.values()) == len(WATCHED) + 1
+            await until(lambda: harness.versions[-1] == "9")
+    assert harness.starts == 1
+    assert sum(harness.begun.values()) == len(WATCHED) + 1
 
 
 async def test_kopf_s_watch_can_be_restarted_while_it_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     with api_server() as api:
         refused = api.fault(method="WATCH", path=CLUSTERS.path, answer=status(504))
-        watching = Watching(lambda: to(api))
-        async with watching.running():
+        harness = WatchHarness(lambda: to(api))
+        async with harness.running():
             await until(lambda: api.count("WATCH", CLUSTERS.path) >= 2)
-            watching.watch.restart(CLUSTERS.kind)
-            await until(lambda: watching.begun[CLUSTERS.kind] == 2)
+            harness.watch.restart(CLUSTERS.kind)
+            await until(lambda: harness.begun[CLUSTERS.kind] == 2)
             api.heal(refused)
-            await until(lambda: "7" in watching.versions)
-    assert watching.starts == 1
+            await until(lambda: "7" in harness.versions)
+    assert harness.starts == 1
 
 
 async def test_kopf_s_watch_starts_from_scratch_after_a_rollback_of_the_server() -> None:
     with api_server() as api:
-        watching = Watching(lambda: to(api))
-        async with watching.running():
-            await until(lambda: watching.versions == ["7"])
-            watching.version = 6
+        harness = WatchHarness(lambda: to(api))
+        async with harness.running():
+            await until(lambda: harness.versions == ["7"])
+            harness.version = 6
             api.end_watches("Cluster")
-            await until(lambda: watching.begun[CLUSTERS.kind] == 2)
-    assert watching.starts == 1
+            await until(lambda: harness.begun[CLUSTERS.kind] == 2)
+    assert harness.starts == 1
 
 
 @pytest.mark.parametrize("code", [403, 500])
 async def test_a_watch_that_is_refused_for_long_is_a_problem_that_names_the_kind(code: int) -> None:
     with api_server() as api:
         refused = api.fault(method="WATCH", path=CLUSTERS.path, answer=status(code))
-        watching = Watching(lambda: to(api), silent_after=0.3)
-        async with watching.running():
-            await until(lambda: watching.starts == 1 and watching.watch.problem is None)
-            await until(lambda: watching.watch.problem is not None)
+        harness = WatchHarness(lambda: to(api), silent_after=0.3)
+        async with harness.running():
+            await until(lambda: harness.starts == 1 and harness.watch.problem is None)
+            await until(lambda: harness.watch.problem is not None)
             for resource in WATCHED:
                 if resource is not CLUSTERS:
-                    watching.watch._streams.accepted(resource.kind)
-            problem = watching.watch.problem
+                    harness.watch._streams.accepted(resource.kind)
+            problem = harness.watch.problem
             assert problem is not None
             assert "Cluster (" in problem
             assert "Policy" not in problem
-            assert watching.watch.age(CLUSTERS.kind) > 0.3
+            assert harness.watch.age(CLUSTERS.kind) > 0.3
             api.heal(refused)
-            await until(lambda: "7" in watching.versions)
-            assert watching.watch.age(CLUSTERS.kind) < 0.3
+            await until(lambda: "7" in harness.versions)
+            assert harness.watch.age(CLUSTERS.kind) < 0.3
 
 
 async def test_the_problem_of_a_watch_is_logged_repeatedly(
@@ -230,8 +230,8 @@ async def test_the_problem_of_a_watch_is_logged_repeatedly(
     monkeypatch.setattr(module, "_REMINDER_SECONDS", 0.01)
     caplog.set_level(logging.WARNING, "karmada_scheduler")
     with api_server() as api:
-        watching = Watching(lambda: to(api), silent_after=-1)
-        async with watching.running():
+        harness = WatchHarness(lambda: to(api), silent_after=-1)
+        async with harness.running():
             await until(
                 lambda: sum("Cluster (" in record.__dict__.get("reason", "") for record in caplog.records) > 1
             )
@@ -247,11 +247,11 @@ async def test_kopf_stores_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(kopf_settings.NoMemories, "__init__", noted)
     with api_server() as api:
-        watching = Watching(lambda: to(api))
-        async with watching.running():
+        harness = WatchHarness(lambda: to(api))
+        async with harness.running():
             for version in range(8, 40):
                 touch(api, f"m{version}")
-            await until(lambda: len(watching.versions) == 33)
+            await until(lambda: len(harness.versions) == 33)
     [memories] = made
     assert list(memories.iter_all_memories()) == []
 
@@ -260,14 +260,14 @@ async def test_an_exception_of_the_sink_is_logged_and_the_watch_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with api_server() as api:
-        watching = Watching(lambda: to(api))
-        watching.raising.add("8")
-        async with watching.running():
-            await until(lambda: watching.versions == ["7"])
+        harness = WatchHarness(lambda: to(api))
+        harness.raising.add("8")
+        async with harness.running():
+            await until(lambda: harness.versions == ["7"])
             for _ in range(2):
                 touch(api)
-            await until(lambda: watching.versions[-1] == "9")
-    assert watching.starts == 1
+            await until(lambda: harness.versions[-1] == "9")
+    assert harness.starts == 1
     assert "a defect" in caplog.text
 
 
@@ -276,9 +276,9 @@ async def test_an_exception_about_a_known_change_ends_no_watch(caplog: pytest.Lo
         raise RuntimeError("a defect")
 
     with api_server() as api:
-        watching = Watching(lambda: to(api), is_known=raises)
-        async with watching.running():
+        harness = WatchHarness(lambda: to(api), is_known=raises)
+        async with harness.running():
             touch(api)
-            await until(lambda: watching.versions == ["7", "8"])
-    assert watching.starts == 1
+            await until(lambda: harness.versions == ["7", "8"])
+    assert harness.starts == 1
     assert "Cannot tell whether a change is known" in caplog.text

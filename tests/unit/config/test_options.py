@@ -1,4 +1,4 @@
-"""Flags: upstream's names and spellings, and problems that say what is wrong."""
+"""Flags: upstream's names and spellings, and errors that name the flag."""
 
 from pathlib import Path
 
@@ -134,7 +134,7 @@ def test_several_problems_are_reported_at_once() -> None:
     assert len(str(caught.value).splitlines()) == 3
 
 
-def test_a_kubeconfig_that_can_be_read_is_taken(tmp_path: Path) -> None:
+def test_a_readable_kubeconfig_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("{}")
     assert parse([f"--kubeconfig={path}"]).kubeconfig == str(path)
@@ -153,7 +153,7 @@ def test_the_configuration_file_and_plugin_directories_must_exist(tmp_path: Path
     ]
 
 
-def test_plugin_directories_add_up(tmp_path: Path) -> None:
+def test_several_plugin_directories_are_kept_in_order(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     given = [f"--plugin-dir={tmp_path}", "--plugin-dir", str(other)]

@@ -1,4 +1,4 @@
-"""The configuration file: Kubernetes' words, every problem at once."""
+"""The configuration file: kube-scheduler's fields, and all problems together."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def test_a_single_profile_needs_no_name(path: Path) -> None:
     assert [profile.scheduler_name for profile in found.profiles] == ["mine"]
 
 
-def test_the_plugin_timeout_has_limits(path: Path) -> None:
+def test_the_plugin_timeout_is_optional_and_may_be_a_fraction(path: Path) -> None:
     assert loaded(path, OURS).plugin_timeout_seconds is None
     assert loaded(path, OURS + "pluginTimeoutSeconds: 0.5").plugin_timeout_seconds == 0.5
 
 
 @pytest.mark.parametrize(
-    ("said", "deadline", "enabled", "expected"),
+    ("configured", "deadline", "enabled", "expected"),
     [
         ("", 10.0, True, 2.0),
         ("", 3.0, True, 1.5),
@@ -154,10 +154,10 @@ def test_the_plugin_timeout_has_limits(path: Path) -> None:
     ],
 )
 def test_the_plugin_timeout_is_half_of_the_renew_deadline_at_most(
-    said: str, deadline: float, enabled: bool, expected: float, path: Path
+    configured: str, deadline: float, enabled: bool, expected: float, path: Path
 ) -> None:
     election = LeaderElection(enabled=enabled, renew_deadline=deadline)
-    assert plugin_budget(loaded(path, OURS + said), election) == expected
+    assert plugin_budget(loaded(path, OURS + configured), election) == expected
 
 
 def test_a_longer_plugin_timeout_is_refused_with_both_numbers(path: Path) -> None:
@@ -209,7 +209,7 @@ def test_ignored_by_scheduler_is_a_warning(path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_is_no_configuration_is_an_error(path: Path, text: str, expected: str) -> None:
+def test_a_file_that_has_no_valid_document_is_an_error(path: Path, text: str, expected: str) -> None:
     [line] = problems(path, text)
     assert line.startswith(expected)
 
@@ -237,7 +237,7 @@ def test_an_unknown_kind_is_an_error(path: Path) -> None:
     ]
 
 
-def test_all_problems_of_form_are_reported_together(path: Path) -> None:
+def test_all_problems_of_structure_are_reported_together(path: Path) -> None:
     text = """
 percentageOfNodesToScore: 50
 profiles:
@@ -269,7 +269,7 @@ extenders:
     ]
 
 
-def test_all_problems_of_meaning_are_reported_together(path: Path) -> None:
+def test_all_problems_of_values_are_reported_together(path: Path) -> None:
     text = """
 pluginTimeoutSeconds: 0
 profiles:
@@ -313,7 +313,7 @@ profiles:
                      'managedResources[1].name: duplicate extender managed resource name "a.b/c"', id="resource-twice"),
     ],
 )  # fmt: skip
-def test_an_extender_that_cannot_work_is_refused(path: Path, extender: str, expected: str) -> None:
+def test_an_unusable_extender_is_refused(path: Path, extender: str, expected: str) -> None:
     assert problems(path, f"{OURS}extenders:\n- {extender}\n") == [f"extenders[0].{expected}"]
 
 

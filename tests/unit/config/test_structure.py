@@ -1,4 +1,4 @@
-"""Plain data becomes typed values, strictly, and every problem is told with its path."""
+"""Plain data becomes typed values, strictly, and every problem is reported with its path."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_values_have_the_type_of_their_field(key: str, given: object, read: obje
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_is_an_error(key: object, given: object, text: str | None) -> None:
-    if text is None:  # an empty key is as good as none
+    if text is None:  # an empty value counts as missing
         assert structure({key: given}, Everything) == Everything()
         return
     with pytest.raises(ConfigError) as refused:

@@ -1,4 +1,4 @@
-"""Candidates and results in a line each."""
+"""Short constructors of candidates and cycles, and short forms of results."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ def candidate(
     name: str,
     *,
     score: int = 0,
-    room: int = 0,
+    available: int = 0,
     allocatable: int | None = None,
     tier: int = 0,
     region: str = "",
 ) -> Candidate:
-    """Make a candidate; what can be added is all its room, unless said otherwise."""
+    """Return a candidate; by default, all its available replicas are allocatable."""
     return Candidate(
-        cluster(name).region(region).build(), score, tier, room, room if allocatable is None else allocatable
+        cluster(name).region(region).build(),
+        score,
+        tier,
+        available,
+        available if allocatable is None else allocatable,
     )
 
 
@@ -44,7 +48,7 @@ def shown(targets: Sequence[TargetCluster]) -> list[tuple[str, int]]:
 
 
 def shared_order(candidates: Sequence[Candidate]) -> SharedOrder:
-    """Make the shared order of some candidates, in the order of their names."""
+    """Return the shared order of candidates, which are in the order of their names."""
     results, scores, order = FilterResults("key"), ScoreCache(), OrderCache()
     results.refresh(Snapshot.of(each.cluster for each in candidates), lambda _: {})
     scores.refresh(results, lambda _: [(each.tier, each.score) for each in candidates])

@@ -13,12 +13,12 @@ from tests.unit.core.helpers import candidate, cycle, shown
 LATER, EARLIER = "2026-01-01T00:00:01Z", "2026-01-01T00:00:00Z"
 
 
-def members(room: tuple[int, ...], held: tuple[int, ...] = ()) -> list[Candidate]:
+def members(available: tuple[int, ...], held: tuple[int, ...] = ()) -> list[Candidate]:
     """Candidates m1, m2, ... that can add so many replicas to what they hold."""
-    held += (0,) * (len(room) - len(held))
+    held += (0,) * (len(available) - len(held))
     return [
-        candidate(f"m{index}", room=amount + present, allocatable=amount)
-        for index, (amount, present) in enumerate(zip(room, held, strict=True), 1)
+        candidate(f"m{index}", available=amount + present, allocatable=amount)
+        for index, (amount, present) in enumerate(zip(available, held, strict=True), 1)
     ]
 
 
@@ -98,10 +98,15 @@ def rules(*weights: tuple[str, int]) -> dict[str, object]:
             id="largest-rule",
         ),
         pytest.param(
-            binding("w").replicas(4).placement(rules(("m9", 1))), 2, [2, 2], id="no-rule-matches-anybody"
+            binding("w").replicas(4).placement(rules(("m9", 1))), 2, [2, 2], id="no-rule-matches-any-cluster"
         ),
         pytest.param(binding("w").replicas(4).placement(rules()), 2, [2, 2], id="empty-list"),
-        pytest.param(binding("w").replicas(4).static_weights(m1=1, m2=1).on(m1=4), 2, [2, 2], id="no-memory"),
+        pytest.param(
+            binding("w").replicas(4).static_weights(m1=1, m2=1).on(m1=4),
+            2,
+            [2, 2],
+            id="current-clusters-do-not-count",
+        ),
     ],
 )
 def test_static_weights_ignore_capacity_and_current_clusters(
@@ -112,25 +117,25 @@ def test_static_weights_ignore_capacity_and_current_clusters(
     ]
 
 
-# --- by room, steady ---
+# --- by capacity, steady ---
 
 SHORT = "Clusters available replicas {} are not enough to schedule."
 
 
 @pytest.mark.parametrize(
-    ("strategy", "room", "held", "replicas", "expected"),
+    ("strategy", "available", "held", "replicas", "expected"),
     [
         pytest.param("dynamic", (1, 1, 1), (2, 4, 6), 6, (1, 2, 3), id="down-by-what-each-holds"),
-        pytest.param("dynamic", (10, 10, 10), (2, 4, 6), 24, (6, 8, 10), id="up-by-room"),
-        pytest.param("dynamic", (1, 1, 1), (2, 4, 6), 24, 3, id="up-without-room"),
+        pytest.param("dynamic", (10, 10, 10), (2, 4, 6), 24, (6, 8, 10), id="up-by-capacity"),
+        pytest.param("dynamic", (1, 1, 1), (2, 4, 6), 24, 3, id="up-without-capacity"),
         pytest.param("aggregated", (1, 1, 1), (4, 8), 6, (0, 6, 0), id="down-to-the-largest"),
-        pytest.param("aggregated", (100, 100), (4, 8), 8, (0, 8), id="down-though-there-is-room"),
+        pytest.param("aggregated", (100, 100), (4, 8), 8, (0, 8), id="down-in-spite-of-free-capacity"),
         pytest.param("aggregated", (4, 6, 8), (4, 8), 24, (7, 12, 5), id="up-over-all"),
         pytest.param("aggregated", (6, 6, 20), (4, 8), 24, (10, 14, 0), id="up-on-those-in-use-first"),
-        pytest.param("aggregated", (1, 1, 1), (4, 8), 24, 3, id="up-without-room"),
+        pytest.param("aggregated", (1, 1, 1), (4, 8), 24, 3, id="up-without-capacity"),
         pytest.param("dynamic", (6, 8, 10), (), 12, (3, 4, 5), id="first"),
         pytest.param("dynamic", (8, 8, 10), (), 12, (4, 4, 4), id="first-almost-even"),
-        pytest.param("dynamic", (3, 3, 3), (), 12, 9, id="first-without-room"),
+        pytest.param("dynamic", (3, 3, 3), (), 12, 9, id="first-without-capacity"),
         pytest.param("aggregated", (6, 8, 10), (), 12, (0, 5, 7), id="fewest-clusters-in-proportion"),
         pytest.param("aggregated", (12, 8, 10), (), 12, (12, 0, 0), id="one-is-enough"),
         pytest.param("aggregated", (3, 3, 3), (), 12, 9, id="not-even-all"),
@@ -141,19 +146,19 @@ SHORT = "Clusters available replicas {} are not enough to schedule."
         pytest.param("aggregated", (6, 6, 6), (), 12, (6, 6, 0), id="aggregated-on-two"),
         pytest.param("dynamic", (3,), (), 10, 3, id="one-cluster"),
         pytest.param("dynamic", (1, 5, 9), (11, 1), 12, (11, 1, 0), id="enough-is-enough"),
-        pytest.param("dynamic", (1, 5, 9), (11, 1), 15, (11, 2, 2), id="three-more-by-room"),
+        pytest.param("dynamic", (1, 5, 9), (11, 1), 15, (11, 2, 2), id="three-more-by-capacity"),
     ],
 )
-def test_steady_division(
+def test_replicas_are_divided_by_capacity_and_current_clusters(
     strategy: str,
-    room: tuple[int, ...],
+    available: tuple[int, ...],
     held: tuple[int, ...],
     replicas: int,
     expected: tuple[int, ...] | int,
 ) -> None:
     builder = on(binding("w").replicas(replicas), held)
     builder = builder.dynamic_weight() if strategy == "dynamic" else builder.aggregated()
-    candidates = members(room, held)
+    candidates = members(available, held)
     if isinstance(expected, int):
         error = failure(builder, candidates)
         assert isinstance(error, UnschedulableError)
@@ -168,17 +173,21 @@ def test_replicas_of_a_cluster_that_is_no_longer_a_candidate_go_to_the_others() 
     gone = binding("w").replicas(12).dynamic_weight().on(m1=6, m3=6)
     assert assigned(gone, members((3, 3), (6,))) == [("m1", 9), ("m2", 3)]
     gone = binding("w").replicas(24).aggregated().on(m1=4, m2=8)
-    room = [candidate("m1", room=8, allocatable=4), candidate("m3", room=8), candidate("m4", room=12)]
-    assert assigned(gone, room) == [("m1", 7), ("m3", 7), ("m4", 10)]
+    rest = [
+        candidate("m1", available=8, allocatable=4),
+        candidate("m3", available=8),
+        candidate("m4", available=12),
+    ]
+    assert assigned(gone, rest) == [("m1", 7), ("m3", 7), ("m4", 10)]
 
 
 def test_placed_clusters_without_new_replicas_follow_in_the_order_of_names() -> None:
     builder = binding("w").replicas(20).aggregated().on(m3=4, m1=5, m2=3)
     candidates = [
-        candidate("m1", room=14, allocatable=9),
-        candidate("m2", room=3, allocatable=0),
-        candidate("m3", room=4, allocatable=0),
-        candidate("m4", room=30),
+        candidate("m1", available=14, allocatable=9),
+        candidate("m2", available=3, allocatable=0),
+        candidate("m3", available=4, allocatable=0),
+        candidate("m4", available=30),
     ]
     assert assigned(builder, candidates) == [("m1", 13), ("m2", 3), ("m3", 4)]
 
@@ -234,7 +243,7 @@ def test_fresh_division_of_zero_replicas_overflows_as_upstream_does() -> None:
     )
 
 
-# --- duplicated, and what has no replicas ---
+# --- duplicated, and workloads without replicas ---
 
 
 def test_duplicated_gives_all_replicas_to_every_cluster() -> None:
@@ -319,9 +328,9 @@ def overflowing(replicas: int, **held: int) -> BindingBuilder:
 
 
 def tiers(first: tuple[int, int], second: tuple[int, int]) -> list[Candidate]:
-    """One cluster in each of two tiers, given by what can be added and what is held."""
+    """Return one candidate in each of two tiers, from its allocatable and its current replicas."""
     return [
-        candidate(f"m{tier + 1}", tier=tier, room=allocatable + held, allocatable=allocatable)
+        candidate(f"m{tier + 1}", tier=tier, available=allocatable + held, allocatable=allocatable)
         for tier, (allocatable, held) in enumerate((first, second))
     ]
 
@@ -372,9 +381,11 @@ def test_overflow_in_a_whole_decision() -> None:
 
 
 def test_more_than_twelve_equal_clusters_are_cut_where_go_cuts_them() -> None:
-    # Not in descending order of room, so Go sorts them, and not stably: keys as in test_go_sort.
-    room = (5, 10, 10, 10, 7, 10, 10, 3, 10, 10, 10, 10, 10, 10)
-    candidates = [candidate(name, room=amount) for name, amount in zip("abcdefghijklmn", room, strict=True)]
+    # The candidates are not in descending order of capacity, so Go sorts them, and not stably: see test_go_sort.
+    available = (5, 10, 10, 10, 7, 10, 10, 3, 10, 10, 10, 10, 10, 10)
+    candidates = [
+        candidate(name, available=amount) for name, amount in zip("abcdefghijklmn", available, strict=True)
+    ]
     targets = assigned(binding("w").replicas(30).aggregated(), candidates)
     assert targets == [("c", 10), ("g", 10), ("k", 10)]
 

@@ -86,12 +86,12 @@ PAIR = binding("web").component("a", 1).component("b", 2).spread("cluster", 1, 1
             [FixedEstimator([12, 7, 0]), FixedEstimator([9, -1, 5])], [9, 7, 0], id="the-least-and-no-opinion"
         ),
         pytest.param(
-            [FixedEstimator([12, 7, 0]), FixedEstimator(None)], [12, 7, 0], id="a-failing-one-says-nothing"
+            [FixedEstimator([12, 7, 0]), FixedEstimator(None)], [12, 7, 0], id="a-failing-one-does-not-count"
         ),
         pytest.param(
             [FixedEstimator([12, -1, 0]), FixedEstimator([-1, -1, 5])],
             [12, 4, 0],
-            id="nobody-knows-then-all-fit",
+            id="without-an-estimate-all-fit",
         ),
         pytest.param([], [4, 4, 4], id="no-estimator"),
         pytest.param([FixedEstimator([-5, 2**31 - 1, 1])], [-5, 4, 1], id="overflowed-answers-count"),
@@ -128,7 +128,7 @@ def test_components_on_one_cluster_are_estimated_in_sets() -> None:
         pytest.param(
             binding("w").component("a", 1).spread("region", 1, 1).spread("cluster", 1, 1),
             True,
-            id="region-beside",
+            id="region-besides",
         ),
     ],
 )

@@ -23,7 +23,7 @@ from karmada_scheduler.testing import BindingBuilder, binding, cluster, framewor
 
 
 class Clock:
-    """CPU time that passes when the test says so, or with every look."""
+    """A clock of CPU time that a test advances, or that advances at every reading."""
 
     def __init__(self, *, step: float = 0.0) -> None:
         self.now = 0.0
@@ -64,9 +64,9 @@ async def test_a_longer_decision_continues_as_a_task_and_yields() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    beside = asyncio.create_task(others())
+    other = asyncio.create_task(others())
     assert await unfinished == "done"
-    beside.cancel()
+    other.cancel()
     assert turns >= 4
     assert budget.used == pytest.approx(0.15)
 
@@ -75,7 +75,7 @@ async def test_waiting_time_does_not_count() -> None:
     clock = Clock()
     budget = _budget(clock)
 
-    async def asks() -> str:
+    async def waits() -> str:
         clock.now += 1
         await asyncio.sleep(0)
         clock.now += 1
@@ -86,7 +86,7 @@ async def test_waiting_time_does_not_count() -> None:
         clock.now += 100
 
     task = asyncio.create_task(passes())
-    assert await Paced(asks(), budget) == "answered"
+    assert await Paced(waits(), budget) == "answered"
     await task
     assert budget.used == pytest.approx(2)
 
@@ -129,16 +129,16 @@ async def _awaited(paced: Paced[None]) -> None:
 
 
 class Slow:
-    """A filter that takes its CPU time, and lets nothing pass."""
+    """A filter that takes some CPU time and refuses all clusters."""
 
     name = "Slow"
 
     def __init__(self, clock: Clock, seconds: float) -> None:
-        self.clock, self.seconds, self.asked = clock, seconds, 0
+        self.clock, self.seconds, self.calls = clock, seconds, 0
 
     def filter(self, context: FilterContext, /) -> Result:
         self.clock.now += self.seconds
-        self.asked += 1
+        self.calls += 1
         return Result.unschedulable("slow")
 
 
@@ -160,7 +160,7 @@ async def test_a_decision_over_its_budget_keeps_the_placement_and_moves_to_no_ot
     clock = Clock()
     slow = Slow(clock, 1.0)
     decision = await _decide(_many_terms(50), clock, slow)
-    assert slow.asked == 6
+    assert slow.calls == 6
     assert decision.targets is None
     assert decision.affinity_name is None
     assert isinstance(decision.error, OverBudgetError)
@@ -185,13 +185,15 @@ async def test_counting_sets_of_components_yields_after_every_few_clusters() -> 
     async def turn() -> None:
         turns.append(None)
 
-    async def room(estimator: GeneralEstimator, **kwargs: Callable[[], Awaitable[None]]) -> Sequence[int]:
+    async def estimates(
+        estimator: GeneralEstimator, **kwargs: Callable[[], Awaitable[None]]
+    ) -> Sequence[int]:
         spec = builder.build().spec
         return await available_replicas(
             spec, clusters, estimators=Estimators([estimator]), gates=on, assumed={}, **kwargs
         )
 
-    assert await room(GeneralEstimator(on), yield_if_due=turn) == await room(GeneralEstimator(on))
+    assert await estimates(GeneralEstimator(on), yield_if_due=turn) == await estimates(GeneralEstimator(on))
     assert len(turns) == 4
 
 
@@ -209,7 +211,7 @@ def _with_components(count: int, names: int) -> BindingBuilder:
 def _with_terms(count: int) -> BindingBuilder:
     builder = binding("w").replicas(1)
     for number in range(count):
-        builder.term(f"t{number}", "nobody")
+        builder.term(f"t{number}", "m9")
     return builder
 
 

@@ -26,7 +26,7 @@ def done(builder: BindingBuilder) -> Classification:
     return classify(builder.build(), terminating=frozenset({"leaving"}), gates=NO_GATES)
 
 
-def settled(replicas: int = 4, **held: int) -> BindingBuilder:
+def placed_as_wanted(replicas: int = 4, **held: int) -> BindingBuilder:
     """A divided binding whose placement is applied and whose replicas are placed."""
     return (
         binding("web")
@@ -53,32 +53,34 @@ def settled(replicas: int = 4, **held: int) -> BindingBuilder:
             ScheduleType.RECONCILE,
             f"Start to schedule {NAME} as placement changed",
             "ReconcileSchedule",
-            id="placed-by-somebody-else",
+            id="placed-by-another-client",
         ),
-        pytest.param(settled(), ScheduleType.AVOID, f"Don't need to schedule {NAME}", "", id="nothing-to-do"),
         pytest.param(
-            settled(5),
+            placed_as_wanted(), ScheduleType.AVOID, f"Don't need to schedule {NAME}", "", id="nothing-to-do"
+        ),
+        pytest.param(
+            placed_as_wanted(5),
             ScheduleType.SCALE,
             f"Reschedule {NAME} as replicas scaled down or scaled up",
             "ScaleSchedule",
             id="scaled-up",
         ),
         pytest.param(
-            settled(3).evicted_from("m2"),
+            placed_as_wanted(3).evicted_from("m2"),
             ScheduleType.SCALE,
             f"Reschedule {NAME} as replicas scaled down or scaled up",
             "ScaleSchedule",
             id="scaled-down-during-an-eviction",
         ),
         pytest.param(
-            settled(7).evicted_from("m2"),
+            placed_as_wanted(7).evicted_from("m2"),
             ScheduleType.FAILOVER,
             f"Reschedule {NAME} as replicas scaled down or scaled up",
             "ScaleSchedule",
             id="shrunk-by-an-eviction",
         ),
         pytest.param(
-            settled().reschedule_triggered(LATER),
+            placed_as_wanted().reschedule_triggered(LATER),
             ScheduleType.RECONCILE,
             f"Reschedule {NAME} as explicitly triggered reschedule",
             "ReconcileSchedule",
@@ -120,7 +122,7 @@ def settled(replicas: int = 4, **held: int) -> BindingBuilder:
             id="duplicated-under-eviction",
         ),
         pytest.param(
-            settled(leaving=4),
+            placed_as_wanted(leaving=4),
             ScheduleType.FAILOVER,
             f"Reschedule {NAME} as some scheduled clusters are deleted",
             "ReconcileSchedule",
@@ -144,7 +146,7 @@ def test_log_texts_name_the_kind_of_binding() -> None:
 
 @pytest.mark.parametrize("moment", [EARLIER, None])
 def test_a_reschedule_that_is_not_later_is_ignored(moment: str | None) -> None:
-    builder = settled()
+    builder = placed_as_wanted()
     if moment:
         builder.reschedule_triggered(moment)
     assert done(builder).type is ScheduleType.AVOID
@@ -232,7 +234,7 @@ TWO_TERMS = affinities(a="m1", b="m2")
             TWO_TERMS,
             "a",
             True,
-            id="tolerations-beside-terms",
+            id="tolerations-next-to-terms",
         ),
     ],
 )

@@ -18,10 +18,10 @@ from karmada_scheduler.testing import binding, cluster
 from tests.unit.core.helpers import candidate, cycle, names
 
 
-def members(scores: list[int], room: list[int]) -> list[Candidate]:
+def members(scores: list[int], available: list[int]) -> list[Candidate]:
     return [
-        candidate(f"m{index}", score=score, room=amount)
-        for index, (score, amount) in enumerate(zip(scores, room, strict=True))
+        candidate(f"m{index}", score=score, available=amount)
+        for index, (score, amount) in enumerate(zip(scores, available, strict=True))
     ]
 
 
@@ -29,14 +29,19 @@ def members(scores: list[int], room: list[int]) -> list[Candidate]:
     ("candidates", "order"),
     [
         pytest.param(
-            [candidate(f"m{i}", score=score, room=100) for i, score in ((1, 20), (2, 40), (3, 30), (4, 60))],
+            [
+                candidate(f"m{i}", score=score, available=100)
+                for i, score in ((1, 20), (2, 40), (3, 30), (4, 60))
+            ],
             ["m4", "m2", "m3", "m1"],
             id="by-score",
         ),
         pytest.param([candidate("b"), candidate("a")], ["a", "b"], id="by-name"),
-        pytest.param([candidate("a", room=5), candidate("b", room=10)], ["b", "a"], id="by-room"),
         pytest.param(
-            [candidate("a", score=100, room=9, tier=1), candidate("b")],
+            [candidate("a", available=5), candidate("b", available=10)], ["b", "a"], id="by-capacity"
+        ),
+        pytest.param(
+            [candidate("a", score=100, available=9, tier=1), candidate("b")],
             ["b", "a"],
             id="tier-beats-everything",
         ),
@@ -51,7 +56,7 @@ TWO_HUNDRED = [100, 100, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
-    ("replicas", "scores", "room", "expected"),
+    ("replicas", "scores", "available", "expected"),
     [
         pytest.param(20, TWO_HUNDRED, [30] * 5, 5040, id="five-valid"),
         pytest.param(20, [100] * 5, HALF, 3100, id="three-valid"),
@@ -64,19 +69,19 @@ TWO_HUNDRED = [100, 100, 0, 0, 0]
     ],
 )
 def test_a_duplicated_group_scores_by_the_clusters_that_hold_it(
-    replicas: int, scores: list[int], room: list[int], expected: int
+    replicas: int, scores: list[int], available: list[int], expected: int
 ) -> None:
-    assert duplicated_score(replicas, members(scores, room)) == expected
+    assert duplicated_score(replicas, members(scores, available)) == expected
 
 
 @pytest.mark.parametrize(
-    ("scores", "room", "expected"),
+    ("scores", "available", "expected"),
     [
         pytest.param(TWO_HUNDRED, HALF, 50_100, id="enough-in-the-best-two"),
         pytest.param([100] * 5, [10, 10, 10, 5, 5], 40_100, id="too-little"),
         pytest.param(TWO_HUNDRED, [10, 10, 10, 10, 5], 45_040, id="too-little-averages-over-all"),
         pytest.param(TWO_HUNDRED, [10, 10, 10, 5, 5], 40_040, id="too-little-and-less-preferred"),
-        pytest.param([0] * 5, [100] * 5, 50_000, id="much-room-does-not-count"),
+        pytest.param([0] * 5, [100] * 5, 50_000, id="surplus-capacity-does-not-count"),
         pytest.param([100] * 5, [50] * 5, 50_100, id="enough"),
         pytest.param([100] * 5, [10, 10, 10, 10, 5], 45_100, id="too-little-but-preferred"),
         pytest.param([0] * 4, [40, 30, 10, 10], 50_000, id="just-enough"),
@@ -84,9 +89,9 @@ def test_a_duplicated_group_scores_by_the_clusters_that_hold_it(
     ],
 )
 def test_a_divided_group_scores_by_its_part_of_the_replicas(
-    scores: list[int], room: list[int], expected: int
+    scores: list[int], available: list[int], expected: int
 ) -> None:
-    assert divided_score(100, members(scores, room), min_groups=2, min_clusters=1) == expected
+    assert divided_score(100, members(scores, available), min_groups=2, min_clusters=1) == expected
 
 
 def test_without_replicas_a_divided_group_scores_by_its_first_clusters() -> None:

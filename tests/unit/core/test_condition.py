@@ -24,13 +24,13 @@ from karmada_scheduler.framework import Diagnosis, FitError, PluginError, Schedu
             id="no-fit",
         ),
         pytest.param(
-            UnschedulableError("x"), ConditionSpec("False", "Unschedulable", "x"), True, id="no-room"
+            UnschedulableError("x"), ConditionSpec("False", "Unschedulable", "x"), True, id="unschedulable"
         ),
         pytest.param(
             UnschedulableError("x").within("failed to scale up"),
             ConditionSpec("False", "Unschedulable", "failed to scale up: x"),
             True,
-            id="no-room-wrapped",
+            id="unschedulable-wrapped",
         ),
         pytest.param(SchedulingError("x"), ConditionSpec("False", "SchedulerError", "x"), True, id="other"),
         pytest.param(PluginError("x"), ConditionSpec("False", "SchedulerError", "x"), True, id="plugin"),

@@ -77,9 +77,9 @@ class ChangingClusters:
         return sorted((self.candidate(each, unknown) for each in passing), key=sort_key)
 
     def candidate(self, cluster: Cluster, unknown: int) -> Candidate:
-        (tier, score), room = self.tier_scores[cluster.name], self.available[cluster.name]
-        room = unknown if room == MAX_INT32 else room
-        return Candidate(cluster, score, tier, room, room)
+        (tier, score), available = self.tier_scores[cluster.name], self.available[cluster.name]
+        available = unknown if available == MAX_INT32 else available
+        return Candidate(cluster, score, tier, available, available)
 
     def overrides(self) -> tuple[list[str], list[Candidate]]:
         """Return the names of clusters that a binding is on, and those of them that are candidates."""
@@ -89,8 +89,8 @@ class ChangingClusters:
                 self.clusters[name],
                 self.rng.choice((0, 50, 100, 150)),
                 self.rng.choice((0, 0, 1)),
-                held + (room := 7 if self.available[name] == MAX_INT32 else self.available[name]),
-                room,
+                held + (available := 7 if self.available[name] == MAX_INT32 else self.available[name]),
+                available,
             )
             for name, held in zip(names[:4], (0, 1, 2, 30), strict=True)
         ]
@@ -168,9 +168,9 @@ def test_candidates_do_not_change_when_the_cache_is_refreshed() -> None:
 def test_lazy_candidates_are_equal_in_any_order_of_access() -> None:
     clusters = ChangingClusters(5, tier_scores=TIER_SCORES["several"])
     expected = clusters.from_scratch()
-    for look in (0, 1, -1, len(expected) - 1, slice(3), slice(1, 40, 7), slice(None), slice(-3, None)):
-        assert clusters.refreshed(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[look] == (
-            expected[look] if isinstance(look, int) else tuple(expected[look])
+    for index in (0, 1, -1, len(expected) - 1, slice(3), slice(1, 40, 7), slice(None), slice(-3, None)):
+        assert clusters.refreshed(FilterResults("key"), ScoreCache(), OrderCache(), unknown=7)[index] == (
+            expected[index] if isinstance(index, int) else tuple(expected[index])
         )
     candidates = clusters.cached()
     few = [candidate for _, candidate in zip(range(11), candidates, strict=False)]

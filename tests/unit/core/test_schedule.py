@@ -180,13 +180,13 @@ def test_a_binding_without_placement_is_an_error_and_keeps_its_clusters() -> Non
             "failed to assign replicas: failed to scale up: "
             "Clusters available replicas 4 are not enough to schedule.",
             True,
-            id="no-room-in-assignment",
+            id="no-capacity-in-assignment",
         ),
         pytest.param(
             binding("w").replicas(9).dynamic_weight().spread("cluster", 1, 1),
             "failed to select clusters: no enough resource when selecting 1 clusters",
             False,
-            id="no-room-in-selection",
+            id="no-capacity-in-selection",
         ),
         pytest.param(
             binding("w").replicas(9).duplicated().spread("cluster", 1),
@@ -231,7 +231,7 @@ def terms(observing: str = "") -> BindingBuilder:
     return builder.term("group1", "m1").term("group2", "m2").term("group3", "m3").observing(observing)
 
 
-ROOMY = [cluster("m1"), cluster("m2"), cluster("m3")]
+LARGE_CLUSTERS = [cluster("m1"), cluster("m2"), cluster("m3")]
 
 
 @pytest.mark.parametrize(
@@ -243,12 +243,12 @@ ROOMY = [cluster("m1"), cluster("m2"), cluster("m3")]
     ],
 )
 def test_terms_are_tried_from_the_one_in_use(observing: str, term: str, where: str) -> None:
-    decision = decide(terms(observing), *ROOMY)
+    decision = decide(terms(observing), *LARGE_CLUSTERS)
     assert (decision.affinity_name, placed(decision), decision.failed_terms) == (term, {where: 3}, ())
 
 
 def test_the_next_term_is_used_and_the_failure_is_reported() -> None:
-    decision = decide(terms(), cluster("m1").room(pods=1), *ROOMY[1:])
+    decision = decide(terms(), cluster("m1").room(pods=1), *LARGE_CLUSTERS[1:])
     assert decision.affinity_name == "group2"
     assert placed(decision) == {"m2": 3}
     (failed,) = decision.failed_terms
@@ -270,7 +270,7 @@ def test_earlier_terms_are_not_tried_again() -> None:
 @pytest.mark.parametrize(
     ("clusters", "cleared"),
     [
-        pytest.param([cluster("m1").room(pods=1)], False, id="first-has-no-room"),
+        pytest.param([cluster("m1").room(pods=1)], False, id="first-has-no-capacity"),
         pytest.param([cluster("m2").room(pods=1)], True, id="first-does-not-fit"),
     ],
 )
@@ -307,12 +307,12 @@ def test_a_broken_plugin_in_a_later_term_does_not_clear_the_placement() -> None:
     assert decision.targets is None
 
 
-# --- settled decisions ---
+# --- stable decisions ---
 
 
 def test_duplicated_targets_are_in_their_stable_order() -> None:
-    # Alone, m1 has most room. What it is given adds to the room that is counted on both, so both keep
-    # their order; m3 was placed before and comes first.
+    # At first m1 has the most capacity. Its new replicas count as available on both clusters, so both keep
+    # their order; m3 is a current cluster and comes first.
     builder = binding("w").replicas(5).duplicated().on(m3=1)
     decision = decide(
         builder, cluster("m1").room(pods=9), cluster("m2").room(pods=8), cluster("m3").room(pods=10)
@@ -332,7 +332,7 @@ def test_targets_without_replicas_are_in_the_order_of_names() -> None:
 
 
 def test_an_unclaimed_binding_is_decided_in_one_pass() -> None:
-    # m1 would come first in a second pass, when both had the room of what they were given.
+    # m1 would come first in a second pass, in which the new replicas of both count as available.
     fleet = cluster("m1").room(pods=9), cluster("m2").room(pods=8), cluster("m3").room(pods=1)
     builder = binding("w").replicas(5).duplicated().on(m2=5, m3=5)
     assert order(decide(builder, *fleet)) == ["m1", "m2", "m3"]
@@ -351,7 +351,7 @@ def test_an_unchanged_result_ends_the_decision() -> None:
 
 
 class Alternates:
-    """A score plugin that dislikes where the binding is."""
+    """A score plugin that prefers other clusters to the current ones."""
 
     name = "Alternates"
 
@@ -370,8 +370,8 @@ def test_a_decision_that_is_never_stable_keeps_the_current_clusters() -> None:
     assert decision.attempts[-1].targets == decision.targets
 
 
-ROOM_ALONE = framework(select=())
-"""No plugins: all clusters have the same score, so room decides, whoever was placed before."""
+WITHOUT_PLUGINS = framework(select=())
+"""Without plugins all clusters have the same score, so capacity decides and current clusters do not."""
 
 OVERCOMMIT = gates(SchedulingOvercommitProtection=True)
 
@@ -385,8 +385,8 @@ def order_of(attempt: TermAttempt) -> list[str]:
 
 
 def test_a_binding_that_returns_to_a_cluster_has_a_footprint_there() -> None:
-    # Without a footprint m2 has room for one more than m1 and comes first; with it, neither has any. So the
-    # order goes back to what it was, and this time it stays.
+    # Without a footprint m2 has one more available replica than m1 and comes first; with it, neither has any.
+    # So the first order returns, and this time it stays.
     builder = binding("w").replicas(9).duplicated().on(m1=9, m2=9).applied()
     decision = decide(builder, cluster("m1").without_summary(), cluster("m2").room(pods=1), gates=OVERCOMMIT)
     assert [order_of(each) for each in decision.attempts] == [["m2", "m1"], ["m1", "m2"], ["m1", "m2"]]
@@ -395,37 +395,37 @@ def test_a_binding_that_returns_to_a_cluster_has_a_footprint_there() -> None:
 
 @pytest.mark.parametrize("where", ["m1", "m2"])
 def test_a_binding_stays_on_a_cluster_that_its_own_footprint_makes_unsuitable(where: str) -> None:
-    # Its pods count four times against its cluster, and it adds nothing to the room there: the other cluster
-    # looks better at every pass.
+    # Its pods count four times as assumed on its cluster and do not count as available there, so the other
+    # cluster is better in every pass.
     builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on(where).applied()
     clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110)]
     assumed = with_footprint({}, builder.build(), builder.build().spec.clusters)
-    decision = decide(builder, *clusters, gates=OVERCOMMIT, assumed=assumed, plugins=ROOM_ALONE)
+    decision = decide(builder, *clusters, gates=OVERCOMMIT, assumed=assumed, plugins=WITHOUT_PLUGINS)
     assert order(decision) == [where]
     assert [order_of(each) for each in decision.attempts] == [["m2" if where == "m1" else "m1"], [where]]
 
 
-def test_a_cycle_of_placements_ends_at_the_first_one_that_repeats() -> None:
-    # m3 has least room and is left for good; m1 and m2 drive the binding to and fro.
+def test_a_cycle_of_placements_ends_at_the_first_repeated_one() -> None:
+    # m3 has the least capacity and is not chosen again; the binding alternates between m1 and m2.
     builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on("m3").applied()
     clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110), cluster("m3").room(pods=1)]
-    decision = decide(builder, *clusters, gates=OVERCOMMIT, plugins=ROOM_ALONE)
+    decision = decide(builder, *clusters, gates=OVERCOMMIT, plugins=WITHOUT_PLUGINS)
     assert [order_of(each) for each in decision.attempts] == [["m1"], ["m2"], ["m1"]]
     assert order(decision) == ["m1"]
 
 
 @pytest.mark.parametrize("spread", [1, 2, 3])
 def test_the_next_decision_with_the_footprint_changes_nothing(spread: int) -> None:
-    for rooms in product((1, 4, 5, 9), repeat=3):
-        clusters = [cluster(f"m{number}").room(pods=pods) for number, pods in enumerate(rooms, 1)]
+    for capacities in product((1, 4, 5, 9), repeat=3):
+        clusters = [cluster(f"m{number}").room(pods=pods) for number, pods in enumerate(capacities, 1)]
         builder = binding("w").replicas(4).duplicated().spread("cluster", 1, spread).on(m3=1, m1=4).applied()
-        first = decide(builder, *clusters, gates=OVERCOMMIT, plugins=ROOM_ALONE)
+        first = decide(builder, *clusters, gates=OVERCOMMIT, plugins=WITHOUT_PLUGINS)
         if first.targets is None:
             continue
         assumed = with_footprint({}, builder.build(), first.targets)
         again = builder.on(**placed(first))
-        second = decide(again, *clusters, gates=OVERCOMMIT, plugins=ROOM_ALONE, assumed=assumed)
-        assert second.targets == first.targets, rooms
+        second = decide(again, *clusters, gates=OVERCOMMIT, plugins=WITHOUT_PLUGINS, assumed=assumed)
+        assert second.targets == first.targets, capacities
 
 
 def test_a_cluster_without_assumed_workloads_has_no_entry() -> None:

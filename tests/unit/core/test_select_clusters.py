@@ -22,10 +22,10 @@ from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, 
 from tests.unit.core.helpers import candidate, names, shared_order
 
 ORDERED = [
-    candidate("m4", score=60, room=50),
-    candidate("m2", score=40, room=60),
-    candidate("m3", score=30, room=80),
-    candidate("m1", score=20, room=40),
+    candidate("m4", score=60, available=50),
+    candidate("m2", score=40, available=60),
+    candidate("m3", score=30, available=80),
+    candidate("m1", score=20, available=40),
 ]
 
 
@@ -45,7 +45,7 @@ def divided(preference: str = "") -> dict[str, object]:
     ("builder", "needed", "chosen"),
     [
         pytest.param(
-            binding("w").spread("cluster", 1, 2), 100, ["m4", "m2"], id="no-strategy-no-look-at-room"
+            binding("w").spread("cluster", 1, 2), 100, ["m4", "m2"], id="no-strategy-ignores-capacity"
         ),
         pytest.param(binding("w").duplicated().spread("cluster", 1, 2), 120, ["m4", "m2"], id="duplicated"),
         pytest.param(
@@ -58,7 +58,7 @@ def divided(preference: str = "") -> dict[str, object]:
             binding("w").placement(divided()).spread("cluster", 1, 2),
             120,
             ["m4", "m3"],
-            id="replaced-for-room",
+            id="replaced-for-capacity",
         ),
         pytest.param(binding("w"), 10**6, ["m4", "m2", "m3", "m1"], id="no-constraint"),
         pytest.param(
@@ -82,7 +82,7 @@ def test_clusters_are_selected_by_constraint(builder: BindingBuilder, needed: in
             binding("w").placement(divided()).spread("cluster", 1, 2),
             200,
             "no enough resource when selecting 2 clusters",
-            id="no-room",
+            id="no-capacity",
         ),
         pytest.param(
             binding("w").placement(divided()).spread("cluster", 7, 7),
@@ -159,11 +159,11 @@ def test_the_least_preferred_clusters_are_replaced_by_those_with_the_most_capaci
     needed: int, chosen: list[str] | None
 ) -> None:
     ordered = [
-        candidate("m1", score=100, room=10),
-        candidate("m2", score=100, room=5),
-        candidate("m3", room=40),
-        candidate("m4", room=40),
-        candidate("m5", room=8),
+        candidate("m1", score=100, available=10),
+        candidate("m2", score=100, available=5),
+        candidate("m3", available=40),
+        candidate("m4", available=40),
+        candidate("m5", available=8),
     ]
     constraint = SpreadConstraint("cluster", max_groups=2)
     if chosen is None:
@@ -182,25 +182,25 @@ def several(*members: str) -> list[Candidate]:
 
 
 B1 = [
-    region("R1", 100, candidate("m1", score=100, room=40), candidate("m2", score=80, room=40)),
+    region("R1", 100, candidate("m1", score=100, available=40), candidate("m2", score=80, available=40)),
     region(
         "R2",
         80,
-        candidate("m3", score=80, room=40),
-        candidate("m4", score=80, room=40),
-        candidate("m5", score=60, room=40),
+        candidate("m3", score=80, available=40),
+        candidate("m4", score=80, available=40),
+        candidate("m5", score=60, available=40),
     ),
 ]
 B3 = [
     region("R1", 90, candidate("m1", score=90)),
     region("R2", 70, candidate("m2", score=70), candidate("m3", score=60), candidate("m4", score=30)),
-    region("R3", 80, candidate("m5", score=80), candidate("m6", score=50, room=60)),
+    region("R3", 80, candidate("m5", score=80), candidate("m6", score=50, available=60)),
     region("R4", 50, *several("m7", "m8", "m9", "m10")),
 ]
 B4 = [
     region("R1", 70, candidate("m1", score=70)),
     region("R2", 40, candidate("m2", score=40), candidate("m3", score=35), candidate("m4", score=30)),
-    region("R3", 60, candidate("m5", score=60), candidate("m6", score=50, room=60)),
+    region("R3", 60, candidate("m5", score=60), candidate("m6", score=50, available=60)),
     region("R4", 70, candidate("m7", score=65)),
     region("R5", 50, candidate("m8", score=50)),
 ]
@@ -265,7 +265,7 @@ def test_a_selection_of_regions_that_would_take_seconds_is_over_budget() -> None
     ("builder", "chosen"),
     [
         pytest.param(binding("w"), ["m1", "m2"], id="no-constraint-takes-all"),
-        pytest.param(binding("w").replicas(1).spread("cluster", 0, 1), ["m2"], id="the-roomiest"),
+        pytest.param(binding("w").replicas(1).spread("cluster", 0, 1), ["m2"], id="the-most-available-one"),
         pytest.param(binding("w").names("m1", "m2"), ["m1", "m2"], id="named"),
         pytest.param(
             binding("w")
@@ -274,7 +274,7 @@ def test_a_selection_of_regions_that_would_take_seconds_is_over_budget() -> None
             .spread("cluster", 1, 1)
             .term("a", "m1", overflow=[["m2"]]),
             ["m1"],
-            id="a-preferred-cluster-beats-a-roomier-one",
+            id="a-preferred-cluster-beats-one-with-more-capacity",
         ),
     ],
 )
@@ -305,9 +305,9 @@ def test_both_regions_or_one_by_the_range_of_regions() -> None:
 def test_bindings_with_a_shared_order_and_equal_constraints_share_the_selection() -> None:
     ordered = shared_order(
         [
-            candidate("a1", region="RA", score=100, room=9),
-            candidate("b1", region="RB", room=8),
-            candidate("b2", region="RB", room=7),
+            candidate("a1", region="RA", score=100, available=9),
+            candidate("b1", region="RB", available=8),
+            candidate("b2", region="RB", available=7),
         ]
     )
 
@@ -331,16 +331,16 @@ def test_bindings_with_a_shared_order_and_equal_constraints_share_the_selection(
 def test_replacing_clusters_by_a_heap_equals_replacing_one_by_one() -> None:
     random_ = random.Random(6)
     for _ in range(500):
-        ordered = [candidate(f"m{n}", room=random_.randint(0, 6)) for n in range(random_.randint(1, 12))]
+        ordered = [candidate(f"m{n}", available=random_.randint(0, 6)) for n in range(random_.randint(1, 12))]
         most, needed = random_.randint(1, 12), random_.randint(0, 40)
         try:
             found = select_by_cluster(ordered, SpreadConstraint(max_groups=most), needed)
         except SchedulingError:
             found = []
-        assert found == _with_room_one_by_one(ordered, min(most, len(ordered)), needed)
+        assert found == _replaced_one_by_one(ordered, min(most, len(ordered)), needed)
 
 
-def _with_room_one_by_one(ordered: list[Candidate], count: int, needed: int) -> list[Candidate]:
+def _replaced_one_by_one(ordered: list[Candidate], count: int, needed: int) -> list[Candidate]:
     chosen, rest = ordered[:count], ordered[count:]
     for slot in range(count - 1, -1, -1):
         if sum(each.available for each in chosen) >= needed:

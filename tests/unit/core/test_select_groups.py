@@ -54,7 +54,7 @@ def test_the_best_regions_are_chosen(given: str, limits: Limits, chosen: str) ->
 
 
 def enumerate_paths(ordered: Sequence[Group], limits: Limits) -> Iterator[tuple[Group, ...]]:
-    """List the sets that upstream records, in its order."""
+    """Return the sets that upstream records, in its order."""
 
     def extend(path: tuple[Group, ...], start: int) -> Iterator[tuple[Group, ...]]:
         if limits.suffice(len(path), sum(group.clusters for group in path)):

@@ -41,7 +41,7 @@ def test_seats_go_one_by_one_to_the_highest_quotient(seats: int, expected: dict[
         pytest.param(
             4, {"A": 1200, "B": 900, "C": 400}, {}, {"A": 2, "B": 1, "C": 1}, id="remainder-to-the-small"
         ),
-        pytest.param(5, {}, {}, {}, id="nobody"),
+        pytest.param(5, {}, {}, {}, id="no-parties"),
         pytest.param(0, {"A": 100, "B": 200}, {}, {"A": 0, "B": 0}, id="no-seats"),
         pytest.param(1, {"A": 3, "B": 1}, {"A": 1}, {"A": 1, "B": 1}, id="equal-quotients-go-to-fewer-seats"),
         pytest.param(1, {"A": 1, "B": 1}, {}, {"A": 1, "B": 0}, id="then-to-the-first-name"),
@@ -75,7 +75,7 @@ def test_seats_go_one_by_one_to_the_highest_quotient(seats: int, expected: dict[
         pytest.param(10, {"A": 5, "B": 5, "C": 5}, {}, {"A": 4, "B": 3, "C": 3}, id="uneven"),
         pytest.param(13, {"A": 1, "B": 2, "C": 3}, {}, {"A": 2, "B": 4, "C": 7}, id="at-1:2:3"),
         pytest.param(7, {"A": 0, "B": 5}, {}, {"A": 0, "B": 7}, id="no-vote-no-seat"),
-        pytest.param(3, {"A": 0, "B": 0}, {}, {"A": 2, "B": 1}, id="nobody-has-votes"),
+        pytest.param(3, {"A": 0, "B": 0}, {}, {"A": 2, "B": 1}, id="no-votes"),
     ],
 )
 def test_seats_are_proportional_to_votes(
@@ -138,5 +138,5 @@ def test_certain_seats_are_never_too_many() -> None:
         assert given == one_by_one(seats, votes, descending_names=descending), (seats, votes, descending)
 
 
-def test_votes_below_zero_get_nothing_and_cost_nothing() -> None:
+def test_parties_with_negative_votes_get_no_seat() -> None:
     assert webster.allocate(2_000_000_000, {"a": -5, "b": 7, "c": 0}) == {"a": 0, "b": 2_000_000_000, "c": 0}

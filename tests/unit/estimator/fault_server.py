@@ -38,7 +38,7 @@ class FaultServer:
         self.hangs = False
         self._let_go.set()
 
-    def asked(self) -> list[pb.MaxAvailableReplicasRequest]:
+    def requests_received(self) -> list[pb.MaxAvailableReplicasRequest]:
         """Return the requests for replicas."""
         return [
             pb.MaxAvailableReplicasRequest.FromString(body)
@@ -55,7 +55,7 @@ class FaultServer:
         if isinstance(answer, int):
             return pb.MaxAvailableReplicasResponse(max_replicas=answer).SerializeToString()
         if isinstance(answer, grpc.StatusCode):
-            await context.abort(answer, "as told")
+            await context.abort(answer, "as configured")
         assert isinstance(answer, bytes)
         return answer
 

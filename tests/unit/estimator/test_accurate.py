@@ -275,7 +275,7 @@ class TestPartialPolicy:
         harness = make_harness(FakeTransport(m1=9, m2=None))
         assert await harness.replicas() == [9, NO_OPINION]
         assert harness.requests.unresponsive == {"m2"}
-        harness.requests.timeout = 600  # whoever waited for it now would wait for ever
+        harness.requests.timeout = 600  # a wait for it from now on would not end
         session = harness.session()
         assert await session.max_available_replicas(harness.clusters, LARGE, {}) == [9, NO_OPINION]
         assert "m2" in session.fallbacks
@@ -352,7 +352,7 @@ class TestTheFirstConnection:
 
 
 class TestSharing:
-    async def ask_twice(
+    async def request_twice(
         self, harness: EstimatorHarness, second: ReplicaRequirements = SMALL, *, after: float = 0.0
     ) -> None:
         harness.seconds = 100.0
@@ -362,23 +362,23 @@ class TestSharing:
 
     async def test_equal_requests_within_the_ttl_are_sent_once(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9, m2=4), answer_ttl=1.0)
-        await self.ask_twice(harness, after=1.0)
+        await self.request_twice(harness, after=1.0)
         assert harness.transport.called == ["m1", "m2"]
         assert harness.observer.shares == 2
 
     async def test_equal_requests_after_the_ttl_are_sent_again(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9), answer_ttl=1.0)
-        await self.ask_twice(harness, after=1.001)
+        await self.request_twice(harness, after=1.001)
         assert harness.transport.called == ["m1", "m1"]
 
     async def test_different_requests_are_not_shared(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9), answer_ttl=1.0)
-        await self.ask_twice(harness, LARGE)
+        await self.request_twice(harness, LARGE)
         assert harness.transport.called == ["m1", "m1"]
 
     async def test_a_ttl_of_zero_shares_nothing(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9), answer_ttl=0.0)
-        await self.ask_twice(harness)
+        await self.request_twice(harness)
         assert harness.transport.called == ["m1", "m1"]
 
     async def test_a_pending_request_is_shared(self, make_harness: MakeHarness) -> None:

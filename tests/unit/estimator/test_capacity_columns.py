@@ -85,7 +85,7 @@ def built(number: int, shape: Shape) -> Cluster:
     )
 
 
-def asking(request: Mapping[str, str] | None) -> ReplicaRequirements | None:
+def requiring(request: Mapping[str, str] | None) -> ReplicaRequirements | None:
     if request is None:
         return None
     return ReplicaRequirements({name: quantity.parse(amount) for name, amount in request.items()})
@@ -119,23 +119,23 @@ WHOLE_CPUS = {"cpu": "9223372036854775807", "pods": "5"}
 def test_columns_equal_counting_cluster_by_cluster(
     first: Sequence[Shape],
     later: Sequence[tuple[int, Shape | str]],
-    asked: Sequence[Mapping[str, str] | None],
+    requests: Sequence[Mapping[str, str] | None],
 ) -> None:
     clusters = {number: built(number, shape) for number, shape in enumerate(first)}
-    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
     for change in (None, *later):
         if change is not None:
             number, shape = change
             clusters.pop(number, None)
             if not isinstance(shape, str):
                 clusters[number] = built(number, shape)
-        verdicts.refresh(Snapshot.of(clusters.values()), lambda _: {})
-        for request in asked:
-            requirements = asking(request)
-            expected = one_by_one(verdicts.feasible, requirements)
+        results.refresh(Snapshot.of(clusters.values()), lambda _: {})
+        for request in requests:
+            requirements = requiring(request)
+            expected = one_by_one(results.feasible, requirements)
             rows = columns.all_rows(len(expected))
-            assert estimator.replicas_by_row(verdicts, rows, requirements).tolist() == expected
-            few = estimator.replicas_by_row(verdicts, rows[1::2], requirements).tolist()
+            assert estimator.replicas_by_row(results, rows, requirements).tolist() == expected
+            few = estimator.replicas_by_row(results, rows[1::2], requirements).tolist()
             assert few == expected[1::2]
 
 
@@ -147,36 +147,36 @@ def test_capacities_move_with_the_rows_of_their_clusters() -> None:
         built(1, (shape, (0, 0, 1, 0))),
         built(2, (shape, None)),
     )
-    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
     for clusters in ([first, with_models, last], [with_models, last], [first, with_models, last], [last]):
-        verdicts.refresh(Snapshot.of(clusters), lambda _: {})
+        results.refresh(Snapshot.of(clusters), lambda _: {})
         for request in ({"cpu": "1"}, {"memory": "1Gi"} if first not in clusters else {}):
-            counted = estimator.replicas_by_row(verdicts, columns.all_rows(len(clusters)), asking(request))
-            assert counted.tolist() == one_by_one(clusters, asking(request))
+            counted = estimator.replicas_by_row(results, columns.all_rows(len(clusters)), requiring(request))
+            assert counted.tolist() == one_by_one(clusters, requiring(request))
 
 
 def test_columns_are_dropped_with_their_filter_results() -> None:
-    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
-    verdicts.refresh(Snapshot.of([cluster("m1").room(pods=3).build()]), lambda _: {})
-    assert estimator.replicas_by_row(verdicts, columns.all_rows(1), None).tolist() == [3]
-    gone = weakref.ref(verdicts)
-    del verdicts
+    estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
+    results.refresh(Snapshot.of([cluster("m1").room(pods=3).build()]), lambda _: {})
+    assert estimator.replicas_by_row(results, columns.all_rows(1), None).tolist() == [3]
+    gone = weakref.ref(results)
+    del results
     gc.collect()
     assert gone() is None
 
 
 @pytest.mark.parametrize("pods", [0, 7, 2**31 - 1, 2**31, 2**32 + 5])
 def test_pods_wrap_to_32_bits(pods: int) -> None:
-    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
-    verdicts.refresh(Snapshot.of([cluster("m1").room(pods=pods).build()]), lambda _: {})
-    expected = one_by_one(verdicts.feasible, None)
-    assert estimator.replicas_by_row(verdicts, columns.all_rows(1), None).tolist() == expected
+    estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
+    results.refresh(Snapshot.of([cluster("m1").room(pods=pods).build()]), lambda _: {})
+    expected = one_by_one(results.feasible, None)
+    assert estimator.replicas_by_row(results, columns.all_rows(1), None).tolist() == expected
 
 
 def test_minus_one_is_no_opinion_in_columns() -> None:
-    spec, verdicts = binding("w").replicas(3).build().spec, FilterResults("key")
+    spec, results = binding("w").replicas(3).build().spec, FilterResults("key")
     built = cluster("m1").room(pods=2**32 - 1).build()
-    verdicts.refresh(Snapshot.of([built]), lambda _: {})
+    results.refresh(Snapshot.of([built]), lambda _: {})
     estimator = GeneralEstimator(FeatureGates())
     known = run_sync(
         available_replicas(
@@ -184,27 +184,27 @@ def test_minus_one_is_no_opinion_in_columns() -> None:
         )
     )
     assert known == [3]
-    assert least_by_row(spec, verdicts, columns.all_rows(1), [estimator]).tolist() == [MAX_INT32]
+    assert least_by_row(spec, results, columns.all_rows(1), [estimator]).tolist() == [MAX_INT32]
 
 
 def test_few_of_thousands_of_resources_are_cached() -> None:
     names = [f"example.com/r{number}" for number in range(2000)]
     plenty = cluster("m1").allocatable({**dict.fromkeys(names, 3), "pods": 5, "cpu": 8}).build()
-    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
-    verdicts.refresh(Snapshot.of([plenty, cluster("m2").room(cpu=8).build()]), lambda _: {})
-    wanted = asking(dict.fromkeys(names, "1"))
-    assert estimator.replicas_by_row(verdicts, columns.all_rows(2), wanted).tolist() == [3, 0]
-    unknown = asking({f"nobody.has/r{number}": "1" for number in range(2000)})
-    assert estimator.replicas_by_row(verdicts, columns.all_rows(2), unknown).tolist() == [0, 0]
-    assert len(estimator._columns[verdicts]._units) <= 32
+    estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
+    results.refresh(Snapshot.of([plenty, cluster("m2").room(cpu=8).build()]), lambda _: {})
+    wanted = requiring(dict.fromkeys(names, "1"))
+    assert estimator.replicas_by_row(results, columns.all_rows(2), wanted).tolist() == [3, 0]
+    unknown = requiring({f"unknown.example.com/r{number}": "1" for number in range(2000)})
+    assert estimator.replicas_by_row(results, columns.all_rows(2), unknown).tolist() == [0, 0]
+    assert len(estimator._columns[results]._units) <= 32
     assert all(len(capacity._left) <= 32 for capacity in estimator._capacities.values())
-    assert estimator.replicas_by_row(verdicts, columns.all_rows(2), asking({"cpu": "4"})).tolist() == [2, 2]
+    assert estimator.replicas_by_row(results, columns.all_rows(2), requiring({"cpu": "4"})).tolist() == [2, 2]
 
 
 def test_capacities_of_removed_clusters_are_dropped() -> None:
-    estimator, verdicts = GeneralEstimator(FeatureGates()), FilterResults("key")
+    estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
     for number in range(1000):
         clusters = [cluster(f"m{number}-{each}").room(pods=3).build() for each in range(5)]
-        verdicts.refresh(Snapshot.of(clusters), lambda _: {})
-        assert estimator.replicas_by_row(verdicts, columns.all_rows(5), None).tolist() == [3] * 5
+        results.refresh(Snapshot.of(clusters), lambda _: {})
+        assert estimator.replicas_by_row(results, columns.all_rows(5), None).tolist() == [3] * 5
     assert len(estimator._capacities) < 150

@@ -132,7 +132,7 @@ async def test_an_estimator_is_found_by_its_service_and_called(make_harness: Mak
         await harness.connect(server.port)
         assert harness.reads == [("sys", "est-m1")]
         assert await harness.call() == 7
-        assert [each.cluster for each in server.asked()] == ["m1"]
+        assert [each.cluster for each in server.requests_received()] == ["m1"]
         ((method, _, about),) = server.requests
         assert method == "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"
         assert about == "kind=K, name=ns/n"
@@ -153,7 +153,7 @@ async def test_an_error_response_has_upstreams_text(make_harness: MakeHarness) -
             await harness.call()
     assert str(refusal.value) == (
         "gRPC request cluster(m1) estimator error when calling MaxAvailableReplicas: "
-        "rpc error: code = FailedPrecondition desc = as told"
+        "rpc error: code = FailedPrecondition desc = as configured"
     )
     assert not refusal.value.timed_out
 
@@ -220,9 +220,9 @@ async def test_a_problem_is_logged_once(make_harness: MakeHarness, caplog: pytes
     for count in range(1, 4):
         await harness.until(lambda count=count: len(harness.pauses) == count)  # type: ignore[misc]
         harness.retry_now()
-    told = [record for record in caplog.records if "Failed to establish" in record.message]
-    assert len(told) == 1
-    assert told[0].__dict__["error"] == "the API server is away"
+    logged = [record for record in caplog.records if "Failed to establish" in record.message]
+    assert len(logged) == 1
+    assert logged[0].__dict__["error"] == "the API server is away"
 
 
 async def test_the_connection_of_a_removed_cluster_is_closed(make_harness: MakeHarness) -> None:
@@ -240,11 +240,11 @@ async def test_a_pending_call_fails_when_its_cluster_is_removed(make_harness: Ma
     async with serving() as server:
         await harness.connect(server.port)
         server.hangs = True
-        asking = asyncio.create_task(harness.call())
+        call = asyncio.create_task(harness.call())
         await harness.until(lambda: server.requests)
         harness.connections.on_cluster(M1, None)
         with pytest.raises(EstimatorCallError, match="m1"):
-            await asking
+            await call
 
 
 async def test_a_cluster_that_is_added_again_gets_a_new_connection(make_harness: MakeHarness) -> None:
@@ -258,17 +258,17 @@ async def test_a_cluster_that_is_added_again_gets_a_new_connection(make_harness:
 
 
 @pytest.mark.parametrize(
-    ("left_out", "standing"), [(True, ConnectionState.ABSENT), (False, ConnectionState.CONNECTED)]
+    ("left_out", "state"), [(True, ConnectionState.ABSENT), (False, ConnectionState.CONNECTED)]
 )
 async def test_pull_clusters_have_no_connection_if_the_option_is_set(
-    make_harness: MakeHarness, left_out: bool, standing: ConnectionState
+    make_harness: MakeHarness, left_out: bool, state: ConnectionState
 ) -> None:
     harness = make_harness(EstimatorOptions(not_in_pull_mode=left_out))
     async with serving() as server:
         harness.ports |= {"m1": server.port, "m2": server.port}
         harness.connections.on_cluster(None, replace(M1, sync_mode="Pull"))
         await harness.connect(server.port, cluster("m2").build())
-        await harness.until_state(standing)
+        await harness.until_state(state)
 
 
 async def test_the_connection_of_a_cluster_that_changes_to_pull_mode_is_closed(

@@ -14,7 +14,7 @@ DEDUCTING = gates(SchedulingOvercommitProtection=True)
 WITHOUT_MODELS = gates(CustomizedClusterResourceModeling=False)
 
 
-def asks(**request: object) -> ReplicaRequirements:
+def requiring(**request: object) -> ReplicaRequirements:
     return wants({name.replace("_", "-"): amount for name, amount in request.items()})
 
 
@@ -23,7 +23,7 @@ def wants(request: dict[str, object]) -> ReplicaRequirements:
 
 
 def component(replicas: int, **request: object) -> Component:
-    return Component("c", replicas, asks(**request) if request else None)
+    return Component("c", replicas, requiring(**request) if request else None)
 
 
 def replicas(
@@ -64,9 +64,11 @@ def small() -> ClusterBuilder:
 @pytest.mark.parametrize(
     ("builder", "requirements", "expected"),
     [
-        pytest.param(small(), asks(cpu="500m", memory="1Gi"), 6, id="the-scarcest"),
-        pytest.param(cluster("m1").without_summary(), asks(cpu=1), 0, id="no-summary"),
-        pytest.param(cluster("m1").room(pods=10).allocated({"pods": 10}), asks(cpu="1m"), 0, id="no-pods"),
+        pytest.param(small(), requiring(cpu="500m", memory="1Gi"), 6, id="the-scarcest"),
+        pytest.param(cluster("m1").without_summary(), requiring(cpu=1), 0, id="no-summary"),
+        pytest.param(
+            cluster("m1").room(pods=10).allocated({"pods": 10}), requiring(cpu="1m"), 0, id="no-pods"
+        ),
         pytest.param(cluster("m1").room(pods=10), None, 10, id="no-requirements"),
         pytest.param(cluster("m1").room(pods=10), wants({}), 10, id="empty-request"),
         pytest.param(
@@ -84,28 +86,28 @@ def small() -> ClusterBuilder:
         ),
         pytest.param(
             cluster("m1").room(memory="2Gi").allocated({"memory": "1.5Gi"}),
-            asks(memory="1Gi"),
+            requiring(memory="1Gi"),
             0,
             id="too-little",
         ),
         pytest.param(small(), wants({"nvidia.com/gpu": 1}), 0, id="unknown-resource"),
         pytest.param(small(), wants({"nvidia.com/gpu": 0}), 80, id="nothing-of-an-unknown-resource"),
-        pytest.param(small(), asks(cpu="1m"), 80, id="the-least-request-counts"),
-        pytest.param(small(), asks(cpu="-1"), 80, id="negative-requests-do-not"),
-        pytest.param(small().allocating({"cpu": "500m"}), asks(cpu=1), 2, id="about-to-be-allocated"),
-        pytest.param(small().allocated({"cpu": 9}), asks(cpu=1), 0, id="over-allocated"),
+        pytest.param(small(), requiring(cpu="1m"), 80, id="the-least-request-counts"),
+        pytest.param(small(), requiring(cpu="-1"), 80, id="negative-requests-do-not"),
+        pytest.param(small().allocating({"cpu": "500m"}), requiring(cpu=1), 2, id="about-to-be-allocated"),
+        pytest.param(small().allocated({"cpu": 9}), requiring(cpu=1), 0, id="over-allocated"),
         pytest.param(
-            cluster("m1").room(cpu="20P"), asks(cpu="10P"), 0, id="request-whose-milli-units-overflow"
+            cluster("m1").room(cpu="20P"), requiring(cpu="10P"), 0, id="request-whose-milli-units-overflow"
         ),
         pytest.param(
             cluster("m1").room(memory="10Gi").allocated({"memory": "1.5Gi"}).allocating({"memory": "20Gi"}),
-            asks(memory="1Gi"),
+            requiring(memory="1Gi"),
             5,
             id="garbage-of-big-decimals",
         ),
     ],
 )
-def test_capacity_by_summary(
+def test_capacity_is_estimated_by_the_resource_summary(
     builder: ClusterBuilder, requirements: ReplicaRequirements | None, expected: int
 ) -> None:
     assert replicas(builder, requirements) == expected
@@ -123,17 +125,17 @@ def test_capacity_by_summary(
     ],
 )
 def test_assumed_workloads_reduce_the_capacity_of_a_cluster(assumed: list[Component], expected: int) -> None:
-    assert replicas(small(), asks(cpu="500m", memory="1Gi"), *assumed) == expected
+    assert replicas(small(), requiring(cpu="500m", memory="1Gi"), *assumed) == expected
 
 
 def test_assumed_workloads_count_as_allocating() -> None:
     builder = cluster("m1").room(cpu=2, pods=20).allocating({"cpu": "400m", "pods": 5})
-    assert replicas(builder, asks(cpu="700m"), component(2, cpu="100m")) == 2
+    assert replicas(builder, requiring(cpu="700m"), component(2, cpu="100m")) == 2
     assert replicas(builder, None, component(2, cpu="100m")) == 13
 
 
 def test_without_the_gate_assumed_workloads_do_not_count() -> None:
-    assert replicas(small(), asks(cpu="500m"), component(2, cpu="500m"), on=FeatureGates()) == 6
+    assert replicas(small(), requiring(cpu="500m"), component(2, cpu="500m"), on=FeatureGates()) == 6
 
 
 # --- by models ---
@@ -149,71 +151,84 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
 @pytest.mark.parametrize(
     ("builder", "requirements", "expected"),
     [
-        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu="1.5"), 1, id="on-the-largest"),
-        pytest.param(three_grades(cpu=(0, 1, 2)), asks(cpu=3), 0, id="on-none"),
+        pytest.param(three_grades(cpu=(0, 1, 2)), requiring(cpu="1.5"), 1, id="on-the-largest"),
+        pytest.param(three_grades(cpu=(0, 1, 2)), requiring(cpu=3), 0, id="on-none"),
         pytest.param(
             three_grades(cpu=(0, 1, 2), memory=(0, "1Gi", "2Gi")),
-            asks(cpu=1, memory="1.5Gi"),
+            requiring(cpu=1, memory="1.5Gi"),
             1,
             id="both-resources",
         ),
         pytest.param(
             three_grades(cpu=(0, 1, 2), memory=(0, "1Gi", "2Gi")),
-            asks(cpu=1, memory="2.5Gi"),
+            requiring(cpu=1, memory="2.5Gi"),
             0,
             id="too-much",
         ),
-        pytest.param(cluster("m1").grade(1, nodes=3, cpu=1), asks(cpu="500m"), 6, id="several-nodes"),
+        pytest.param(cluster("m1").grade(1, nodes=3, cpu=1), requiring(cpu="500m"), 6, id="several-nodes"),
         pytest.param(
-            cluster("m1").room(pods=4).grade(1, nodes=3, cpu=1), asks(cpu="500m"), 4, id="pods-still-bound"
+            cluster("m1").room(pods=4).grade(1, nodes=3, cpu=1),
+            requiring(cpu="500m"),
+            4,
+            id="pods-still-bound",
         ),
         pytest.param(
-            cluster("m1").room(cpu=0).grade(1, nodes=3, cpu=1), asks(cpu=1), 3, id="summary-not-consulted"
+            cluster("m1").room(cpu=0).grade(1, nodes=3, cpu=1),
+            requiring(cpu=1),
+            3,
+            id="summary-not-consulted",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=1, cpu=1), wants({"nvidia.com/gpu": 1}), 0, id="not-in-the-models"
         ),
         pytest.param(
-            cluster("m1").grade(1, nodes=1, cpu=1), asks(foo=1, cpu=1), 1, id="unknown-names-are-ignored"
+            cluster("m1").grade(1, nodes=1, cpu=1), requiring(foo=1, cpu=1), 1, id="unknown-names-are-ignored"
         ),
         pytest.param(cluster("m1").grade(1, nodes=2, cpu=1), wants({}), 220, id="pods-per-node"),
         pytest.param(
-            cluster("m1").grade(1, nodes=2, cpu=1, pods=5), wants({}), 220, id="whatever-the-models-say"
+            cluster("m1").grade(1, nodes=2, cpu=1, pods=5),
+            wants({}),
+            220,
+            id="without-a-request-models-do-not-count",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=1, cpu=1).grade(1, nodes=None, cpu=4),
-            asks(cpu=1),
+            requiring(cpu=1),
             4,
             id="last-grade-counts",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=1, cpu=1).nodes(1, 2).nodes(7, 9),
-            asks(cpu=1),
+            requiring(cpu=1),
             3,
             id="counts-are-added-up",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=2, memory="12345678901234567890"),
-            asks(cpu=1),
+            requiring(cpu=1),
             0,
             id="absurd-minimum",
         ),
-        # What the models cannot say, the summary does.
-        pytest.param(cluster("m1").room(cpu=7).nodes(1, 2), asks(cpu=1), 7, id="no-models"),
+        # Without a number of the models, the summary counts.
+        pytest.param(cluster("m1").room(cpu=7).nodes(1, 2), requiring(cpu=1), 7, id="no-models"),
         pytest.param(
-            cluster("m1").room(cpu=7).grade(1, nodes=-1, cpu=1), asks(cpu=1), 7, id="negative-count"
+            cluster("m1").room(cpu=7).grade(1, nodes=-1, cpu=1), requiring(cpu=1), 7, id="negative-count"
         ),
-        pytest.param(cluster("m1").room(cpu=7).grade(1, nodes=None, cpu=1), asks(cpu=1), 7, id="no-counts"),
+        pytest.param(
+            cluster("m1").room(cpu=7).grade(1, nodes=None, cpu=1), requiring(cpu=1), 7, id="no-counts"
+        ),
     ],
 )
-def test_capacity_by_models(
+def test_capacity_is_estimated_by_resource_models(
     builder: ClusterBuilder, requirements: ReplicaRequirements, expected: int
 ) -> None:
     assert replicas(builder, requirements) == expected
 
 
 def test_models_count_only_if_the_gate_is_on() -> None:
-    assert replicas(cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), asks(cpu=1), on=WITHOUT_MODELS) == 9
+    assert (
+        replicas(cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), requiring(cpu=1), on=WITHOUT_MODELS) == 9
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,21 +236,21 @@ def test_models_count_only_if_the_gate_is_on() -> None:
     [
         pytest.param(
             cluster("m1").grade(1, nodes=3, cpu=1),
-            asks(cpu="500m"),
+            requiring(cpu="500m"),
             [component(4, cpu="500m")],
             2,
             id="first-fit",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=1, cpu=2).grade(2, nodes=1, cpu=3),
-            asks(cpu=2),
+            requiring(cpu=2),
             [component(1, cpu=3), component(1, cpu=2)],
             0,
             id="both-fit",
         ),
         pytest.param(
             cluster("m1").grade(1, nodes=2, cpu=2),
-            asks(cpu=2),
+            requiring(cpu=2),
             [component(1, cpu=3)],
             2,
             id="what-fits-nowhere-takes-nothing",
@@ -293,7 +308,9 @@ def test_assumed_workloads_take_virtual_nodes(
         ),
     ],
 )
-def test_sets_by_summary(builder: ClusterBuilder, components: list[Component], expected: int) -> None:
+def test_sets_are_estimated_by_the_resource_summary(
+    builder: ClusterBuilder, components: list[Component], expected: int
+) -> None:
     assert sets(builder, *components) == expected
 
 
@@ -335,7 +352,7 @@ def node(cpu: object, memory: object = "999Gi", gpu: int = 0) -> dict[str, objec
     [
         pytest.param(graded((2, node(2))), [component(1, cpu=1)], (), 4, id="two-nodes"),
         pytest.param(
-            graded((2, node(2))), [component(1, cpu=1)], (component(2, cpu=1),), 2, id="beside-assumed"
+            graded((2, node(2))), [component(1, cpu=1)], (component(2, cpu=1),), 2, id="besides-assumed"
         ),
         pytest.param(
             graded((5, node("500m")), (0, node(1)), (10, node(2))),
@@ -379,7 +396,7 @@ def node(cpu: object, memory: object = "999Gi", gpu: int = 0) -> dict[str, objec
         pytest.param(cluster("m1").room(cpu=7).nodes(1, 3), [component(1, cpu=1)], (), 7, id="no-models"),
     ],
 )
-def test_sets_by_models(
+def test_sets_are_estimated_by_resource_models(
     builder: ClusterBuilder, components: list[Component], assumed: tuple[Component, ...], expected: int
 ) -> None:
     assert sets(builder, *components, assumed=assumed) == expected
@@ -396,4 +413,4 @@ def test_assumed_workloads_belong_to_their_cluster() -> None:
     assumed = {"a": [AssumedWorkload("ns", (component(1, cpu=4),))]}
     estimator = GeneralEstimator(DEDUCTING)
     assert estimator.max_available_component_sets(clusters, [component(1, cpu=4)], "ns", assumed) == [1, 2]
-    assert estimator.max_available_replicas(clusters, asks(cpu=4), assumed) == [1, 2]
+    assert estimator.max_available_replicas(clusters, requiring(cpu=4), assumed) == [1, 2]

@@ -15,7 +15,7 @@ from karmada_scheduler.framework.diagnosis import OverBudgetError
 
 
 def one_by_one(runs: list[NodeGroup], components: list[Component], most: int) -> int:
-    """The definition: every node by itself, every replica by itself."""
+    """Fill single nodes with single replicas: the definition."""
     nodes = [[dict(run.free), run.pods] for run in runs for _ in range(run.nodes)]
 
     def place(component: Component) -> bool:
@@ -111,7 +111,9 @@ def test_an_assumed_set_takes_capacity_of_the_nodes_in_order() -> None:
     assert sum(run.nodes for run in runs) == 100_000
     small = [NodeGroup({"memory": 4}, 110, 1)]
     assert not place_set(small, [_component("c", 1, memory=3), _component("d", 1, memory=3)])
-    assert small == [NodeGroup({"memory": 1}, 109, 1)]  # what did fit stays taken
+    assert small == [
+        NodeGroup({"memory": 1}, 109, 1)
+    ]  # the set does not fit, and its fitting part stays allocated
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_a_million_nodes_are_counted_fast(memory: int, wanted: tuple[tuple[int, 
     found = count_sets(runs, components, most=2**31)
     assert time.process_time() - begin < 2
     few = one_by_one([NodeGroup({"memory": memory}, 110, 50)], components, 2**31)
-    assert abs(found - few * 20_000) <= 2 * 20_000  # what is begun with the last nodes and does not fit
+    assert abs(found - few * 20_000) <= 2 * 20_000  # the last sets do not fit as a whole
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_a_million_nodes_are_counted_fast(memory: int, wanted: tuple[tuple[int, 
         ("hugepages-2Mi", True),
         ("attachable-volumes-aws-ebs", True),
         ("example.com/gpu", True),
-        ("kubernetes.io/thing", True),
+        ("kubernetes.io/resource", True),
         ("foo", False),
         ("pods", False),
         ("requests.example.com/gpu", False),

@@ -21,8 +21,8 @@ async def fake() -> AsyncIterator[FakeExtender]:
     await server.stop()
 
 
-class Made:
-    """Makes extenders; what they observe is in ``seen``, and ``now`` is what their clocks show."""
+class ExtenderFactory:
+    """Makes extenders; ``seen`` has their observations, and ``now`` is the time of their clocks."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, str]] = []
@@ -38,7 +38,7 @@ class Made:
             "prioritize_verb": "prioritize",
             "bind_verb": "bind",
             "weight": 1,
-            "http_timeout": 60.0,  # for machines that are busy
+            "http_timeout": 60.0,  # for busy machines
         }
         made = HttpExtender(
             ExtenderConfig(url_prefix=url, **{**offered, **fields}),
@@ -59,9 +59,9 @@ class Made:
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Made]:
+async def make() -> AsyncIterator[ExtenderFactory]:
     """Make an extender for a URL."""
-    made = Made()
+    made = ExtenderFactory()
     yield made
     for each in made.all:
         await each.close()

@@ -25,7 +25,7 @@ class FakeExtender:
 
     def __init__(self) -> None:
         self.replies: dict[str, Reply] = {}
-        self.asked: list[tuple[str, Any]] = []
+        self.requests: list[tuple[str, Any]] = []
         self.raw: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.peers: set[tuple[str, int]] = set()
@@ -58,7 +58,7 @@ class FakeExtender:
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def answers(self, verb: str, answer: Any) -> None:
-        """Answer a verb always the same way."""
+        """Respond to a verb always in the same way."""
         self.replies[verb] = lambda _: answer
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -69,7 +69,7 @@ class FakeExtender:
         self.raw.append(body)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         question = orjson.loads(body)
-        self.asked.append((request.path, question))
+        self.requests.append((request.path, question))
         await self.hold.wait()
         answer = self.replies[request.path.rpartition("/")[2]](question)
         if isinstance(answer, web.StreamResponse):

@@ -16,7 +16,7 @@ from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.extender import ExtenderError
-from tests.unit.extenders.conftest import Made
+from tests.unit.extenders.conftest import ExtenderFactory
 from tests.unit.extenders.fake import FakeExtender, Scene
 
 VERBS: dict[str, Callable[[HttpExtender, Scene], Awaitable[object]]] = {
@@ -37,12 +37,12 @@ async def failure(verb: str, extender: HttpExtender, scene: Scene) -> str:
     return str(caught.value)
 
 
-# --- slow, away, broken ---
+# --- timeouts and connections ---
 
 
 @pytest.mark.parametrize("verb", VERBS)
 async def test_a_response_that_is_late_is_an_error(
-    verb: str, fake: FakeExtender, make: Made, scene: Scene
+    verb: str, fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.hold.clear()
     text = await failure(verb, make(fake.url, scene.manifests, http_timeout=0.05), scene)
@@ -50,7 +50,7 @@ async def test_a_response_that_is_late_is_an_error(
     assert make.seen == [(fake.url, verb, "timeout")]
 
 
-async def test_a_response_that_stops_half_way_is_an_error(make: Made, scene: Scene) -> None:
+async def test_a_response_that_stops_half_way_is_an_error(make: ExtenderFactory, scene: Scene) -> None:
     begin = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"
     async with speaking(begin, hang_up=False) as url:
         text = await failure("filter", make(url, scene.manifests, http_timeout=0.05), scene)
@@ -58,7 +58,7 @@ async def test_a_response_that_stops_half_way_is_an_error(make: Made, scene: Sce
 
 
 async def test_a_cancelled_request_closes_its_connection(
-    fake: FakeExtender, make: Made, scene: Scene
+    fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.hold.clear()
     extender = make(fake.url, scene.manifests)
@@ -71,7 +71,7 @@ async def test_a_cancelled_request_closes_its_connection(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_a_refused_connection_is_an_error(verb: str, make: Made, scene: Scene) -> None:
+async def test_a_refused_connection_is_an_error(verb: str, make: ExtenderFactory, scene: Scene) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         port = taken.getsockname()[1]
@@ -83,39 +83,41 @@ async def test_a_refused_connection_is_an_error(verb: str, make: Made, scene: Sc
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_status_500_is_an_error(verb: str, fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_status_500_is_an_error(
+    verb: str, fake: FakeExtender, make: ExtenderFactory, scene: Scene
+) -> None:
     fake.replies[verb] = lambda _: web.Response(status=500, text="Traceback:\n\n  nothing works")
     extender = make(fake.url, scene.manifests)
     expected = f"failed {verb} with extender at URL {fake.url}/{verb}, code 500: Traceback: nothing works"
     for _ in range(5):
         assert await failure(verb, extender, scene) == expected
-    assert len(fake.asked) == 5, "one request each"
+    assert len(fake.requests) == 5, "one request each"
     assert len(fake.peers) == 1, "and the connection is kept"
 
 
 @pytest.mark.parametrize("status", [201, 204, 302, 404])
 async def test_a_status_other_than_200_is_an_error(
-    status: int, fake: FakeExtender, make: Made, scene: Scene
+    status: int, fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.replies["filter"] = lambda _: web.Response(status=status, headers={"Location": "/elsewhere"})
     text = await failure("filter", make(fake.url, scene.manifests), scene)
     assert text == f"failed filter with extender at URL {fake.url}/filter, code {status}"
-    assert len(fake.asked) == 1
+    assert len(fake.requests) == 1
 
 
 @asynccontextmanager
 async def speaking(words: bytes, *, hang_up: bool = True) -> AsyncIterator[str]:
-    """Listen, and say something to whoever asks, which need not be HTTP."""
+    """Listen, and send the same bytes to each client, which need not be HTTP."""
     done = asyncio.Event()
 
-    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(words)
         if not hang_up:
             await done.wait()
         writer.close()
 
-    server = await asyncio.start_server(say, "127.0.0.1", 0)
+    server = await asyncio.start_server(reply, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
@@ -135,7 +137,7 @@ async def speaking(words: bytes, *, hang_up: bool = True) -> AsyncIterator[str]:
     ids=["silence", "ssh", "bad length", "half an answer", "endless header", "not gzip", "bad chunk"],
 )  # fmt: skip
 async def test_a_response_that_is_not_http_is_a_connection_error(
-    words: bytes, make: Made, scene: Scene
+    words: bytes, make: ExtenderFactory, scene: Scene
 ) -> None:
     async with speaking(words) as url:
         text = await failure("filter", make(url, scene.manifests), scene)
@@ -144,7 +146,7 @@ async def test_a_response_that_is_not_http_is_a_connection_error(
     assert [outcome for _, _, outcome in make.seen] == ["connection"]
 
 
-async def test_a_response_has_a_size_limit(fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_a_response_has_a_size_limit(fake: FakeExtender, make: ExtenderFactory, scene: Scene) -> None:
     fake.answers("bind", b"[" + b"1," * 100_000 + b"1]")
     text = await failure("bind", make(fake.url, scene.manifests, max_response_bytes=50_000), scene)
     assert text == (
@@ -152,14 +154,16 @@ async def test_a_response_has_a_size_limit(fake: FakeExtender, make: Made, scene
     )  # fmt: skip
 
 
-async def test_a_response_may_be_twice_as_large_as_its_request(fake: FakeExtender, make: Made) -> None:
+async def test_a_response_may_be_twice_as_large_as_its_request(
+    fake: FakeExtender, make: ExtenderFactory
+) -> None:
     fleet = Scene(*(f"m{number}" for number in range(500)))
-    fake.replies["filter"] = lambda asked: {"Clusters": asked["Clusters"]}
-    verdict = await make(fake.url, fleet.manifests, max_response_bytes=10).filter(fleet.cycle, fleet.clusters)
-    assert len(verdict.kept) == 500
+    fake.replies["filter"] = lambda request: {"Clusters": request["Clusters"]}
+    result = await make(fake.url, fleet.manifests, max_response_bytes=10).filter(fleet.cycle, fleet.clusters)
+    assert len(result.kept) == 500
 
 
-# --- nonsense and lies ---
+# --- invalid responses ---
 
 
 @pytest.mark.parametrize(
@@ -197,7 +201,7 @@ async def test_a_response_may_be_twice_as_large_as_its_request(fake: FakeExtende
     ],
 )
 async def test_an_invalid_response_is_an_error(
-    verb: str, answer: Any, found: str, fake: FakeExtender, make: Made, scene: Scene
+    verb: str, answer: Any, found: str, fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.answers(verb, answer)
     text = await failure(verb, make(fake.url, scene.manifests), scene)
@@ -219,7 +223,7 @@ async def test_an_invalid_response_is_an_error(
     ids=["names", "objects", "lower case"],
 )  # fmt: skip
 async def test_a_cluster_that_was_not_in_the_request_is_an_error(
-    answer: Any, capable: bool, fake: FakeExtender, make: Made, scene: Scene
+    answer: Any, capable: bool, fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.answers("filter", answer)
     extender = make(fake.url, scene.manifests, node_cache_capable=capable)
@@ -230,7 +234,7 @@ async def test_a_cluster_that_was_not_in_the_request_is_an_error(
 
 
 async def test_a_score_of_a_cluster_that_was_not_in_the_request_is_an_error(
-    fake: FakeExtender, make: Made, scene: Scene
+    fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.answers("prioritize", [{"Host": "m1", "Score": 1}, {"Host": "m9", "Score": 1}])
     assert await failure("prioritize", make(fake.url, scene.manifests), scene) == (
@@ -240,7 +244,7 @@ async def test_a_score_of_a_cluster_that_was_not_in_the_request_is_an_error(
 
 @pytest.mark.parametrize("verb", ["filter", "bind"])
 async def test_the_error_of_the_extender_is_reported(
-    verb: str, fake: FakeExtender, make: Made, scene: Scene
+    verb: str, fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.answers(verb, {"error": "no licence", "ClusterNames": ["m1"]})
     text = await failure(verb, make(fake.url, scene.manifests), scene)
@@ -258,22 +262,24 @@ async def test_the_error_of_the_extender_is_reported(
     ids=["binding", "cluster"],
 )  # fmt: skip
 async def test_an_object_that_was_deleted_meanwhile_is_an_error(
-    gone: object, what: str, fake: FakeExtender, make: Made, scene: Scene
+    gone: object, what: str, fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     scene.manifests.forgotten(gone)
     text = await failure("filter", make(fake.url, scene.manifests), scene)
     assert text == f"failed filter with extender at URL {fake.url}/filter, {what} is not known any more"
-    assert fake.asked == []
+    assert fake.requests == []
 
 
-async def test_a_bind_request_needs_no_manifest(fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_a_bind_request_needs_no_manifest(
+    fake: FakeExtender, make: ExtenderFactory, scene: Scene
+) -> None:
     fake.answers("bind", {})
     nothing = ManifestCache(wants=lambda _: False, clusters=False)
     await make(fake.url, nothing).bind(scene.cycle, [])
-    assert len(fake.asked) == 1
+    assert len(fake.requests) == 1
 
 
-# --- what is logged ---
+# --- log lines ---
 
 
 def _logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -281,7 +287,7 @@ def _logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 async def test_a_failure_of_prioritize_is_logged_once_per_cause_in_five_minutes(
-    fake: FakeExtender, make: Made, scene: Scene, caplog: pytest.LogCaptureFixture
+    fake: FakeExtender, make: ExtenderFactory, scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     extender = make(fake.url, scene.manifests)
     with caplog.at_level(logging.WARNING):
@@ -304,7 +310,7 @@ async def test_a_failure_is_raised_and_logged_if_the_extender_is_ignorable(
     verb: str,
     ignorable: bool,
     fake: FakeExtender,
-    make: Made,
+    make: ExtenderFactory,
     scene: Scene,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -315,7 +321,9 @@ async def test_a_failure_is_raised_and_logged_if_the_extender_is_ignorable(
     assert _logged(caplog) == ([(verb, text)] if ignorable else [])
 
 
-async def test_the_duration_of_a_request_is_observed(fake: FakeExtender, make: Made, scene: Scene) -> None:
+async def test_the_duration_of_a_request_is_observed(
+    fake: FakeExtender, make: ExtenderFactory, scene: Scene
+) -> None:
     def answer(_: Any) -> Any:
         make.now += 2.5
         return {"ClusterNames": []}

@@ -14,7 +14,7 @@ from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
 from karmada_scheduler.extenders.tls import ExtenderTLSError, context_for
 from karmada_scheduler.framework.extender import ExtenderError
 from tests.strict_tls import as_of_python_3_13
-from tests.unit.extenders.conftest import Made
+from tests.unit.extenders.conftest import ExtenderFactory
 from tests.unit.extenders.fake import FakeExtender, Scene
 from tools.controlplane.pki import Authority, Credentials
 
@@ -43,7 +43,7 @@ def client(authority: Authority) -> Credentials:
 
 @pytest.fixture
 async def secure(authority: Authority, server: Credentials) -> AsyncIterator[FakeExtender]:
-    """An extender that asks for certificates and lets everybody in."""
+    """An extender that requests client certificates and accepts every client."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_cert_chain(server.certificate, server.key)
@@ -54,21 +54,21 @@ async def secure(authority: Authority, server: Credentials) -> AsyncIterator[Fak
     await fake.stop()
 
 
-async def _request(make: Made, url: str, tls: ExtenderTLS | None, *, enable: bool = True) -> str:
-    """Return "" if it worked, else what went wrong."""
+async def _request(make: ExtenderFactory, url: str, tls: ExtenderTLS | None, *, enable: bool = True) -> str:
+    """Return the text of the error, or an empty string."""
     scene = Scene("m1")
     extender = make(url, scene.manifests, enable_https=enable, tls_config=tls)
     try:
-        verdict = await extender.filter(scene.cycle, scene.clusters)
+        result = await extender.filter(scene.cycle, scene.clusters)
     except ExtenderError as error:
         return str(error)
-    assert verdict.kept == {"m1"}
+    assert result.kept == {"m1"}
     return ""
 
 
 @pytest.mark.parametrize("form", ["file", "data", "data beats file", "data with comments"])
 async def test_the_server_is_verified_with_the_ca(
-    form: str, secure: FakeExtender, authority: Authority, unknown: Authority, make: Made
+    form: str, secure: FakeExtender, authority: Authority, unknown: Authority, make: ExtenderFactory
 ) -> None:
     content = authority.certificate.read_bytes()
     tls = {
@@ -82,41 +82,43 @@ async def test_the_server_is_verified_with_the_ca(
 
 
 async def test_a_ca_without_key_usage_is_accepted_on_every_python(
-    secure: FakeExtender, authority: Authority, make: Made, monkeypatch: pytest.MonkeyPatch
+    secure: FakeExtender, authority: Authority, make: ExtenderFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_of_python_3_13(monkeypatch)
     assert await _request(make, secure.url, ExtenderTLS(ca_file=str(authority.certificate))) == ""
 
 
 async def test_every_certificate_of_the_bundle_is_trusted(
-    secure: FakeExtender, server: Credentials, make: Made
+    secure: FakeExtender, server: Credentials, make: ExtenderFactory
 ) -> None:
     assert await _request(make, secure.url, ExtenderTLS(ca_file=str(server.certificate))) == ""
 
 
 async def test_a_server_with_a_certificate_of_another_ca_is_refused(
-    secure: FakeExtender, unknown: Authority, make: Made
+    secure: FakeExtender, unknown: Authority, make: ExtenderFactory
 ) -> None:
     text = await _request(make, secure.url, ExtenderTLS(ca_file=str(unknown.certificate)))
     assert text.startswith(f"failed filter with extender at URL {secure.url}/filter, ")
     assert "certificate verify failed" in text
-    assert secure.asked == []
+    assert secure.requests == []
 
 
-@pytest.mark.parametrize("tls", [None, ExtenderTLS(), ExtenderTLS(server_name="whoever")])
+@pytest.mark.parametrize("tls", [None, ExtenderTLS(), ExtenderTLS(server_name="another.name")])
 async def test_without_a_ca_https_is_not_verified(
-    tls: ExtenderTLS | None, secure: FakeExtender, make: Made
+    tls: ExtenderTLS | None, secure: FakeExtender, make: ExtenderFactory
 ) -> None:
     assert await _request(make, secure.url, tls) == ""
 
 
-async def test_without_enable_https_the_system_s_cas_verify(secure: FakeExtender, make: Made) -> None:
+async def test_without_enable_https_the_authorities_of_the_system_count(
+    secure: FakeExtender, make: ExtenderFactory
+) -> None:
     assert "certificate verify failed" in await _request(make, secure.url, None, enable=False)
     assert await _request(make, secure.url, ExtenderTLS(insecure=True), enable=False) == ""
 
 
 async def test_the_server_name_is_the_host_of_the_url_or_server_name(
-    secure: FakeExtender, authority: Authority, make: Made
+    secure: FakeExtender, authority: Authority, make: ExtenderFactory
 ) -> None:
     ca = str(authority.certificate)
     assert await _request(make, secure.url, ExtenderTLS(ca_file=ca, server_name=SERVICE)) == ""
@@ -131,7 +133,7 @@ async def test_the_client_certificate_is_sent(
     authority: Authority,
     unknown: Authority,
     client: Credentials,
-    make: Made,
+    make: ExtenderFactory,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -159,16 +161,18 @@ async def test_the_client_certificate_is_sent(
     assert os.listdir(tmp_path) == [], "no key is left behind"  # noqa: PTH208
 
 
-async def test_a_tls_connection_is_kept(secure: FakeExtender, authority: Authority, make: Made) -> None:
+async def test_a_tls_connection_is_kept(
+    secure: FakeExtender, authority: Authority, make: ExtenderFactory
+) -> None:
     scene = Scene("m1")
     tls = ExtenderTLS(ca_file=str(authority.certificate), server_name=SERVICE)
     extender = make(secure.url, scene.manifests, enable_https=True, tls_config=tls)
     for _ in range(10):
         await extender.filter(scene.cycle, scene.clusters)
-    assert (len(secure.asked), len(secure.peers)) == (10, 1)
+    assert (len(secure.requests), len(secure.peers)) == (10, 1)
 
 
-async def test_http_to_a_tls_port_is_an_error(secure: FakeExtender, make: Made) -> None:
+async def test_http_to_a_tls_port_is_an_error(secure: FakeExtender, make: ExtenderFactory) -> None:
     plain = secure.url.replace("https:", "http:")
     text = await _request(make, plain, ExtenderTLS(insecure=True))
     assert text.startswith(f"failed filter with extender at URL {plain}/filter, ")

@@ -1,10 +1,11 @@
-"""Plugins whose methods a test chooses, and a framework of them."""
+"""Plugins with the methods that a test chooses, and a framework with them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from karmada_scheduler.framework import Code
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -12,18 +13,18 @@ from karmada_scheduler.testing import framework
 
 
 def plugin(name: str, **methods: Callable[..., Any]) -> Any:
-    """Make a plugin with these methods; each takes what its point hands it, and no self."""
+    """Return a plugin with these methods; each gets the context of its extension point, and no self."""
     made = type(name, (), {"name": name, **{key: staticmethod(each) for key, each in methods.items()}})
     return made()
 
 
 def answering(answer: Any) -> Callable[..., Any]:
-    """Make a plain method that always says the same."""
+    """Return a plain method that always returns the same."""
     return lambda *_: answer
 
 
 def coroutine(answer: Any) -> Callable[..., Any]:
-    """Make a coroutine that always says the same."""
+    """Return a coroutine function that always returns the same."""
 
     async def answers(*_: Any) -> Any:
         return answer
@@ -32,7 +33,7 @@ def coroutine(answer: Any) -> Callable[..., Any]:
 
 
 def raising(error: BaseException | None = None) -> Callable[..., Any]:
-    """Make a plain method that always raises."""
+    """Return a plain method that always raises."""
 
     def raises(*_: Any) -> Any:
         raise error or RuntimeError("boom")
@@ -40,10 +41,20 @@ def raising(error: BaseException | None = None) -> Callable[..., Any]:
     return raises
 
 
-def with_in_tree(*plugins: Any, first: bool = False, caller: PluginCaller | None = None) -> Framework:
-    """Put plugins behind the in-tree ones, or before them, at all their points.
+class IgnoringObserver:
+    """Observes calls of plugins and records nothing."""
 
-    Select, Assign and Bind plugins come before the defaults, which always answer.
+    def extension_point(self, point: str, code: Code, seconds: float, /) -> None: ...
+
+    def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None: ...
+
+    def step(self, step: str, seconds: float, /) -> None: ...
+
+
+def with_in_tree(*plugins: Any, first: bool = False, caller: PluginCaller | None = None) -> Framework:
+    """Return a framework with plugins after the in-tree ones, or before them, at all their points.
+
+    Select, Assign and Bind plugins come before the default ones, which never skip.
     """
     defaults = {each.name: each for each in framework().plugins.unique}
     given = {each.name: each for each in plugins}

@@ -1,4 +1,4 @@
-"""Plugins come from factories of several shapes; what is wrong with one is said before it runs."""
+"""Factories of plugins may have several signatures. Their problems are reported before a plugin runs."""
 
 from __future__ import annotations
 

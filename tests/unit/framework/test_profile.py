@@ -227,8 +227,8 @@ def test_mandatory_plugins_run_last_unless_the_profile_lists_them() -> None:
         "MyBinder",
         "DefaultBinder",
     ]
-    said = {"bind": {"enabled": refs("DefaultBinder", "MyBinder")}}
-    assert names(built([{"plugins": said}], plugins), Point.BIND) == ["DefaultBinder", "MyBinder"]
+    configured = {"bind": {"enabled": refs("DefaultBinder", "MyBinder")}}
+    assert names(built([{"plugins": configured}], plugins), Point.BIND) == ["DefaultBinder", "MyBinder"]
 
 
 def test_a_plugin_is_one_object_at_all_its_points_and_one_per_profile() -> None:

@@ -66,8 +66,8 @@ def run(*plugins: Any) -> Framework:
     return Framework(ProfilePlugins.from_plugins({plugin.name: plugin for plugin in plugins}))
 
 
-def verdict(*plugins: Any) -> Result:
-    """Judge M1."""
+def filter_result(*plugins: Any) -> Result:
+    """Return the filter result of M1."""
     _, refused = run(*plugins).run_filter(CYCLE, [M1])
     return refused.get("m1", SUCCESS)
 
@@ -92,12 +92,12 @@ M1 = cluster("m1").build()
 )
 def test_a_cluster_passes_if_no_filter_refuses_it(answers: list[Result], passes: bool) -> None:
     plugins = [Filter(f"p{i}", lambda _, answer=answer: answer) for i, answer in enumerate(answers)]  # type: ignore[misc]
-    assert verdict(*plugins).is_success is passes
+    assert filter_result(*plugins).is_success is passes
 
 
 def test_the_first_refusal_counts_and_names_its_plugin() -> None:
     first, second = Filter("first", lambda _: NO), Filter("second", lambda _: FAILED)
-    assert verdict(first, second) == Result(Code.UNSCHEDULABLE, ("no",), "first")
+    assert filter_result(first, second) == Result(Code.UNSCHEDULABLE, ("no",), "first")
     assert second.calls == 0
 
 
@@ -112,7 +112,7 @@ def test_a_filter_that_raises_is_an_error_and_refuses_no_cluster(
     answer: Callable[..., Any], message: str
 ) -> None:
     with pytest.raises(PluginError) as caught:
-        verdict(Filter("X", answer))
+        filter_result(Filter("X", answer))
     assert str(caught.value) == message
 
 

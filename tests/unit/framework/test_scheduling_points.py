@@ -27,13 +27,13 @@ from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
-from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
+from tests.unit.framework.plugins import IgnoringObserver, answering, coroutine, plugin, raising, with_in_tree
 
 CLUSTERS = ("m1", "m2", "m3")
 NOTE: StateKey[list[str]] = StateKey("note")
 NO = Result.unschedulable("not today")
 NEVER = Result.unresolvable("not ever")
-BROKEN = Result.error("cannot say")
+BROKEN = Result.error("unknown state")
 
 
 def web(replicas: int = 4) -> BindingBuilder:
@@ -49,16 +49,6 @@ def decided(
     )
 
 
-class Unimpressed:
-    """An observer that nothing comes of."""
-
-    def extension_point(self, point: str, code: Code, seconds: float, /) -> None: ...
-
-    def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None: ...
-
-    def step(self, step: str, seconds: float, /) -> None: ...
-
-
 # --- PreFilter ---
 
 
@@ -69,29 +59,29 @@ def test_success_at_pre_filter_keeps_all_clusters() -> None:
 def test_pre_filter_sees_the_clusters_that_are_not_being_deleted() -> None:
     seen: list[str] = []
 
-    def look(context: PreFilterContext) -> Result:
+    def record(context: PreFilterContext) -> Result:
         seen.extend(each.name for each in context.clusters)
         return SUCCESS
 
-    plugins = with_in_tree(plugin("P", pre_filter=look))
+    plugins = with_in_tree(plugin("P", pre_filter=record))
     decide(web(), cluster("m2"), cluster("m1"), cluster("m3").deleting(), plugins=plugins)
     assert seen == ["m1", "m2"]
 
 
 def test_names_from_pre_filter_restrict_the_clusters_and_are_intersected() -> None:
-    judged: list[str] = []
+    filtered: list[str] = []
 
-    def judge(context: Any) -> Result:
-        judged.append(context.cluster.name)
+    def run_filter(context: Any) -> Result:
+        filtered.append(context.cluster.name)
         return SUCCESS
 
     decision = decided(
         plugin("A", pre_filter=answering({"m1", "m2"})),
         plugin("B", pre_filter=answering(frozenset({"m2", "m3", "nowhere"}))),
-        plugin("F", filter=judge),
+        plugin("F", filter=run_filter),
     )
     assert placed(decision) == {"m2": 4}
-    assert set(judged) == {"m2"}
+    assert set(filtered) == {"m2"}
     refused = decision.attempts[0].diagnosis.result_by_cluster
     assert refused["m1"].reasons == ("cluster(s) didn't satisfy plugin(s) [B]",)
     assert refused["m3"].reasons == ("cluster(s) didn't satisfy plugin(s) [A]",)
@@ -123,17 +113,19 @@ def test_after_skip_at_pre_filter_neither_filter_nor_add_binding_is_called() -> 
 
 
 def test_a_refusal_at_pre_filter_refuses_all_clusters_after_the_other_plugins() -> None:
-    asked: list[str] = []
+    called: list[str] = []
 
-    def ask(name: str, answer: Any) -> Any:
+    def recording(name: str, answer: Any) -> Any:
         def pre_filter(_: PreFilterContext) -> Any:
-            asked.append(name)
+            called.append(name)
             return answer
 
         return plugin(name, pre_filter=pre_filter, filter=raising())
 
-    decision = decided(ask("A", NO), ask("B", Result(Code.PENDING, ("wait",))), ask("C", SUCCESS))
-    assert asked[:3] == ["A", "B", "C"]
+    decision = decided(
+        recording("A", NO), recording("B", Result(Code.PENDING, ("wait",))), recording("C", SUCCESS)
+    )
+    assert called[:3] == ["A", "B", "C"]
     assert decision.targets == ()
     assert str(decision.error) == "0/3 clusters are available: 3 not today."
 
@@ -150,7 +142,7 @@ def test_an_unresolvable_refusal_at_pre_filter_refuses_all_clusters_at_once() ->
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (answering(BROKEN), 'running PreFilter plugin "P": cannot say'),
+        (answering(BROKEN), 'running PreFilter plugin "P": unknown state'),
         (raising(), 'plugin "P" failed at PreFilter: RuntimeError: boom'),
         (
             answering(None),
@@ -164,7 +156,7 @@ def test_an_unresolvable_refusal_at_pre_filter_refuses_all_clusters_at_once() ->
             answering(Result.wait(1)),
             "plugin \"P\" returned 'Wait' at PreFilter, expected cluster names, Success, Skip, Unschedulable or Error",
         ),
-        (coroutine(BROKEN), 'running PreFilter plugin "P": cannot say'),
+        (coroutine(BROKEN), 'running PreFilter plugin "P": unknown state'),
     ],
 )
 def test_an_error_at_pre_filter_fails_the_attempt_and_keeps_the_placement(answer: Any, text: str) -> None:
@@ -183,7 +175,7 @@ def test_a_refusal_with_retry_after_delays_the_next_attempt() -> None:
 
 
 class Counting:
-    """Counts the bindings on each cluster, as a plugin does that takes the extensions seriously."""
+    """Counts the bindings on each cluster, and implements AddBinding and RemoveBinding."""
 
     name = "Counting"
 
@@ -302,7 +294,7 @@ def test_a_refusal_at_filter_excludes_the_cluster(code: Code) -> None:
 def test_an_error_at_filter_fails_the_attempt_and_keeps_the_placement(
     result: Result, text: str, observed: bool
 ) -> None:
-    caller = PluginCaller(observer=Unimpressed() if observed else None)
+    caller = PluginCaller(observer=IgnoringObserver() if observed else None)
     decision = decided(plugin("F", filter=answering(result)), caller=caller)
     assert decision.targets is None
     assert isinstance(decision.error, PluginError)
@@ -375,7 +367,9 @@ def test_post_filter_is_called_only_when_no_cluster_passes() -> None:
         ([], False),
     ],
 )
-def test_post_filters_are_called_until_one_succeeds_or_ends_it(answers: list[Result], may_work: bool) -> None:
+def test_post_filters_are_called_until_one_succeeds_or_is_unresolvable(
+    answers: list[Result], may_work: bool
+) -> None:
     plugins = [plugin(f"P{i}", post_filter=answering(answer)) for i, answer in enumerate(answers)]
     decision = nowhere(*plugins)
     assert decision.may_work_next_time is may_work
@@ -388,7 +382,7 @@ def test_post_filters_are_called_until_one_succeeds_or_ends_it(answers: list[Res
     [
         (raising(), 'plugin "P" failed at PostFilter: RuntimeError: boom'),
         (answering(None), 'plugin "P" returned None at PostFilter, expected a Result'),
-        (answering(BROKEN), 'running PostFilter plugin "P": cannot say'),
+        (answering(BROKEN), 'running PostFilter plugin "P": unknown state'),
     ],
 )
 def test_a_post_filter_that_raises_is_logged_and_the_reasons_of_the_filters_stay(
@@ -405,14 +399,14 @@ def test_fits_without_removes_bindings_on_a_copy_of_the_cycle_state() -> None:
     counting = Counting(big, binding("b2").replicas(3).on(m2=3), binding("b3").replicas(3).on(m3=3))
     found: dict[str, Result] = {}
 
-    def look(context: PostFilterContext) -> Result:
+    def record(context: PostFilterContext) -> Result:
         for each in context.cycle.snapshot:
             peers = [big.build()] if each.name == "m1" else []
             found[each.name] = context.fits_without(each, peers)
         assert context.cycle.state.read(NOTE).count("m1") == 3
         return SUCCESS
 
-    decision = decided(counting, plugin("P", post_filter=look))
+    decision = decided(counting, plugin("P", post_filter=record))
     assert found == {
         "m1": SUCCESS,
         "m2": Result(Code.UNSCHEDULABLE, ("full",), "Counting"),
@@ -429,12 +423,12 @@ def test_fits_without_respects_skip_and_refusals_of_pre_filter() -> None:
     refuses = plugin("F", filter=answering(NO))
     found: dict[str, str] = {}
 
-    def look(context: PostFilterContext) -> Result:
+    def record(context: PostFilterContext) -> Result:
         for each in context.cycle.snapshot:
             found[each.name] = context.fits_without(each, [binding("b").replicas(1).on(m1=1).build()]).message
         return SKIP
 
-    decided(skips, narrows, refuses, plugin("P", post_filter=look))
+    decided(skips, narrows, refuses, plugin("P", post_filter=record))
     assert found == {
         "m1": "not today",
         "m2": "cluster(s) didn't satisfy plugin(s) [N]",
@@ -448,12 +442,12 @@ def test_fits_without_respects_skip_and_refusals_of_pre_filter() -> None:
 def test_pre_score_gets_the_clusters_that_passed_and_skip_omits_the_score() -> None:
     seen: list[str] = []
 
-    def look(context: Any) -> Result:
+    def record(context: Any) -> Result:
         seen.extend(each.name for each in context.clusters)
         return SKIP
 
     filters = plugin("F", filter=lambda context: NO if context.cluster.name == "m1" else SUCCESS)
-    scores = plugin("S", pre_score=look, score=raising())
+    scores = plugin("S", pre_score=record, score=raising())
     decision = decided(filters, scores, web=binding("web").replicas(4))
     assert seen[:2] == ["m2", "m3"]
     assert "S" not in decision.attempts[-1].scores
@@ -462,7 +456,7 @@ def test_pre_score_gets_the_clusters_that_passed_and_skip_omits_the_score() -> N
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (answering(BROKEN), 'running PreScore plugin "P": cannot say'),
+        (answering(BROKEN), 'running PreScore plugin "P": unknown state'),
         (
             answering(NO),
             "plugin \"P\" returned 'Unschedulable' at PreScore, expected Success, Skip or Error",
@@ -532,7 +526,7 @@ def test_if_all_skip_the_default_selects_and_assigns() -> None:
     [
         (answering(NO), "Unschedulable", "not today"),
         (answering(NEVER), "Unschedulable", "not ever"),
-        (answering(BROKEN), "SchedulerError", 'running Select plugin "P": cannot say'),
+        (answering(BROKEN), "SchedulerError", 'running Select plugin "P": unknown state'),
         (raising(), "SchedulerError", 'plugin "P" failed at Select: RuntimeError: boom'),
         (
             answering(None),
@@ -593,7 +587,7 @@ def test_a_refusal_at_select_or_assign_has_retry_after() -> None:
         [TargetCluster("m1", 1), TargetCluster("m2", 3)],
     ],
 )
-def test_an_assign_plugin_answers_replicas_by_name_or_targets(answer: Any) -> None:
+def test_an_assign_plugin_returns_replicas_by_name_or_targets(answer: Any) -> None:
     assert placed(decided(plugin("P", assign=answering(answer)), web=web(4))) == {"m1": 1, "m2": 3}
 
 
@@ -622,7 +616,7 @@ def test_replicas_need_not_add_up_unless_the_placement_divides_them() -> None:
             SUCCESS,
             "returned 'Success' at Assign, expected replicas by cluster name, Skip, Unschedulable or Error",
         ),
-        (BROKEN, 'running Assign plugin "P": cannot say'),
+        (BROKEN, 'running Assign plugin "P": unknown state'),
     ],
 )
 def test_an_invalid_answer_of_assign_is_an_error_with_the_expected_value(answer: Any, text: str) -> None:
@@ -635,13 +629,13 @@ def test_an_invalid_answer_of_assign_is_an_error_with_the_expected_value(answer:
 def test_an_assign_plugin_gets_the_selected_clusters() -> None:
     seen: list[str] = []
 
-    def look(context: AssignContext) -> dict[str, int]:
+    def record(context: AssignContext) -> dict[str, int]:
         seen.extend(each.name for each in context.selected)
         return {"m2": 4}
 
     decided(
         plugin("P", select=lambda context: [each for each in context.candidates if each.name != "m1"]),
-        plugin("Q", assign=look),
+        plugin("Q", assign=record),
         web=web(4),
     )
     assert "m1" not in seen
@@ -665,13 +659,13 @@ def test_after_a_plugin_error_the_next_affinity_term_is_not_tried() -> None:
 def test_each_affinity_term_has_its_own_cycle_state() -> None:
     seen: list[bool] = []
 
-    def look(context: PreFilterContext) -> Result:
+    def record(context: PreFilterContext) -> Result:
         seen.append(NOTE in context.cycle.state)
         context.cycle.state.write(NOTE, [])
         return SUCCESS
 
     refuses = plugin("F", filter=lambda context: NO if context.cluster.name == "m1" else SUCCESS)
-    decide(terms(), *map(cluster, CLUSTERS), plugins=with_in_tree(plugin("P", pre_filter=look), refuses))
+    decide(terms(), *map(cluster, CLUSTERS), plugins=with_in_tree(plugin("P", pre_filter=record), refuses))
     assert seen
     assert not any(seen)
 
@@ -687,10 +681,10 @@ def test_a_decision_that_fails_on_a_later_pass_writes_nothing() -> None:
     assert len(calls) == 2
     assert decision.targets is None
     assert not decision.was_placed
-    assert 'running PreFilter plugin "P": cannot say' in str(decision.error)
+    assert 'running PreFilter plugin "P": unknown state' in str(decision.error)
 
 
-# --- what it costs those who have none ---
+# --- cost without plugins ---
 
 
 def test_without_coroutines_a_decision_is_synchronous() -> None:

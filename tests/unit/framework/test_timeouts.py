@@ -1,5 +1,5 @@
 # ruff: noqa: BLE001, ASYNC251, PT012 (plugins as they should not be)
-"""A plugin that raises, hangs or answers nonsense costs its own binding an error, and nobody anything else."""
+"""A plugin that raises, hangs or returns an invalid result fails its own attempt and affects no other binding."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def caller(alarm: SigalrmTimeout) -> PluginCaller:
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """Run a coroutine as the scheduler does, and see that the loop turns meanwhile."""
+    """Run a coroutine as the scheduler does, and check that the event loop continues meanwhile."""
 
     def run(work: Any) -> Any:
         async def main() -> Any:
@@ -157,7 +157,7 @@ def test_a_plain_function_that_hangs_is_an_error_that_names_plugin_and_point(
         ({"assign": tries_again}, 'plugin "P" took longer than 0.2s at Assign'),
     ],
 )
-def test_wherever_it_hangs_the_placement_stays_and_the_next_binding_is_placed(
+def test_a_hang_at_any_point_keeps_the_placement_and_the_next_binding_is_placed(
     methods: dict[str, Any], text: str, caller: PluginCaller
 ) -> None:
     plugins = with_in_tree(plugin("P", **methods), caller=caller)
@@ -185,20 +185,20 @@ def test_a_filter_that_hangs_in_fits_without_is_named(caller: PluginCaller) -> N
     def hangs_later(context: Any) -> Any:
         return loops() if next(calls) else Result.unschedulable("no")
 
-    told: list[str] = []
+    errors: list[str] = []
 
-    def asks(context: Any) -> Result:
+    def look_without(context: Any) -> Result:
         try:
             context.fits_without(next(iter(context.cycle.snapshot)), [])
         except PluginError as error:
-            told.append(str(error))
+            errors.append(str(error))
         return SUCCESS
 
     plugins = with_in_tree(
-        plugin("F", filter=hangs_later), plugin("P", post_filter=asks), caller=caller, first=True
+        plugin("F", filter=hangs_later), plugin("P", post_filter=look_without), caller=caller, first=True
     )
     decide(binding("web").replicas(1), cluster("m1"), plugins=plugins)
-    assert told == ['plugin "F" took longer than 0.2s at Filter for cluster m1']
+    assert errors == ['plugin "F" took longer than 0.2s at Filter for cluster m1']
 
 
 # --- coroutines ---
@@ -247,7 +247,7 @@ def test_a_coroutine_that_hangs_or_blocks_is_stopped(
         run(caller.call_async(plugin("Slow"), Point.PERMIT, hangs, release))
     assert str(caught.value) == 'plugin "Slow" took longer than 0.2s at Permit'
     del caught
-    gc.collect()  # which does not resume the coroutine
+    gc.collect()  # must not resume the coroutine
     release.set()
 
 
@@ -295,11 +295,11 @@ def test_a_coroutine_that_awaits_a_cancelled_future_fails(
 
 def test_a_stop_of_the_scheduler_reaches_a_coroutine(caller: PluginCaller, run: Callable[[Any], Any]) -> None:
     async def main() -> None:
-        asked = asyncio.create_task(caller.call_async(plugin("P"), Point.PRE_BIND, never, None))
+        task = asyncio.create_task(caller.call_async(plugin("P"), Point.PRE_BIND, never, None))
         await asyncio.sleep(0)
-        asked.cancel()
+        task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
+            await task
 
     run(main())
 
@@ -322,7 +322,7 @@ def test_a_coroutine_that_does_not_wait_needs_no_event_loop(caller: PluginCaller
     assert run_sync(caller.call_async(plugin("P"), Point.PRE_FILTER, answers, None)) is SUCCESS
 
 
-# --- what plugins raise ---
+# --- exceptions of plugins ---
 
 
 class OwnError(BaseException):
@@ -362,7 +362,7 @@ def test_any_exception_of_a_plugin_is_an_error_that_names_it(
 
 
 def test_keyboard_interrupt_ends_a_command() -> None:
-    """There no event loop has taken SIGINT, so it comes out of whatever runs."""
+    """Without an event loop, SIGINT raises KeyboardInterrupt in the code that runs."""
     interrupt = raising(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         PluginCaller().call(plugin("P"), Point.RESERVE, interrupt, None)
@@ -412,7 +412,7 @@ async def raises_cancelled(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("odd", "text"),
+    ("unusual", "text"),
     [
         (raises_generator_exit, "RuntimeError: it raised GeneratorExit"),
         (interrupts, "KeyboardInterrupt"),
@@ -423,19 +423,23 @@ async def raises_cancelled(*_: Any) -> Any:
 )
 @pytest.mark.parametrize("seconds", [None, 60.0], ids=["without limit", "with a limit"])
 def test_a_coroutine_that_raises_cancellation_is_an_error(
-    odd: Callable[..., Any], text: str, seconds: float | None, caller: PluginCaller, run: Callable[[Any], Any]
+    unusual: Callable[..., Any],
+    text: str,
+    seconds: float | None,
+    caller: PluginCaller,
+    run: Callable[[Any], Any],
 ) -> None:
-    asked = plugin("P")
-    asked.timeout = seconds
+    called = plugin("P")
+    called.timeout = seconds
 
     async def main() -> None:
         with pytest.raises(PluginError) as caught:
-            await caller.call_async(asked, Point.PRE_BIND, odd, None)
+            await caller.call_async(called, Point.PRE_BIND, unusual, None)
         assert str(caught.value) == f'plugin "P" failed at PreBind: {text}'
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
-        await asyncio.sleep(0)  # which nothing interrupts
+        await asyncio.sleep(0)  # no alarm interrupts it
 
     run(main())
 
@@ -459,21 +463,19 @@ def test_a_cancellation_reaches_the_caller_of_a_coroutine_that_cancels_itself(
         await cancels_itself_and_returns()
 
     async def main() -> None:
-        asked = asyncio.create_task(
-            caller.call_async(plugin("P"), Point.PRE_BIND, cancels_itself_later, None)
-        )
+        task = asyncio.create_task(caller.call_async(plugin("P"), Point.PRE_BIND, cancels_itself_later, None))
         await asyncio.sleep(0)
-        asked.cancel()
-        await asyncio.wait({asked})
-        assert asked.cancelled() or asked.result() is None
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled() or task.result() is None
 
     run(main())
 
 
 def test_a_coroutine_can_be_closed(caller: PluginCaller) -> None:
-    asked = caller.call_async(plugin("P"), Point.PRE_BIND, never_without_a_loop, None)
-    asked.send(None)
-    asked.close()
+    call = caller.call_async(plugin("P"), Point.PRE_BIND, never_without_a_loop, None)
+    call.send(None)
+    call.close()
 
 
 async def never_without_a_loop(*_: Any) -> Any:
@@ -484,10 +486,10 @@ async def never_without_a_loop(*_: Any) -> Any:
     await Never()
 
 
-# --- nothing leaks ---
+# --- timers and alarms ---
 
 
-def test_after_a_block_no_alarm_raises(alarm: SigalrmTimeout) -> None:
+def test_no_alarm_raises_after_a_block(alarm: SigalrmTimeout) -> None:
     with alarm:
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
@@ -532,15 +534,15 @@ def test_an_alarm_while_a_block_is_entered_or_left_does_not_raise(
 def test_an_alarm_does_not_interrupt_shielded_code(
     alarm: SigalrmTimeout,
 ) -> None:
-    books = {"__timeout_shield__": True, "time": time, "seconds": 2 * BUDGET}
+    namespace = {"__timeout_shield__": True, "time": time, "seconds": 2 * BUDGET}
     exec(  # as if it were a method of the handle
         "def activate(done):\n    end = time.monotonic() + seconds\n"
         "    while time.monotonic() < end:\n        pass\n    done.append(True)\n",
-        books,
+        namespace,
     )
     done: list[bool] = []
     with pytest.raises(PluginTimeoutError), alarm:
-        books["activate"](done)  # type: ignore[operator]
+        namespace["activate"](done)  # type: ignore[operator]
         loops()
     assert done == [True]
 
@@ -582,7 +584,7 @@ def test_logging_is_not_interrupted(alarm: SigalrmTimeout, caplog: pytest.LogCap
         log.warning("from elsewhere")
         return True
 
-    assert call_in_thread(write, seconds=60)  # nobody holds a lock
+    assert call_in_thread(write, seconds=60)  # no thread holds a lock
 
 
 def test_only_the_main_thread_can_have_the_timeout() -> None:

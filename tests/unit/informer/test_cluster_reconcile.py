@@ -104,7 +104,7 @@ def test_a_scan_waits_while_many_keys_are_due() -> None:
     asyncio.run(check())
 
 
-def test_a_standby_that_takes_no_keys_collects_them_all() -> None:
+def test_a_standby_collects_all_keys() -> None:
     async def check() -> None:
         harness = ReconcilerHarness(3 * ENOUGH_DUE)
         scanning = asyncio.create_task(harness.reconciler.run())
@@ -119,14 +119,14 @@ def test_a_standby_that_takes_no_keys_collects_them_all() -> None:
 
 def test_many_changes_are_one_scan_that_tests_each_placement_once(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = ReconcilerHarness(50)
-    asked = []
-    monkeypatch.setattr(requeue_rules, "is_affected", lambda binding, version: asked.append(version.name))
+    tested = []
+    monkeypatch.setattr(requeue_rules, "is_affected", lambda binding, version: tested.append(version.name))
     for name in ("m3", "m4"):
         for generation in range(1, 10):
             harness.reconciler.on_change(*versions(name, generation, generation + 1))
     while harness.reconciler.step():
         pass
-    assert asked == ["m3", "m4"]
+    assert tested == ["m3", "m4"]
     assert harness.sample("adds_total") == 36
     assert harness.sample("work_duration_seconds_count") == 36
 
@@ -187,7 +187,7 @@ def test_a_binding_that_cannot_be_tested_is_enqueued(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> bool:
-        raise RuntimeError("odd")
+        raise RuntimeError("unexpected")
 
     harness = ReconcilerHarness(2)
     monkeypatch.setattr(requeue_rules, "is_affected", broken)

@@ -22,8 +22,8 @@ RB = "ResourceBinding"
 WEB = BindingKey(RB, "demo", "web-deployment")
 
 
-class Informer:
-    """Event handlers with the caches and the queue that they feed."""
+class HandlersHarness:
+    """Event handlers with the caches and the queue that they fill."""
 
     def __init__(self) -> None:
         self.bindings = BindingCache()
@@ -50,7 +50,7 @@ class Informer:
         self.binding_listener(old, new)
 
     def listed(self, kind: str, found: list[dict[str, Any]], version: str) -> int:
-        """Take in a list of one page."""
+        """Apply a list of one page."""
         diff = self.handlers.relist_diff(kind)
         diff.add_page(found)
         return diff.finish(version)
@@ -70,23 +70,23 @@ class Informer:
 
 
 @pytest.fixture
-def informer() -> Informer:
-    return Informer()
+def harness() -> HandlersHarness:
+    return HandlersHarness()
 
 
-def test_a_new_binding_is_cached_and_enqueued(informer: Informer) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    assert informer.enqueued() == ["web-deployment"]
-    assert WEB in {binding.key for binding in informer.bindings}
-    assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
+def test_a_new_binding_is_cached_and_enqueued(harness: HandlersHarness) -> None:
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    assert harness.enqueued() == ["web-deployment"]
+    assert WEB in {binding.key for binding in harness.bindings}
+    assert harness.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
-def test_a_binding_with_another_generation_is_enqueued(informer: Informer) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.enqueued()
-    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=2))
-    assert informer.enqueued() == ["web-deployment"]
-    assert informer.sample("queue_incoming_bindings_total", event="BindingUpdate") == 1
+def test_a_binding_with_another_generation_is_enqueued(harness: HandlersHarness) -> None:
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
+    harness.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=2))
+    assert harness.enqueued() == ["web-deployment"]
+    assert harness.sample("queue_incoming_bindings_total", event="BindingUpdate") == 1
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_a_binding_with_another_generation_is_enqueued(informer: Informer) -> No
     ],
 )
 def test_a_binding_is_not_enqueued_by_a_known_version_or_a_changed_status(
-    informer: Informer, change: dict[str, Any]
+    harness: HandlersHarness, change: dict[str, Any]
 ) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.enqueued()
-    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(**change))
-    assert informer.enqueued() == []
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
+    harness.handlers.on_event(RB, "MODIFIED", manifests.binding(**change))
+    assert harness.enqueued() == []
 
 
 @pytest.mark.parametrize(
@@ -114,274 +114,276 @@ def test_a_binding_is_not_enqueued_by_a_known_version_or_a_changed_status(
     ],
 )
 def test_a_binding_is_ignored_until_it_is_assigned_to_this_scheduler(
-    informer: Informer, not_ours: dict[str, Any]
+    harness: HandlersHarness, not_ours: dict[str, Any]
 ) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(**not_ours))
-    assert informer.enqueued() == []
-    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=2))
-    assert informer.enqueued() == ["web-deployment"]
-    assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(**not_ours))
+    assert harness.enqueued() == []
+    harness.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=2))
+    assert harness.enqueued() == ["web-deployment"]
+    assert harness.sample("queue_incoming_bindings_total", event="BindingAdd") == 1
 
 
-def test_an_unclaimed_binding_is_not_enqueued(informer: Informer) -> None:
+def test_an_unclaimed_binding_is_not_enqueued(harness: HandlersHarness) -> None:
     manifest = manifests.binding()
     manifest["metadata"]["labels"] = {manifests.POLICY_LABEL: ""}
-    informer.handlers.on_event(RB, "ADDED", manifest)
-    assert informer.enqueued() == []
+    harness.handlers.on_event(RB, "ADDED", manifest)
+    assert harness.enqueued() == []
 
 
-def test_a_cluster_with_a_changed_spec_enqueues_the_bindings_that_name_it(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m3"))
-    informer.enqueued()
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.enqueued()
-    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
-    assert informer.enqueued() == []
-    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
-    assert informer.enqueued() == ["web-deployment"]
-    assert informer.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
+def test_a_cluster_with_a_changed_spec_enqueues_the_bindings_that_name_it(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m3"))
+    harness.enqueued()
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
+    harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
+    assert harness.enqueued() == []
+    harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
+    assert harness.enqueued() == ["web-deployment"]
+    assert harness.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
 
 
-def test_a_changed_cluster_enqueues_a_binding_that_is_not_claimed_any_more(informer: Informer) -> None:
+def test_a_changed_cluster_enqueues_a_binding_that_is_not_claimed_any_more(harness: HandlersHarness) -> None:
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.enqueued()
-    informer.handlers.on_event(RB, "ADDED", manifest)
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.enqueued()
+    harness.handlers.on_event(RB, "ADDED", manifest)
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
-    assert informer.enqueued() == []
-    informer.handlers.on_event("Cluster", "MODIFIED", deleting)
-    assert informer.enqueued() == ["web-deployment"]
+    assert harness.enqueued() == []
+    harness.handlers.on_event("Cluster", "MODIFIED", deleting)
+    assert harness.enqueued() == ["web-deployment"]
 
 
-def test_a_changed_status_of_a_cluster_enqueues_nothing(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.enqueued()
-    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2))
-    assert informer.enqueued() == []
+def test_a_changed_status_of_a_cluster_enqueues_nothing(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
+    harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2))
+    assert harness.enqueued() == []
 
 
-def test_a_removed_label_enqueues_the_bindings_that_it_selected(informer: Informer) -> None:
+def test_a_removed_label_enqueues_the_bindings_that_it_selected(harness: HandlersHarness) -> None:
     selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"tier": "gold"}))
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(placement=selects))
-    informer.enqueued()
-    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, labels={}))
-    assert informer.enqueued() == ["web-deployment"]
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"tier": "gold"}))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(placement=selects))
+    harness.enqueued()
+    harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, labels={}))
+    assert harness.enqueued() == ["web-deployment"]
 
 
 def test_a_cluster_with_a_deletion_timestamp_enqueues_its_bindings_and_is_terminating(
-    informer: Informer,
+    harness: HandlersHarness,
 ) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.enqueued()
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
-    informer.handlers.on_event("Cluster", "MODIFIED", deleting)
-    assert informer.enqueued() == ["web-deployment"]
-    assert informer.clusters.terminating == {"m1"}
-    informer.handlers.on_event(
+    harness.handlers.on_event("Cluster", "MODIFIED", deleting)
+    assert harness.enqueued() == ["web-deployment"]
+    assert harness.clusters.terminating == {"m1"}
+    harness.handlers.on_event(
         "Cluster", "DELETED", {**deleting, "metadata": {**deleting["metadata"], "resourceVersion": "3"}}
     )
-    assert informer.clusters.terminating == set()
+    assert harness.clusters.terminating == set()
 
 
-def test_a_changed_policy_enqueues_the_bindings_that_carry_its_id(informer: Informer) -> None:
-    informer.handlers.on_event("PropagationPolicy", "ADDED", manifests.policy())
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.enqueued()
-    informer.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=2, generation=2))
-    assert informer.enqueued() == ["web-deployment"]
-    informer.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=3, generation=2))
-    assert informer.enqueued() == []
+def test_a_changed_policy_enqueues_the_bindings_that_carry_its_id(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("PropagationPolicy", "ADDED", manifests.policy())
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
+    harness.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=2, generation=2))
+    assert harness.enqueued() == ["web-deployment"]
+    harness.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=3, generation=2))
+    assert harness.enqueued() == []
 
 
-def test_a_list_removes_what_the_watch_did_not_report_as_deleted(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("ghost", version=2))
-    informer.handlers.on_event(RB, "ADDED", manifests.binding("gone", version=3))
-    assert informer.listed("Cluster", [manifests.cluster("m1")], "9") == 1
-    assert [cluster.name for cluster in informer.clusters.snapshot()] == ["m1"]
-    assert informer.listed(RB, [], "9") == 1
-    assert len(informer.bindings) == 0
-    assert informer.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
+def test_a_list_removes_what_the_watch_did_not_report_as_deleted(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("ghost", version=2))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding("gone", version=3))
+    assert harness.listed("Cluster", [manifests.cluster("m1")], "9") == 1
+    assert [cluster.name for cluster in harness.clusters.snapshot()] == ["m1"]
+    assert harness.listed(RB, [], "9") == 1
+    assert len(harness.bindings) == 0
+    assert harness.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
 
 
-def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(informer: Informer) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.listed("ClusterResourceBinding", [], "9")
-    assert len(informer.bindings) == 1
+def test_a_list_of_one_kind_of_binding_does_not_remove_the_other_kind(harness: HandlersHarness) -> None:
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.listed("ClusterResourceBinding", [], "9")
+    assert len(harness.bindings) == 1
 
 
-def test_a_list_keeps_objects_that_are_newer_than_the_list(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("new", version=12))
-    assert informer.listed("Cluster", [], "9") == 0
-    assert len(informer.clusters) == 1
+def test_a_list_keeps_objects_that_are_newer_than_the_list(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("new", version=12))
+    assert harness.listed("Cluster", [], "9") == 0
+    assert len(harness.clusters) == 1
 
 
-def test_a_list_adds_bindings_that_the_watch_missed_and_enqueues_them(informer: Informer) -> None:
-    assert informer.listed(RB, [manifests.binding()], "9") == 1
-    assert informer.enqueued() == ["web-deployment"]
+def test_a_list_adds_bindings_that_the_watch_missed_and_enqueues_them(harness: HandlersHarness) -> None:
+    assert harness.listed(RB, [manifests.binding()], "9") == 1
+    assert harness.enqueued() == ["web-deployment"]
 
 
 def test_objects_that_are_listed_again_are_not_parsed(
-    informer: Informer, monkeypatch: pytest.MonkeyPatch
+    harness: HandlersHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [manifests.binding(f"b{number}", version=number + 1) for number in range(20)]
-    assert informer.listed(RB, found, "30") == 20
+    assert harness.listed(RB, found, "30") == 20
     parsed: list[object] = []
-    monkeypatch.setattr(informer.handlers._kinds[RB], "parse", parsed.append)
-    assert informer.listed(RB, found, "30") == 0
+    monkeypatch.setattr(harness.handlers._kinds[RB], "parse", parsed.append)
+    assert harness.listed(RB, found, "30") == 0
     for manifest in found:
-        informer.handlers.on_event(RB, "ADDED", manifest)
+        harness.handlers.on_event(RB, "ADDED", manifest)
     assert parsed == []
-    assert len(informer.bindings) == 20
+    assert len(harness.bindings) == 20
 
 
-def test_a_list_may_come_in_pages_with_events_in_between(informer: Informer) -> None:
-    diff = informer.handlers.relist_diff(RB)
+def test_a_list_may_come_in_pages_with_events_in_between(harness: HandlersHarness) -> None:
+    diff = harness.handlers.relist_diff(RB)
     diff.add_page([manifests.binding("a"), manifests.binding("b", version=2)])
-    informer.handlers.on_event(RB, "DELETED", manifests.binding("c", version=12))
-    informer.handlers.on_event(RB, "MODIFIED", manifests.binding("b", version=11, generation=2))
-    informer.handlers.on_event(RB, "ADDED", manifests.binding("new", version=13))
+    harness.handlers.on_event(RB, "DELETED", manifests.binding("c", version=12))
+    harness.handlers.on_event(RB, "MODIFIED", manifests.binding("b", version=11, generation=2))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding("new", version=13))
     diff.add_page([manifests.binding("c", version=3)])
     assert diff.finish("10") == 2
-    assert {binding.key.name: binding.resource_version for binding in informer.bindings} == {
+    assert {binding.key.name: binding.resource_version for binding in harness.bindings} == {
         "a": "1", "b": "11", "new": "13",
     }  # fmt: skip
 
 
-def test_at_the_start_unplaced_bindings_are_enqueued_before_placed_ones(informer: Informer) -> None:
+def test_at_the_start_unplaced_bindings_are_enqueued_before_placed_ones(harness: HandlersHarness) -> None:
     placed = [manifests.binding(f"placed{number}", version=number + 1) for number in range(3)]
     for manifest in placed:
         manifest["spec"]["clusters"] = [{"name": "m1", "replicas": 1}]
-    with informer.handlers.initial_list():
-        informer.listed(RB, [*placed, manifests.binding("new", version=9)], "10")
-    assert informer.enqueued() == ["new", "placed0", "placed1", "placed2"]
-    assert informer.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
+    with harness.handlers.initial_list():
+        harness.listed(RB, [*placed, manifests.binding("new", version=9)], "10")
+    assert harness.enqueued() == ["new", "placed0", "placed1", "placed2"]
+    assert harness.sample("queue_incoming_bindings_total", event="BindingAdd") == 4
 
 
-def test_items_of_a_list_need_no_kind(informer: Informer) -> None:
+def test_items_of_a_list_need_no_kind(harness: HandlersHarness) -> None:
     manifest = manifests.binding()
     del manifest["kind"]
-    informer.listed(RB, [manifest], "9")
-    assert informer.enqueued() == ["web-deployment"]
+    harness.listed(RB, [manifest], "9")
+    assert harness.enqueued() == ["web-deployment"]
 
 
-def test_a_deleted_binding_is_removed_from_the_cache_and_its_indexes(informer: Informer) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.handlers.on_event(RB, "DELETED", manifests.binding(version=4))
-    assert informer.bindings.get(WEB) is None
-    assert informer.bindings.claimed_by("p1") == frozenset()
+def test_a_deleted_binding_is_removed_from_the_cache_and_its_indexes(harness: HandlersHarness) -> None:
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.handlers.on_event(RB, "DELETED", manifests.binding(version=4))
+    assert harness.bindings.get(WEB) is None
+    assert harness.bindings.claimed_by("p1") == frozenset()
 
 
 def test_an_unreadable_binding_is_logged_once_and_not_scheduled(
-    informer: Informer, caplog: pytest.LogCaptureFixture
+    harness: HandlersHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    informer.enqueued()
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
     with caplog.at_level(logging.WARNING):
         for version in (2, 3):
-            informer.handlers.on_event(
+            harness.handlers.on_event(
                 RB, "MODIFIED", manifests.binding(version=version, generation=2, replicas="two")
             )
     assert [record.__dict__["error"] for record in caplog.records] == [
         "spec.replicas: expected an integer, got str 'two'"
     ]
-    assert informer.enqueued() == []
-    assert informer.bindings.get(WEB) is None
-    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=4, generation=3))
-    assert informer.enqueued() == ["web-deployment"]
+    assert harness.enqueued() == []
+    assert harness.bindings.get(WEB) is None
+    harness.handlers.on_event(RB, "MODIFIED", manifests.binding(version=4, generation=3))
+    assert harness.enqueued() == ["web-deployment"]
 
 
-def test_an_unreadable_cluster_keeps_its_last_readable_version(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
+def test_an_unreadable_cluster_keeps_its_last_readable_version(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
     broken = manifests.cluster("m1", version=2, generation=2)
     broken["spec"]["taints"] = "none"
-    informer.handlers.on_event("Cluster", "MODIFIED", broken)
-    assert [cluster.labels for cluster in informer.clusters.snapshot()] == [{"a": "b"}]
+    harness.handlers.on_event("Cluster", "MODIFIED", broken)
+    assert [cluster.labels for cluster in harness.clusters.snapshot()] == [{"a": "b"}]
 
 
-def test_the_cached_objects_are_counted_by_kind(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
-    assert informer.sample("cached_objects", kind="Cluster") == 1
-    assert informer.sample("cached_objects", kind=RB) == 1
-    assert informer.sample("cached_objects", kind="ClusterResourceBinding") == 0
+def test_the_cached_objects_are_counted_by_kind(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    assert harness.sample("cached_objects", kind="Cluster") == 1
+    assert harness.sample("cached_objects", kind=RB) == 1
+    assert harness.sample("cached_objects", kind="ClusterResourceBinding") == 0
 
 
 def test_a_version_is_known_when_the_cache_has_it() -> None:
-    informer = Informer()
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=7))
-    known = [informer.handlers.is_known(RB, manifests.binding(version=version)) for version in (7, 8)]
+    harness = HandlersHarness()
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=7))
+    known = [harness.handlers.is_known(RB, manifests.binding(version=version)) for version in (7, 8)]
     assert known == [True, False]
-    assert informer.observed == []
+    assert harness.observed == []
 
 
 def test_listeners_get_each_version_of_a_binding_whether_or_not_the_cache_has_it() -> None:
-    informer = Informer()
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=7))
+    harness = HandlersHarness()
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=7))
     for version in (7, 8):
-        informer.handlers.observe(RB, manifests.binding(version=version))
-    informer.handlers.observe("Cluster", manifests.cluster("m1"))
-    assert informer.observed == [7, 8]
-    assert informer.handlers.is_known(RB, manifests.binding(version=7))
-    assert not informer.handlers.is_known(RB, manifests.binding(version=8))
+        harness.handlers.observe(RB, manifests.binding(version=version))
+    harness.handlers.observe("Cluster", manifests.cluster("m1"))
+    assert harness.observed == [7, 8]
+    assert harness.handlers.is_known(RB, manifests.binding(version=7))
+    assert not harness.handlers.is_known(RB, manifests.binding(version=8))
 
 
-def lists_clusters(informer: Informer, version: int, *found: dict[str, Any]) -> list[str]:
-    """Take in a list of clusters; return which are known then."""
-    informer.listed("Cluster", list(found), str(version))
-    return [cluster.name for cluster in informer.clusters.snapshot()]
+def lists_clusters(harness: HandlersHarness, version: int, *found: dict[str, Any]) -> list[str]:
+    """Apply a list of clusters; return the names in the cache after it."""
+    harness.listed("Cluster", list(found), str(version))
+    return [cluster.name for cluster in harness.clusters.snapshot()]
 
 
 def test_a_list_without_clusters_counts_when_another_one_confirms_it_half_a_minute_later(
-    informer: Informer,
+    harness: HandlersHarness,
 ) -> None:
-    assert lists_clusters(informer, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
-    assert lists_clusters(informer, 3) == ["m1", "m2"]
-    informer.now = 29.0
-    assert lists_clusters(informer, 3) == ["m1", "m2"]
-    informer.now = 30.0
-    assert lists_clusters(informer, 3) == []
-    assert informer.clusters.snapshot().unknown.incomplete
+    assert lists_clusters(harness, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
+    assert lists_clusters(harness, 3) == ["m1", "m2"]
+    harness.now = 29.0
+    assert lists_clusters(harness, 3) == ["m1", "m2"]
+    harness.now = 30.0
+    assert lists_clusters(harness, 3) == []
+    assert harness.clusters.snapshot().unknown.incomplete
 
 
 @pytest.mark.parametrize("by", ["list", "event"])
-def test_a_cluster_seen_in_between_refutes_the_list_without_clusters(informer: Informer, by: str) -> None:
-    known = lists_clusters(informer, 2, manifests.cluster("m1"))
-    assert lists_clusters(informer, 3) == known
-    informer.now = 20.0
+def test_a_cluster_seen_in_between_refutes_the_list_without_clusters(
+    harness: HandlersHarness, by: str
+) -> None:
+    known = lists_clusters(harness, 2, manifests.cluster("m1"))
+    assert lists_clusters(harness, 3) == known
+    harness.now = 20.0
     if by == "list":
-        lists_clusters(informer, 4, manifests.cluster("m1"))
+        lists_clusters(harness, 4, manifests.cluster("m1"))
     else:
-        informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2", version=4))
-    informer.now = 40.0
-    assert "m1" in lists_clusters(informer, 5)
+        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2", version=4))
+    harness.now = 40.0
+    assert "m1" in lists_clusters(harness, 5)
 
 
-def test_the_last_cluster_may_be_deleted(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
-    assert len(informer.clusters) == 0
-    assert not informer.clusters.snapshot().unknown
+def test_the_last_cluster_may_be_deleted(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
+    assert len(harness.clusters) == 0
+    assert not harness.clusters.snapshot().unknown
 
 
-def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(informer: Informer) -> None:
-    with informer.handlers.initial_list():
-        lists_clusters(informer, 1)
-    informer.now = 100.0
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=2))
-    assert lists_clusters(informer, 3, manifests.cluster("m1", version=2)) == ["m1"]
-    assert informer.clusters.snapshot().unknown.incomplete
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=4))
-    informer.enqueued()
-    informer.now = 130.0
-    lists_clusters(informer, 5, manifests.cluster("m1", version=2))
-    assert not informer.clusters.snapshot().unknown.incomplete
-    assert informer.enqueued() == ["web-deployment"]
+def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harness: HandlersHarness) -> None:
+    with harness.handlers.initial_list():
+        lists_clusters(harness, 1)
+    harness.now = 100.0
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=2))
+    assert lists_clusters(harness, 3, manifests.cluster("m1", version=2)) == ["m1"]
+    assert harness.clusters.snapshot().unknown.incomplete
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=4))
+    harness.enqueued()
+    harness.now = 130.0
+    lists_clusters(harness, 5, manifests.cluster("m1", version=2))
+    assert not harness.clusters.snapshot().unknown.incomplete
+    assert harness.enqueued() == ["web-deployment"]
 
 
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:
@@ -398,64 +400,64 @@ def placed_on(name: str, *clusters: str, version: int = 1, status: str = "True")
 
 
 def test_a_cluster_without_a_readable_version_is_kept_by_name_and_logged_once(
-    informer: Informer, caplog: pytest.LogCaptureFixture
+    harness: HandlersHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert lists_clusters(informer, 2, unreadable("m1"), manifests.cluster("m2")) == ["m2"]
-        lists_clusters(informer, 2, unreadable("m1"), manifests.cluster("m2"))
+        assert lists_clusters(harness, 2, unreadable("m1"), manifests.cluster("m2")) == ["m2"]
+        lists_clusters(harness, 2, unreadable("m1"), manifests.cluster("m2"))
     assert [record.getMessage() for record in caplog.records] == [
         "Cannot read a Cluster, the bindings on it stay as they are"
     ]
-    assert list(informer.clusters.unreadable) == ["m1"]
-    assert informer.sample("malformed_objects_total", kind="Cluster") == 2
+    assert list(harness.clusters.unreadable) == ["m1"]
+    assert harness.sample("malformed_objects_total", kind="Cluster") == 2
 
 
 @pytest.mark.parametrize("how", ["readable", "deleted", "not listed", "leaving"])
 def test_bindings_on_an_unreadable_cluster_are_enqueued_when_it_is_readable_or_gone(
-    informer: Informer, how: str
+    harness: HandlersHarness, how: str
 ) -> None:
-    lists_clusters(informer, 2, unreadable("m1"), manifests.cluster("m2"))
-    informer.handlers.on_event(RB, "ADDED", placed_on("on-it", "m1", "m2"))
-    informer.handlers.on_event(RB, "ADDED", placed_on("may-go-there", "m2", version=2))
-    informer.enqueued()
+    lists_clusters(harness, 2, unreadable("m1"), manifests.cluster("m2"))
+    harness.handlers.on_event(RB, "ADDED", placed_on("on-it", "m1", "m2"))
+    harness.handlers.on_event(RB, "ADDED", placed_on("may-go-there", "m2", version=2))
+    harness.enqueued()
     if how == "readable":
-        informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=3))
+        harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=3))
     elif how == "deleted":
-        informer.handlers.on_event("Cluster", "DELETED", unreadable("m1", version=3))
+        harness.handlers.on_event("Cluster", "DELETED", unreadable("m1", version=3))
     elif how == "leaving":
         leaving = unreadable("m1", version=3, deletionTimestamp="2026-01-02T03:04:05Z")
-        informer.handlers.on_event("Cluster", "MODIFIED", leaving)
-        assert informer.clusters.terminating == {"m1"}
+        harness.handlers.on_event("Cluster", "MODIFIED", leaving)
+        assert harness.clusters.terminating == {"m1"}
     else:
-        lists_clusters(informer, 4, manifests.cluster("m2"))
-    assert list(informer.clusters.unreadable) == []
-    # A cluster that can be read is one to go to, for everything that may.
-    assert informer.enqueued() == (["on-it", "may-go-there"] if how == "readable" else ["on-it"])
+        lists_clusters(harness, 4, manifests.cluster("m2"))
+    assert list(harness.clusters.unreadable) == []
+    # A readable cluster enqueues every binding that may be placed on it.
+    assert harness.enqueued() == (["on-it", "may-go-there"] if how == "readable" else ["on-it"])
 
 
 def test_the_deletion_of_an_unreadable_cluster_is_noticed(
-    informer: Informer,
+    harness: HandlersHarness,
 ) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"a": "b"}))
     leaving = unreadable("m1", version=3, deletionTimestamp="2026-01-02T03:04:05Z")
-    informer.handlers.on_event("Cluster", "MODIFIED", leaving)
-    (known,) = informer.clusters.snapshot()
+    harness.handlers.on_event("Cluster", "MODIFIED", leaving)
+    (known,) = harness.clusters.snapshot()
     assert (known.deleting, known.labels) == (True, {"a": "b"})
 
 
 def test_unreadable_quantities_are_logged_once_and_the_cluster_is_stored(
-    informer: Informer, caplog: pytest.LogCaptureFixture
+    harness: HandlersHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     manifest = manifests.cluster("m1")
     manifest["status"] = {"resourceSummary": {"allocatable": {"example.com/gpu": "1e20000000", "cpu": "3"}}}
     with caplog.at_level(logging.WARNING):
         for version in ("1", "2"):
             manifest["metadata"]["resourceVersion"] = version
-            informer.handlers.on_event("Cluster", "MODIFIED", manifest)
+            harness.handlers.on_event("Cluster", "MODIFIED", manifest)
     (record,) = caplog.records
     assert record.__dict__["error"].startswith("status.resourceSummary.allocatable.example.com/gpu: ")
-    assert [cluster.name for cluster in informer.clusters.snapshot()] == ["m1"]
-    assert informer.sample("malformed_objects_total", kind="Cluster") == 2
+    assert [cluster.name for cluster in harness.clusters.snapshot()] == ["m1"]
+    assert harness.sample("malformed_objects_total", kind="Cluster") == 2
 
 
 def selecting(name: str, *clusters: str, status: str, version: int = 1, **spec: Any) -> dict[str, Any]:
@@ -465,13 +467,13 @@ def selecting(name: str, *clusters: str, status: str, version: int = 1, **spec: 
     return manifest
 
 
-def test_an_added_cluster_enqueues_the_bindings_that_may_be_placed_on_it(informer: Informer) -> None:
-    informer.handlers.on_event(RB, "ADDED", selecting("fits", "m1", status="False"))
-    informer.handlers.on_event(RB, "ADDED", selecting("elsewhere", "m2", status="False", version=2))
-    informer.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
-    informer.enqueued()
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=4))
-    assert informer.enqueued() == ["fits", "placed"]
+def test_an_added_cluster_enqueues_the_bindings_that_may_be_placed_on_it(harness: HandlersHarness) -> None:
+    harness.handlers.on_event(RB, "ADDED", selecting("fits", "m1", status="False"))
+    harness.handlers.on_event(RB, "ADDED", selecting("elsewhere", "m2", status="False", version=2))
+    harness.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
+    harness.enqueued()
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=4))
+    assert harness.enqueued() == ["fits", "placed"]
 
 
 @pytest.mark.parametrize(
@@ -487,10 +489,10 @@ def test_an_added_cluster_enqueues_the_bindings_that_may_be_placed_on_it(informe
 )
 @pytest.mark.parametrize("event", ["added", "changed"])
 def test_any_affinity_of_an_unplaced_binding_counts(
-    informer: Informer, term: dict[str, Any], event: str
+    harness: HandlersHarness, term: dict[str, Any], event: str
 ) -> None:
     if event == "changed":
-        informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
     manifest = manifests.binding(
         placement={"clusterAffinities": [{"affinityName": "a", "clusterNames": ["m2"]}, term]}
     )
@@ -498,10 +500,10 @@ def test_any_affinity_of_an_unplaced_binding_counts(
         "schedulerObservedGeneration": 1,
         "conditions": [{"type": "Scheduled", "status": "False"}],
     }
-    informer.handlers.on_event(RB, "ADDED", manifest)
-    informer.enqueued()
-    informer.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
-    assert informer.enqueued() == ["web-deployment"]
+    harness.handlers.on_event(RB, "ADDED", manifest)
+    harness.enqueued()
+    harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
+    assert harness.enqueued() == ["web-deployment"]
 
 
 def serving(*kinds: str, version: int = 1) -> dict[str, Any]:
@@ -511,79 +513,79 @@ def serving(*kinds: str, version: int = 1) -> dict[str, Any]:
     return manifest
 
 
-def test_a_newly_served_api_enqueues_the_unplaced_bindings_that_need_it(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", serving("StatefulSet"))
-    informer.handlers.on_event(RB, "ADDED", selecting("waits", "m1", status="False"))
-    informer.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=2))
+def test_a_newly_served_api_enqueues_the_unplaced_bindings_that_need_it(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", serving("StatefulSet"))
+    harness.handlers.on_event(RB, "ADDED", selecting("waits", "m1", status="False"))
+    harness.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=2))
     other = {"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "demo", "name": "x"}
-    informer.handlers.on_event(
+    harness.handlers.on_event(
         RB, "ADDED", selecting("other", "m1", status="False", version=3, resource=other)
     )
-    informer.enqueued()
-    informer.handlers.on_event("Cluster", "MODIFIED", serving("StatefulSet", "Deployment", version=2))
-    assert informer.enqueued() == ["waits"]
-    informer.handlers.on_event("Cluster", "MODIFIED", serving("Deployment", version=3))
-    assert informer.enqueued() == []
+    harness.enqueued()
+    harness.handlers.on_event("Cluster", "MODIFIED", serving("StatefulSet", "Deployment", version=2))
+    assert harness.enqueued() == ["waits"]
+    harness.handlers.on_event("Cluster", "MODIFIED", serving("Deployment", version=3))
+    assert harness.enqueued() == []
 
 
-def test_clusters_of_the_initial_list_enqueue_nothing(informer: Informer) -> None:
-    with informer.handlers.initial_list():
-        informer.listed("Cluster", [manifests.cluster("m1")], "9")
-        informer.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
-    assert informer.enqueued() == ["new"]
-    assert informer.sample("queue_incoming_bindings_total", event="ClusterChanged") == 0
+def test_clusters_of_the_initial_list_enqueue_nothing(harness: HandlersHarness) -> None:
+    with harness.handlers.initial_list():
+        harness.listed("Cluster", [manifests.cluster("m1")], "9")
+        harness.listed(RB, [selecting("new", "m1", status="False", version=3)], "9")
+    assert harness.enqueued() == ["new"]
+    assert harness.sample("queue_incoming_bindings_total", event="ClusterChanged") == 0
 
 
-def test_older_objects_of_a_list_are_stored_and_all_bindings_enqueued(informer: Informer) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=990, generation=3, replicas=5))
-    informer.handlers.on_event(RB, "ADDED", manifests.binding("other", version=10))
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=5))
-    informer.enqueued()
-    diff = informer.handlers.relist_diff(RB)
-    # The same generation, and another change than the one that is lost.
+def test_older_objects_of_a_list_are_stored_and_all_bindings_enqueued(harness: HandlersHarness) -> None:
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=990, generation=3, replicas=5))
+    harness.handlers.on_event(RB, "ADDED", manifests.binding("other", version=10))
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=5))
+    harness.enqueued()
+    diff = harness.handlers.relist_diff(RB)
+    # It has the same generation as the lost version, and another change.
     diff.add_page([manifests.binding(version=750, generation=3, replicas=7)], as_of=1000)
     diff.add_page([manifests.binding("other", version=10)], as_of=1000)
     assert diff.finish("1000") == 1
     assert diff.older == 1
-    assert informer.enqueued() == []
-    informer.handlers.on_version_rollback(RB, diff.older)
-    assert sorted(informer.enqueued()) == ["other", "web-deployment"]
-    found = informer.bindings.get(WEB)
+    assert harness.enqueued() == []
+    harness.handlers.on_version_rollback(RB, diff.older)
+    assert sorted(harness.enqueued()) == ["other", "web-deployment"]
+    found = harness.bindings.get(WEB)
     assert found is not None
     assert found.spec.replicas == 7
-    assert informer.sample("cache_repairs_total", kind=RB, repair="older") == 1
-    informer.handlers.on_version_rollback("PropagationPolicy", 1)
-    assert informer.enqueued() == []
-    informer.handlers.on_version_rollback("Cluster", 0)
-    assert len(informer.enqueued()) == 2
+    assert harness.sample("cache_repairs_total", kind=RB, repair="older") == 1
+    harness.handlers.on_version_rollback("PropagationPolicy", 1)
+    assert harness.enqueued() == []
+    harness.handlers.on_version_rollback("Cluster", 0)
+    assert len(harness.enqueued()) == 2
 
 
-def test_versions_are_forgotten_by_kind(informer: Informer) -> None:
+def test_versions_are_forgotten_by_kind(harness: HandlersHarness) -> None:
     cluster_wide = {**manifests.binding("wide", version=990), "kind": "ClusterResourceBinding"}
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(version=980))
-    informer.handlers.on_event("ClusterResourceBinding", "ADDED", cluster_wide)
-    assert informer.handlers.newest_version(RB) == 980
-    informer.handlers.forget_versions(RB)
-    assert not informer.handlers.is_known(RB, manifests.binding(version=700))
-    assert informer.handlers.is_known(
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=980))
+    harness.handlers.on_event("ClusterResourceBinding", "ADDED", cluster_wide)
+    assert harness.handlers.newest_version(RB) == 980
+    harness.handlers.forget_versions(RB)
+    assert not harness.handlers.is_known(RB, manifests.binding(version=700))
+    assert harness.handlers.is_known(
         "ClusterResourceBinding",
         {**cluster_wide, "metadata": {**cluster_wide["metadata"], "resourceVersion": "700"}},
     )
-    assert informer.handlers.newest_version("ClusterResourceBinding") == 990
+    assert harness.handlers.newest_version("ClusterResourceBinding") == 990
 
 
-def test_a_malformed_object_that_is_not_listed_any_more_is_forgotten(informer: Informer) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding(replicas="many"))
-    informer.handlers.on_event("Cluster", "ADDED", {"metadata": {"name": "m1", "resourceVersion": "x"}})
-    assert len(informer.handlers._malformed) == 2
-    informer.listed(RB, [manifests.binding(replicas="many")], "9")
-    assert len(informer.handlers._malformed) == 2
-    informer.listed(RB, [], "9")
-    assert len(informer.handlers._malformed) == 1
+def test_a_malformed_object_that_is_no_longer_listed_is_dropped(harness: HandlersHarness) -> None:
+    harness.handlers.on_event(RB, "ADDED", manifests.binding(replicas="many"))
+    harness.handlers.on_event("Cluster", "ADDED", {"metadata": {"name": "m1", "resourceVersion": "x"}})
+    assert len(harness.handlers._malformed) == 2
+    harness.listed(RB, [manifests.binding(replicas="many")], "9")
+    assert len(harness.handlers._malformed) == 2
+    harness.listed(RB, [], "9")
+    assert len(harness.handlers._malformed) == 1
 
 
 def test_an_ignored_update_is_logged_only_for_bindings_of_this_scheduler(
-    informer: Informer, caplog: pytest.LogCaptureFixture
+    harness: HandlersHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     foreign, unclaimed = manifests.binding("foreign"), manifests.binding("unclaimed")
     foreign["spec"]["schedulerName"] = "volcano"
@@ -591,9 +593,9 @@ def test_an_ignored_update_is_logged_only_for_bindings_of_this_scheduler(
     bindings = [manifests.binding(), foreign, unclaimed]
     with caplog.at_level(logs.V4, logger="karmada_scheduler"):
         for each in bindings:
-            informer.handlers.on_event(RB, "ADDED", each)
+            harness.handlers.on_event(RB, "ADDED", each)
             updated = {**each["metadata"], "resourceVersion": "2"}
-            informer.handlers.on_event(
+            harness.handlers.on_event(
                 RB, "MODIFIED", {**each, "metadata": updated, "status": {"lastScheduledTime": None}}
             )
     assert [record.getMessage() for record in caplog.records if record.levelno == logs.V4] == [
@@ -602,86 +604,86 @@ def test_an_ignored_update_is_logged_only_for_bindings_of_this_scheduler(
 
 
 def test_a_failing_listener_ends_no_list_and_loses_no_binding(
-    informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: HandlersHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    informer.binding_listener = fails
-    assert informer.listed(RB, [manifests.binding(), manifests.binding("other")], "9") == 2
-    informer.handlers.on_event(RB, "MODIFIED", manifests.binding(version=10, generation=2))
-    informer.handlers.on_event(RB, "DELETED", manifests.binding("other", version=11))
-    assert informer.enqueued() == ["web-deployment", "other"]
+    harness.binding_listener = fails
+    assert harness.listed(RB, [manifests.binding(), manifests.binding("other")], "9") == 2
+    harness.handlers.on_event(RB, "MODIFIED", manifests.binding(version=10, generation=2))
+    harness.handlers.on_event(RB, "DELETED", manifests.binding("other", version=11))
+    assert harness.enqueued() == ["web-deployment", "other"]
     assert all(record.exc_info for record in caplog.records)
     assert len(caplog.records) == 4
 
 
 def test_an_object_that_cannot_be_parsed_is_logged_and_the_others_of_its_page_are_stored(
-    informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: HandlersHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parse = informer.handlers._kinds[RB].parse
+    parse = harness.handlers._kinds[RB].parse
 
     def breaks(manifest: dict[str, Any]) -> Any:
         if manifest["metadata"]["name"] == "deep":
             raise RecursionError("too deep")
         return parse(manifest)
 
-    monkeypatch.setattr(informer.handlers._kinds[RB], "parse", breaks)
-    informer.listed(RB, [manifests.binding("deep"), manifests.binding()], "9")
-    informer.handlers.on_event(RB, "MODIFIED", manifests.binding("deep", version=2))
-    assert informer.enqueued() == ["web-deployment"]
+    monkeypatch.setattr(harness.handlers._kinds[RB], "parse", breaks)
+    harness.listed(RB, [manifests.binding("deep"), manifests.binding()], "9")
+    harness.handlers.on_event(RB, "MODIFIED", manifests.binding("deep", version=2))
+    assert harness.enqueued() == ["web-deployment"]
     [record] = caplog.records
     assert record.__dict__["object"] == BindingKey(RB, "demo", "deep")
     assert record.__dict__["error"] == "RecursionError: too deep"
     assert record.exc_info
 
 
-def _stand_in(problem: str = "no JSON", **metadata: str) -> dict[str, Any]:
+def _placeholder(problem: str = "no JSON", **metadata: str) -> dict[str, Any]:
     return {json_body.UNREADABLE: problem, "metadata": metadata}
 
 
 @pytest.mark.parametrize("event", ["ADDED", "MODIFIED", "DELETED"])
 def test_an_object_that_cannot_be_decoded_is_logged_once_and_counted(
-    informer: Informer, caplog: pytest.LogCaptureFixture, event: str
+    harness: HandlersHarness, caplog: pytest.LogCaptureFixture, event: str
 ) -> None:
-    informer.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
     for _ in range(3):
-        informer.handlers.on_event(RB, event, _stand_in(name="web-deployment", namespace="demo"))
-    assert WEB not in {binding.key for binding in informer.bindings}
+        harness.handlers.on_event(RB, event, _placeholder(name="web-deployment", namespace="demo"))
+    assert WEB not in {binding.key for binding in harness.bindings}
     [record] = caplog.records
     assert (record.__dict__["kind"], str(record.__dict__["object"])) == (RB, "demo/web-deployment")
     assert str(record.__dict__["error"]) == "no JSON"
-    assert informer.sample("malformed_objects_total", kind=RB) == 3
+    assert harness.sample("malformed_objects_total", kind=RB) == 3
 
 
-def test_a_listed_cluster_that_cannot_be_decoded_keeps_its_last_version(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2"))
-    informer.listed("Cluster", [_stand_in(name="m1")], "9")
-    assert [cluster.name for cluster in informer.clusters] == ["m1"]
+def test_a_listed_cluster_that_cannot_be_decoded_keeps_its_last_version(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2"))
+    harness.listed("Cluster", [_placeholder(name="m1")], "9")
+    assert [cluster.name for cluster in harness.clusters] == ["m1"]
 
 
-def test_a_list_with_an_object_without_a_name_removes_nothing(informer: Informer) -> None:
-    informer.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    informer.listed("Cluster", [_stand_in()], "9")
-    assert [cluster.name for cluster in informer.clusters] == ["m1"]
-    assert informer.clusters.is_incomplete
-    assert informer.sample("malformed_objects_total", kind="Cluster") == 1
-    informer.listed("Cluster", [manifests.cluster("m2")], "9")
-    assert [cluster.name for cluster in informer.clusters] == ["m2"]
+def test_a_list_with_an_object_without_a_name_removes_nothing(harness: HandlersHarness) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    harness.listed("Cluster", [_placeholder()], "9")
+    assert [cluster.name for cluster in harness.clusters] == ["m1"]
+    assert harness.clusters.is_incomplete
+    assert harness.sample("malformed_objects_total", kind="Cluster") == 1
+    harness.listed("Cluster", [manifests.cluster("m2")], "9")
+    assert [cluster.name for cluster in harness.clusters] == ["m2"]
 
 
 def test_a_defect_in_parsing_one_object_is_logged_and_the_others_are_stored(
-    informer: Informer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: HandlersHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parse = informer.handlers._kinds["Cluster"].parse
+    parse = harness.handlers._kinds["Cluster"].parse
 
     def failing(manifest: Any) -> Any:
         if manifest["metadata"]["name"] == "m1":
             raise TypeError("a defect")
         return parse(manifest)
 
-    monkeypatch.setattr(informer.handlers._kinds["Cluster"], "parse", failing)
-    informer.listed("Cluster", [manifests.cluster("m1"), manifests.cluster("m2")], "9")
-    assert [cluster.name for cluster in informer.clusters] == ["m2"]
+    monkeypatch.setattr(harness.handlers._kinds["Cluster"], "parse", failing)
+    harness.listed("Cluster", [manifests.cluster("m1"), manifests.cluster("m2")], "9")
+    assert [cluster.name for cluster in harness.clusters] == ["m2"]
     assert caplog.records[0].__dict__["error"] == "TypeError: a defect"

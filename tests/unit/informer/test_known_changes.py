@@ -1,4 +1,4 @@
-"""What comes back of our own writes, in a real kopf."""
+"""Watch events of own writes, in a real kopf."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from kopf._core.reactor import processing
 
-from tests.unit.informer.watching import Watching, api_server, to, touch, until
+from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
 
 async def test_a_known_change_is_dropped_and_the_next_one_is_delivered() -> None:
     with api_server() as api:
-        watching = Watching(
+        harness = WatchHarness(
             lambda: to(api), is_known=lambda _, manifest: manifest["metadata"]["resourceVersion"] == "8"
         )
-        async with watching.running():
-            await until(lambda: watching.versions == ["7"])
+        async with harness.running():
+            await until(lambda: harness.versions == ["7"])
             for _ in range(2):
                 touch(api)
-            await until(lambda: len(watching.versions) == 2)
-    assert watching.versions == ["7", "9"]
-    assert watching.events[1] == ("Cluster", "MODIFIED", "m1")
+            await until(lambda: len(harness.versions) == 2)
+    assert harness.versions == ["7", "9"]
+    assert harness.events[1] == ("Cluster", "MODIFIED", "m1")
 
 
 async def test_known_changes_end_before_kopf_processes_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,22 +35,22 @@ async def test_known_changes_end_before_kopf_processes_them(monkeypatch: pytest.
 
     monkeypatch.setattr(processing, "process_resource_event", counted)
     with api_server() as api:
-        watching = Watching(
+        harness = WatchHarness(
             lambda: to(api), is_known=lambda _, manifest: int(manifest["metadata"]["resourceVersion"]) < 20
         )
-        async with watching.running():
+        async with harness.running():
             for _ in range(13):
                 touch(api)
-            await until(lambda: watching.versions == ["7", "20"])
+            await until(lambda: harness.versions == ["7", "20"])
     assert processed == ["7", "20"]
 
 
 async def test_kopf_s_workers_do_not_stay() -> None:
     with api_server() as api:
-        watching = Watching(lambda: to(api))
-        async with watching.running():
-            await until(lambda: bool(watching.versions))
+        harness = WatchHarness(lambda: to(api))
+        async with harness.running():
+            await until(lambda: bool(harness.versions))
             for version in range(8, 308):
                 touch(api, f"m{version}")
-            await until(lambda: len(watching.versions) == 301)
+            await until(lambda: len(harness.versions) == 301)
             await until(lambda: len(asyncio.all_tasks()) < 100)

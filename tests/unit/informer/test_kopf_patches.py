@@ -17,7 +17,7 @@ from kopf._cogs.clients import watching as kopf_watching
 
 from karmada_scheduler.client.karmada import CLUSTERS
 from karmada_scheduler.informer import kopf_patches
-from tests.unit.informer.watching import Watching, api_server, to, touch, until
+from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
 PATCHED = {
     "_fetch_objs": (kopf_fetching, "fetch_objs"),
@@ -78,7 +78,7 @@ async def test_a_second_operator_lists_and_gets_every_event_while_ours_runs(tmp_
         events[str(event["type"]), event["object"]["metadata"]["resourceVersion"]] += 1
 
     with api_server() as api:
-        ours = Watching(lambda: to(api), is_known=lambda *_: True)
+        ours = WatchHarness(lambda: to(api), is_known=lambda *_: True)
         async with ours.running():
             await until(lambda: ours.versions == ["7"])
             assert not api.count("LIST", CLUSTERS.path)

@@ -1,4 +1,4 @@
-"""kopf: its handlers and settings, and what happens when it ends."""
+"""kopf: its handlers, its settings, and its restart when it ends."""
 
 import asyncio
 import ssl
@@ -17,7 +17,7 @@ from karmada_scheduler.informer.kopf_watch import KopfWatch
 
 
 async def _nothing(*_: object) -> AsyncGenerator[bytes, None]:
-    """Be a watch that brings nothing."""
+    """Yield no lines."""
     for line in list[bytes]():
         yield line
 
@@ -34,7 +34,7 @@ class KopfHarness:
         self.watch = KopfWatch(
             WATCHED,
             lambda kind, event, manifest: self.events.append((kind, event, manifest["metadata"]["name"])),
-            identity="somebody",
+            identity="tests",
             login=self._login,
             requests=WatchRequests(_nothing),
             before_start=self._prepare,
@@ -150,15 +150,15 @@ async def test_kopf_is_started_again_when_it_ends_and_other_tasks_are_not_cancel
 
     monkeypatch.setattr(kopf, "spawn_tasks", spawn)
     harness = KopfHarness()
-    somebody_s = asyncio.create_task(asyncio.Event().wait())
+    other_task = asyncio.create_task(asyncio.Event().wait())
     running = asyncio.create_task(harness.watch.run())
     await _until(lambda: harness.started >= 3)
     assert harness.prepared >= 3
     assert all(task.cancelled() for task in forever[:2])
-    assert not somebody_s.done()
+    assert not other_task.done()
     running.cancel()
-    somebody_s.cancel()
-    await asyncio.gather(running, somebody_s, return_exceptions=True)
+    other_task.cancel()
+    await asyncio.gather(running, other_task, return_exceptions=True)
     assert forever[-1].cancelled()
 
 

@@ -1,4 +1,4 @@
-"""How kopf logs in: as the other connection does, with the same idea of whom to trust."""
+"""kopf logs in with the credentials and the trusted authorities of the client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from karmada_scheduler.client.connect import connect
 from tests.strict_tls import as_of_python_3_13
-from tests.unit.informer.watching import GONE, Watching, api_server, to, touch, until
+from tests.unit.informer.watch_harness import GONE, WatchHarness, api_server, to, touch, until
 from tools.controlplane.pki import Authority
 
 
@@ -31,9 +31,9 @@ async def test_certificates_that_go_accepts_are_accepted_on_every_python(
         )
         connection = await connect(kubeconfig=str(kubeconfig), master="")
         try:
-            watching = Watching(lambda: connection._identity)
-            async with watching.running():
-                await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
+            harness = WatchHarness(lambda: connection._identity)
+            async with harness.running():
+                await until(lambda: ("Cluster", "ADDED", "m1") in harness.events)
         finally:
             await connection.close()
     assert {each.certificate["subject"] for each in api.requests if each.certificate} == {
@@ -42,30 +42,30 @@ async def test_certificates_that_go_accepts_are_accepted_on_every_python(
 
 
 async def test_a_user_id_without_a_name_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody() -> str:
+    def unnamed() -> str:
         raise KeyError("getpwuid(): uid not found: 1000650000")
 
-    monkeypatch.setattr(getpass, "getuser", nobody)
+    monkeypatch.setattr(getpass, "getuser", unnamed)
     with api_server() as api:
-        watching = Watching(lambda: to(api))
-        async with watching.running():
-            await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
+        harness = WatchHarness(lambda: to(api))
+        async with harness.running():
+            await until(lambda: ("Cluster", "ADDED", "m1") in harness.events)
 
 
 async def test_a_refused_token_is_read_again_and_the_watch_continues() -> None:
     tokens = ["first"]
     with api_server() as api:
         api.token = "first"
-        watching = Watching(lambda: to(api, tokens[-1]))
-        async with watching.running():
-            await until(lambda: ("Cluster", "ADDED", "m1") in watching.events)
+        harness = WatchHarness(lambda: to(api, tokens[-1]))
+        async with harness.running():
+            await until(lambda: ("Cluster", "ADDED", "m1") in harness.events)
             api.token = "second"
             tokens.append("second")
             api.send("Cluster", GONE)  # so that it connects again
-            await until(lambda: watching.loads == 1)
+            await until(lambda: harness.loads == 1)
             touch(api)
-            await until(lambda: ("Cluster", "MODIFIED", "m1") in watching.events)
-            assert watching.starts == 1
+            await until(lambda: ("Cluster", "MODIFIED", "m1") in harness.events)
+            assert harness.starts == 1
     assert {each.authorization for each in api.requests} == {"Bearer first", "Bearer second"}
 
 
@@ -73,11 +73,11 @@ async def test_logins_with_the_same_token_are_equal() -> None:
     """kopf compares logins: it ends, and is started again with a pause, only if the new one equals the refused one."""
     with api_server() as api:
         tokens = ["first", "second"]
-        watching = Watching(lambda: to(api, tokens.pop(0)))
-        [handler] = watching.watch._registry()._activities.get_all_handlers()
+        harness = WatchHarness(lambda: to(api, tokens.pop(0)))
+        [handler] = harness.watch._registry()._activities.get_all_handlers()
         login: Any = handler.fn
         first, again = await login(), await login()
-        await watching.connection._login.renewed(watching.connection._identity)
+        await harness.connection._login.renewed(harness.connection._identity)
         second = await login()
     assert first.expiration < again.expiration
     assert first == again

@@ -1,4 +1,4 @@
-"""List and compare: filling, waiting, repairing."""
+"""Lists: the initial one, and those that repair the cache."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +13,7 @@ from karmada_scheduler.informer.relist import Relister
 
 
 class FakeClient:
-    """An API server that serves what a test says."""
+    """A fake API server with the objects that a test gives it."""
 
     def __init__(self) -> None:
         self.served: set[str] = {"clusters", "resourcebindings"}
@@ -21,7 +21,7 @@ class FakeClient:
         self.lists: list[str] = []
         self.version = "7"
         self.versions: list[str] = []
-        """Of the next lists; ``version`` when there are none left."""
+        """Versions of the next lists; then ``version``."""
 
     async def is_served(self, resource: Resource) -> bool:
         if self.failures:
@@ -43,7 +43,7 @@ class FakeClient:
 
 
 class FakeHandlers:
-    """Keeps what it is given."""
+    """Records the events that it gets."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[Any], str]] = []
@@ -127,7 +127,7 @@ async def test_the_initial_list_reads_all_pages_of_every_kind() -> None:
     assert harness.handlers.taken == [("Cluster", pages, "7"), ("ResourceBinding", pages, "7")]
 
 
-async def test_the_initial_list_is_retried_after_errors_and_logs_each_once(
+async def test_the_initial_list_is_retried_and_each_error_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     harness = RelisterHarness()
@@ -155,7 +155,7 @@ async def test_a_kind_that_is_not_served_is_logged(caplog: pytest.LogCaptureFixt
     await waiting
 
 
-async def test_the_first_watch_starts_where_the_initial_list_ended() -> None:
+async def test_the_first_watch_starts_at_the_version_of_the_initial_list() -> None:
     harness = RelisterHarness()
     await harness.relister.initial_list()
     assert await harness.relister.list_and_start_version("Cluster") == "7"
@@ -197,8 +197,8 @@ async def test_a_lasting_error_is_logged_again_every_minute(
     harness = RelisterHarness()
     harness.client.failures = [ApiError("cannot reach it")] * 100
     await harness.relister.list_and_start_version("Cluster")
-    told = [record for record in caplog.records if record.__dict__["error"] == "cannot reach it"]
-    assert 60 <= sum(harness.pauses) / len(told) <= 75
+    logged = [record for record in caplog.records if record.__dict__["error"] == "cannot reach it"]
+    assert 60 <= sum(harness.pauses) / len(logged) <= 75
 
 
 @pytest.mark.parametrize("known_from", ["a list", "objects"])
@@ -220,7 +220,7 @@ async def test_an_older_list_replaces_the_cache_when_another_one_confirms_it(
     assert harness.handlers.taken[0] == ("Cluster", [{"page": 1}, {"page": 2}], "800")
     assert harness.handlers.rollbacks[0] == ("Cluster", 0)
     assert "A list of version 800 is older than 1000" in caplog.records[0].message
-    # The watch has to begin where the list ended that has replaced the cache.
+    # The watch has to start at the version of the list that replaced the cache.
     assert await harness.relister.list_and_start_version("Cluster") == "800"
 
 
@@ -244,7 +244,7 @@ async def test_after_a_replacement_growing_versions_below_the_old_ones_need_no_c
 
 
 async def test_older_objects_in_a_newer_list_enqueue_all_bindings() -> None:
-    """etcd is best restored with a revision that is far ahead; the objects have their old versions all the same."""
+    """etcd may be restored with a revision that is far ahead; objects still have their old versions."""
     harness = RelisterHarness()
     harness.handlers.older = 3
     await harness.relister.list_and_start_version("Cluster")

@@ -1,4 +1,4 @@
-"""The metadata of the workloads of bindings, from a stand-in API server."""
+"""The metadata of the workloads of bindings, from a fake API server."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def manifest(name: str, version: int, *, uid: str = "", **annotations: str) -> d
     }
 
 
-class Server:
-    """An API server; each of its answers may be replaced by an error, or held."""
+class FakeApiServer:
+    """A fake API server; a test can replace each response by an error, or hold it."""
 
     def __init__(self) -> None:
         self.version = 10
         self.objects: dict[str, dict[str, Any]] = {}
         self.fails: dict[str, ApiError] = {}
         self.held: dict[str, asyncio.Event] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.lists_stateful_sets = asyncio.Event()
         self.watches: list[asyncio.Queue[dict[str, Any] | ApiError | None]] = []
 
@@ -65,15 +65,15 @@ class Server:
         for queue in self.watches:
             queue.put_nowait(what)
 
-    async def _ask(self, verb: str) -> None:
-        self.asked.append(verb)
+    async def _request(self, verb: str) -> None:
+        self.requests.append(verb)
         if verb in self.held:
             await self.held[verb].wait()
         if verb in self.fails:
             raise self.fails[verb]
 
     async def discover(self, kind: KindName) -> ServedResource:
-        await self._ask("discover")
+        await self._request("discover")
         if kind == STATEFUL_SET:
             await self.lists_stateful_sets.wait()
         elif kind != DEPLOYMENT:
@@ -81,17 +81,17 @@ class Server:
         return ServedResource("apps/v1", "deployments", namespaced=True)
 
     async def list(self, resource: ServedResource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
-        await self._ask("list")
+        await self._request("list")
         yield list(self.objects.values()), str(self.version)
 
     async def get(self, resource: ServedResource, namespace: str, name: str) -> Mapping[str, Any] | None:
-        await self._ask("get")
+        await self._request("get")
         return self.objects.get(name)
 
     async def watch(
         self, resource: ServedResource, version: str, accepted: Callable[[], None]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        await self._ask("watch")
+        await self._request("watch")
         accepted()
         queue: asyncio.Queue[dict[str, Any] | ApiError | None] = asyncio.Queue()
         self.watches.append(queue)
@@ -105,10 +105,10 @@ class Server:
 
 
 class InformerHarness:
-    """An informer, its server and a clock; pauses of the informer pass in one turn of the loop."""
+    """An informer, its server and a clock; pauses of the informer take one millisecond."""
 
     def __init__(self) -> None:
-        self.server = Server()
+        self.server = FakeApiServer()
         self.now = 100.0
         self.changed: list[str] = []
         self.synced: list[str] = []
@@ -127,9 +127,9 @@ class InformerHarness:
         self.paused.append(seconds)
         await asyncio.sleep(0.001)
 
-    async def until(self, look: Callable[[], object]) -> None:
+    async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(5):
-            while not look():
+            while not condition():
                 await asyncio.sleep(0.001)
 
     async def known(self, found: Binding) -> Workload:
@@ -148,7 +148,7 @@ class InformerHarness:
 
 
 @asynccontextmanager
-async def harness() -> AsyncIterator[InformerHarness]:
+async def running_informer() -> AsyncIterator[InformerHarness]:
     made = InformerHarness()
     try:
         yield made
@@ -164,270 +164,274 @@ def builder(name: str, *, uid: str = "") -> BindingBuilder:
     return binding(name).uid(uid or f"uid-of-{name}")
 
 
-async def test_the_workload_of_a_binding_is_known_once_its_kind_is_listed() -> None:
-    async with harness() as w:
-        w.server.store("web", type="space")
+async def test_the_workload_of_a_binding_is_known_after_the_list_of_its_kind() -> None:
+    async with running_informer() as harness:
+        harness.server.store("web", type="space")
         web = of("web")
-        assert isinstance(w.informer.look_up(web), NotSynced)
-        await w.until(lambda: w.synced == ["web"])
-        assert (await w.known(web)).annotations == {"type": "space"}
-        assert w.server.asked == ["discover", "list", "watch"]
-        assert w.changed == []
+        assert isinstance(harness.informer.look_up(web), NotSynced)
+        await harness.until(lambda: harness.synced == ["web"])
+        assert (await harness.known(web)).annotations == {"type": "space"}
+        assert harness.server.requests == ["discover", "list", "watch"]
+        assert harness.changed == []
 
 
 async def test_nothing_is_requested_without_a_binding() -> None:
-    async with harness() as w:
-        w.informer.follow_all([])
-        w.informer.on_binding_change(of("x"), None)
+    async with running_informer() as harness:
+        harness.informer.follow_all([])
+        harness.informer.on_binding_change(of("x"), None)
         await asyncio.sleep(0.01)
-        assert (w.server.asked, w.informer.kinds, len(w.informer)) == ([], [], 0)
+        assert (harness.server.requests, harness.informer.kinds, len(harness.informer)) == ([], [], 0)
 
 
 async def test_the_watch_of_a_kind_ends_with_its_last_binding_and_all_end_when_no_plugin_needs_them() -> None:
-    async with harness() as w:
+    async with running_informer() as harness:
         web, db = of("web"), of("db")
-        w.server.store("web")
-        w.server.store("db")
-        w.informer.follow_all([web, db])
-        await w.until(lambda: len(w.server.watches) == 1)
-        w.informer.on_binding_change(web, None)
-        assert (w.informer.kinds, len(w.informer)) == ([DEPLOYMENT], 1)
-        w.informer.on_binding_change(db, builder("db").suspended().build())
-        await w.until(lambda: not w.server.watches)
-        assert (w.informer.kinds, len(w.informer)) == ([], 0)
-        w.informer.follow_all([web])
-        await w.until(lambda: len(w.server.watches) == 1)
-        w.informer.follow_all([])
-        await w.until(lambda: not w.server.watches)
+        harness.server.store("web")
+        harness.server.store("db")
+        harness.informer.follow_all([web, db])
+        await harness.until(lambda: len(harness.server.watches) == 1)
+        harness.informer.on_binding_change(web, None)
+        assert (harness.informer.kinds, len(harness.informer)) == ([DEPLOYMENT], 1)
+        harness.informer.on_binding_change(db, builder("db").suspended().build())
+        await harness.until(lambda: not harness.server.watches)
+        assert (harness.informer.kinds, len(harness.informer)) == ([], 0)
+        harness.informer.follow_all([web])
+        await harness.until(lambda: len(harness.server.watches) == 1)
+        harness.informer.follow_all([])
+        await harness.until(lambda: not harness.server.watches)
 
 
 async def test_changed_metadata_enqueues_the_bindings_that_name_the_workload_and_no_others() -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.server.store("db")
-        w.informer.follow_all([of("web"), of("db")])
-        await w.until(lambda: w.server.watches)
-        w.server.store("web", type="space")
-        await w.until(lambda: w.changed == ["web"])
-        w.server.store("web", type="space")  # a status, say
-        w.server.store("db")
-        w.server.store("db", last="one")
-        await w.until(lambda: "db" in w.changed)
-        assert w.changed == ["web", "db"]
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.server.store("db")
+        harness.informer.follow_all([of("web"), of("db")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.store("web", type="space")
+        await harness.until(lambda: harness.changed == ["web"])
+        harness.server.store("web", type="space")  # only another field than metadata has changed
+        harness.server.store("db")
+        harness.server.store("db", last="one")
+        await harness.until(lambda: "db" in harness.changed)
+        assert harness.changed == ["web", "db"]
 
 
 async def test_a_workload_that_the_watch_has_not_delivered_yet_is_read_singly() -> None:
-    async with harness() as w:
-        w.informer.follow_all([of("other")])
-        await w.until(lambda: w.server.watches)
-        w.server.store("web", quietly=True, type="space")
-        assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        assert (await w.known(of("web"))).annotations == {"type": "space"}
-        assert w.server.asked.count("get") == 1
-        assert w.synced == ["web"]
+    async with running_informer() as harness:
+        harness.informer.follow_all([of("other")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.store("web", quietly=True, type="space")
+        assert isinstance(harness.informer.look_up(of("web")), NotSynced)
+        assert (await harness.known(of("web"))).annotations == {"type": "space"}
+        assert harness.server.requests.count("get") == 1
+        assert harness.synced == ["web"]
 
 
 async def test_a_workload_that_was_just_delivered_is_not_read_singly() -> None:
-    async with harness() as w:
-        w.informer.follow_all([of("other")])
-        await w.until(lambda: w.server.watches)
-        w.server.store("web")
-        await w.until(lambda: len(w.informer) == 1)
-        assert isinstance(w.informer.look_up(of("web")), WorkloadAnswer)
-        assert "get" not in w.server.asked
+    async with running_informer() as harness:
+        harness.informer.follow_all([of("other")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.store("web")
+        await harness.until(lambda: len(harness.informer) == 1)
+        assert isinstance(harness.informer.look_up(of("web")), WorkloadAnswer)
+        assert "get" not in harness.server.requests
 
 
 async def test_thousands_of_unrelated_workloads_are_not_kept() -> None:
-    async with harness() as w:
+    async with running_informer() as harness:
         for number in range(20_000):
-            w.server.store(f"other{number}", quietly=True)
-        w.server.store("web")
-        w.informer.follow_all([of("web")])
-        await w.until(lambda: w.server.watches)
+            harness.server.store(f"other{number}", quietly=True)
+        harness.server.store("web")
+        harness.informer.follow_all([of("web")])
+        await harness.until(lambda: harness.server.watches)
         for number in range(2_000):
-            w.server.store(f"another{number}")
-        await w.until(w.server.watches[0].empty)
-        assert len(w.informer) == 1 + 1000
+            harness.server.store(f"another{number}")
+        await harness.until(harness.server.watches[0].empty)
+        assert len(harness.informer) == 1 + 1000
 
 
 async def test_a_missing_workload_is_reported_and_enqueues_its_binding_when_it_is_created() -> None:
-    async with harness() as w:
-        w.informer.follow_all([of("web")])
-        assert await w.problem(of("web")) == "Deployment default/web does not exist"
-        w.server.store("web")
-        await w.until(lambda: w.changed == ["web"])
-        await w.known(of("web"))
+    async with running_informer() as harness:
+        harness.informer.follow_all([of("web")])
+        assert await harness.problem(of("web")) == "Deployment default/web does not exist"
+        harness.server.store("web")
+        await harness.until(lambda: harness.changed == ["web"])
+        await harness.known(of("web"))
 
 
 async def test_a_deleted_workload_is_reported_and_enqueues_nothing() -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.informer.follow_all([of("web")])
-        await w.until(lambda: w.server.watches)
-        w.server.delete("web")
-        await w.until(w.server.watches[0].empty)
-        assert await w.problem(of("web")) == "Deployment default/web was deleted"
-        assert w.changed == []
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.informer.follow_all([of("web")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.delete("web")
+        await harness.until(harness.server.watches[0].empty)
+        assert await harness.problem(of("web")) == "Deployment default/web was deleted"
+        assert harness.changed == []
 
 
 async def test_a_workload_that_was_created_again_is_reported_until_the_binding_names_it() -> None:
-    async with harness() as w:
-        w.server.store("web", uid="new")
-        w.informer.follow_all([of("web", uid="old")])
-        assert "has the uid new, the binding names old" in await w.problem(of("web", uid="old"))
-        w.informer.on_binding_change(of("web"), of("web", uid="new"))
-        assert (await w.known(of("web", uid="new"))).uid == "new"
+    async with running_informer() as harness:
+        harness.server.store("web", uid="new")
+        harness.informer.follow_all([of("web", uid="old")])
+        assert "has the uid new, the binding names old" in await harness.problem(of("web", uid="old"))
+        harness.informer.on_binding_change(of("web"), of("web", uid="new"))
+        assert (await harness.known(of("web", uid="new"))).uid == "new"
 
 
 async def test_a_binding_with_the_new_uid_does_not_get_the_old_metadata() -> None:
-    async with harness() as w:
-        w.server.store("web", uid="old", type="space")
-        w.informer.follow_all([of("web", uid="old")])
-        await w.known(of("web", uid="old"))
-        w.server.store("web", quietly=True, uid="new", type="ground")
-        assert isinstance(w.informer.look_up(of("web", uid="new")), NotSynced)
-        assert (await w.known(of("web", uid="new"))).annotations == {"type": "ground"}
+    async with running_informer() as harness:
+        harness.server.store("web", uid="old", type="space")
+        harness.informer.follow_all([of("web", uid="old")])
+        await harness.known(of("web", uid="old"))
+        harness.server.store("web", quietly=True, uid="new", type="ground")
+        assert isinstance(harness.informer.look_up(of("web", uid="new")), NotSynced)
+        assert (await harness.known(of("web", uid="new"))).annotations == {"type": "ground"}
 
 
 @pytest.mark.parametrize("verb", ["discover", "list", "watch"])
 async def test_a_forbidden_kind_is_logged_once_and_requested_again(
     verb: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with harness() as w:
-        w.server.fails[verb] = FORBIDDEN
-        w.informer.follow_all([of("web")])
-        assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        await w.until(lambda: w.server.asked.count(verb) > 9)
-        problem = await w.problem(of("web"))
-        if verb != "watch":  # the list has shown that it is not there
+    async with running_informer() as harness:
+        harness.server.fails[verb] = FORBIDDEN
+        harness.informer.follow_all([of("web")])
+        assert isinstance(harness.informer.look_up(of("web")), NotSynced)
+        await harness.until(lambda: harness.server.requests.count(verb) > 9)
+        problem = await harness.problem(of("web"))
+        if verb != "watch":  # after the list it is missing
             assert "workloadMetadata of the chart's side=karmada grants" in problem
             assert "deployments.apps is forbidden" in problem
-        assert w.informer.unavailable() == [DEPLOYMENT]
-        told = [each for each in caplog.records if each.levelno >= logging.WARNING]
-        assert len(told) == 1
-        assert w.paused[:7] == [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0]
-        w.server.store("web", quietly=True)
-        del w.server.fails[verb]
-        await w.until(lambda: w.server.watches)
-        await w.known(of("web"))
-        assert w.informer.unavailable() == []
-        assert w.changed == ["web"]
+        assert harness.informer.unavailable() == [DEPLOYMENT]
+        warnings = [each for each in caplog.records if each.levelno >= logging.WARNING]
+        assert len(warnings) == 1
+        assert harness.paused[:7] == [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0]
+        harness.server.store("web", quietly=True)
+        del harness.server.fails[verb]
+        await harness.until(lambda: harness.server.watches)
+        await harness.known(of("web"))
+        assert harness.informer.unavailable() == []
+        assert harness.changed == ["web"]
 
 
 async def test_a_forbidden_single_read_is_reported_at_once() -> None:
-    async with harness() as w:
-        w.server.fails["get"] = FORBIDDEN
-        w.informer.follow_all([of("other")])
-        await w.until(lambda: w.server.watches)
-        assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        await w.until(lambda: w.synced == ["web"])
-        assert "may not get deployments.apps" in await w.problem(of("web"))
-        w.server.store("web")
-        await w.until(lambda: w.changed == ["web"])
+    async with running_informer() as harness:
+        harness.server.fails["get"] = FORBIDDEN
+        harness.informer.follow_all([of("other")])
+        await harness.until(lambda: harness.server.watches)
+        assert isinstance(harness.informer.look_up(of("web")), NotSynced)
+        await harness.until(lambda: harness.synced == ["web"])
+        assert "may not get deployments.apps" in await harness.problem(of("web"))
+        harness.server.store("web")
+        await harness.until(lambda: harness.changed == ["web"])
 
 
 async def test_a_kind_that_is_not_served_is_reported() -> None:
-    async with harness() as w:
+    async with running_informer() as harness:
         web = binding("web").resource("example.com/v1", "Foo", uid="u").build()
-        assert await w.problem(web) == "the API server serves no Foo (example.com/v1)"
+        assert await harness.problem(web) == "the API server serves no Foo (example.com/v1)"
 
 
 @pytest.mark.parametrize("verb", ["discover", "list"])
 async def test_a_hanging_list_delays_bindings_no_longer_than_the_limit(verb: str) -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.server.held[verb] = asyncio.Event()
-        found = w.informer.look_up(of("web"))
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.server.held[verb] = asyncio.Event()
+        found = harness.informer.look_up(of("web"))
         assert isinstance(found, NotSynced)
         assert 5 <= found.retry_after < 5.1
-        w.now += 5.1
-        assert await w.problem(of("web")) == "the metadata of Deployment (apps/v1) was not read within 5s"
+        harness.now += 5.1
+        assert (
+            await harness.problem(of("web")) == "the metadata of Deployment (apps/v1) was not read within 5s"
+        )
         late = of("late")
-        assert isinstance(w.informer.look_up(late), WorkloadAnswer)  # it is known by now that nothing comes
-        w.server.held[verb].set()
-        await w.until(lambda: w.changed)
-        assert sorted(w.changed) == ["late", "web"]
-        await w.known(of("web"))
+        assert isinstance(harness.informer.look_up(late), WorkloadAnswer)  # the wait for lists is over
+        harness.server.held[verb].set()
+        await harness.until(lambda: harness.changed)
+        assert sorted(harness.changed) == ["late", "web"]
+        await harness.known(of("web"))
 
 
 async def test_a_failing_read_is_repeated_and_delays_bindings_no_longer_than_the_limit() -> None:
-    async with harness() as w:
-        w.informer.follow_all([of("other")])
-        await w.until(lambda: w.server.watches)
-        w.server.fails["get"] = BROKEN
-        assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        await w.until(lambda: w.server.asked.count("get") > 1)
-        w.now += 5.1
-        assert (await w.problem(of("web"))).endswith("was not read within 5s: cannot reach the server")
-        w.server.store("web", quietly=True)
-        del w.server.fails["get"]
-        await w.until(lambda: w.changed == ["web"])
-        await w.known(of("web"))
+    async with running_informer() as harness:
+        harness.informer.follow_all([of("other")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.fails["get"] = BROKEN
+        assert isinstance(harness.informer.look_up(of("web")), NotSynced)
+        await harness.until(lambda: harness.server.requests.count("get") > 1)
+        harness.now += 5.1
+        assert (await harness.problem(of("web"))).endswith("was not read within 5s: cannot reach the server")
+        harness.server.store("web", quietly=True)
+        del harness.server.fails["get"]
+        await harness.until(lambda: harness.changed == ["web"])
+        await harness.known(of("web"))
 
 
 @pytest.mark.parametrize("end", [ApiError("too old", code=410), BROKEN, None])
 async def test_after_a_gap_the_kind_is_listed_again_and_missed_changes_enqueue(end: ApiError | None) -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.informer.follow_all([of("web")])
-        await w.until(lambda: w.server.watches)
-        w.server.store("web", quietly=True, type="space")
-        w.server.send(end)
-        await w.until(lambda: w.changed == ["web"])
-        assert w.server.asked.count("list") == 2
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.informer.follow_all([of("web")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.store("web", quietly=True, type="space")
+        harness.server.send(end)
+        await harness.until(lambda: harness.changed == ["web"])
+        assert harness.server.requests.count("list") == 2
 
 
 async def test_a_watch_with_events_continues_where_it_ended() -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.informer.follow_all([of("web")])
-        await w.until(lambda: w.server.watches)
-        w.server.store("web", type="space")
-        w.server.send(None)
-        await w.until(lambda: w.server.asked.count("watch") == 2)
-        assert w.server.asked.count("list") == 1
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.informer.follow_all([of("web")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.store("web", type="space")
+        harness.server.send(None)
+        await harness.until(lambda: harness.server.requests.count("watch") == 2)
+        assert harness.server.requests.count("list") == 1
 
 
 async def test_metadata_stays_stored_while_the_api_server_is_down() -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.informer.follow_all([of("web")])
-        await w.until(lambda: w.server.watches)
-        w.server.fails = dict.fromkeys(("list", "watch", "get", "discover"), BROKEN)
-        w.server.send(BROKEN)
-        await w.until(lambda: w.server.asked.count("list") > 3)
-        await w.known(of("web"))
-        assert w.changed == []
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.informer.follow_all([of("web")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.fails = dict.fromkeys(("list", "watch", "get", "discover"), BROKEN)
+        harness.server.send(BROKEN)
+        await harness.until(lambda: harness.server.requests.count("list") > 3)
+        await harness.known(of("web"))
+        assert harness.changed == []
 
 
 async def test_unreadable_metadata_is_logged_and_the_rest_is_stored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.server.store("odd")
-        w.server.objects["odd"]["metadata"]["labels"] = {"a": 1}
-        w.informer.follow_all([of("web"), of("odd")])
-        await w.known(of("web"))
-        assert isinstance(w.informer.look_up(of("odd")), NotSynced)
-        w.now += 5.1
-        await w.until(lambda: w.server.asked.count("get") > 1)
-        assert (await w.problem(of("odd"))).endswith("was not read within 5s: its metadata cannot be read")
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.server.store("odd")
+        harness.server.objects["odd"]["metadata"]["labels"] = {"a": 1}
+        harness.informer.follow_all([of("web"), of("odd")])
+        await harness.known(of("web"))
+        assert isinstance(harness.informer.look_up(of("odd")), NotSynced)
+        harness.now += 5.1
+        await harness.until(lambda: harness.server.requests.count("get") > 1)
+        assert (await harness.problem(of("odd"))).endswith(
+            "was not read within 5s: its metadata cannot be read"
+        )
         warnings = {getattr(each, "error", "") for each in caplog.records}
         assert "metadata.labels.a: expected a string, got int 1" in warnings
 
 
-async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_logged(
+async def test_the_end_of_a_watch_that_lasted_long_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with harness() as w:
-        w.server.store("web")
-        w.informer.follow_all([of("web")])
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.informer.follow_all([of("web")])
         for lists in (2, 3, 4):
-            await w.until(lambda: w.server.watches)
-            w.now += 1000
-            w.server.send(BROKEN)
-            await w.until(lambda: w.server.asked.count("list") == lists)  # noqa: B023
+            await harness.until(lambda: harness.server.watches)
+            harness.now += 1000
+            harness.server.send(BROKEN)
+            await harness.until(lambda: harness.server.requests.count("list") == lists)  # noqa: B023
         assert caplog.records == []
 
 
@@ -435,81 +439,79 @@ async def test_a_watch_that_breaks_after_it_has_worked_for_long_is_not_logged(
 
 
 async def test_the_workload_of_a_followed_binding_is_stored_and_no_other_is() -> None:
-    async with harness() as w:
-        w.server.store("web", type="space")
-        w.server.store("db")
-        w.informer.follow_all([of("web"), builder("db").suspended().build()])
-        assert w.informer.stored(of("web").key) is None
-        await w.known(of("web"))
-        found = w.informer.stored(of("web").key)
+    async with running_informer() as harness:
+        harness.server.store("web", type="space")
+        harness.server.store("db")
+        harness.informer.follow_all([of("web"), builder("db").suspended().build()])
+        assert harness.informer.stored(of("web").key) is None
+        await harness.known(of("web"))
+        found = harness.informer.stored(of("web").key)
         assert found is not None
         assert found.annotations == {"type": "space"}
-        assert w.informer.stored(of("db").key) is None
-        w.server.delete("web")
-        await w.until(lambda: w.informer.stored(of("web").key) is None)
+        assert harness.informer.stored(of("db").key) is None
+        harness.server.delete("web")
+        await harness.until(lambda: harness.informer.stored(of("web").key) is None)
 
 
 async def test_no_binding_is_decided_before_the_first_lists_of_all_kinds_are_complete() -> None:
-    async with harness() as w:
-        w.server.store("web")
+    async with running_informer() as harness:
+        harness.server.store("web")
         db = builder("db").resource("apps/v1", "StatefulSet", uid="uid-of-db").build()
-        w.informer.follow_all([of("web"), db])
-        await w.until(lambda: w.informer.stored(of("web").key))
-        assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        w.server.lists_stateful_sets.set()
-        await w.until(lambda: w.synced[-1:] == ["web"])
-        await w.known(of("web"))
+        harness.informer.follow_all([of("web"), db])
+        await harness.until(lambda: harness.informer.stored(of("web").key))
+        assert isinstance(harness.informer.look_up(of("web")), NotSynced)
+        harness.server.lists_stateful_sets.set()
+        await harness.until(lambda: harness.synced[-1:] == ["web"])
+        await harness.known(of("web"))
 
 
-async def test_first_lists_that_hang_hold_bindings_back_for_five_seconds_and_new_kinds_do_not() -> None:
-    async with harness() as w:
-        w.server.store("web")
+async def test_first_lists_that_hang_delay_bindings_for_five_seconds_and_new_kinds_do_not() -> None:
+    async with running_informer() as harness:
+        harness.server.store("web")
         db = builder("db").resource("apps/v1", "StatefulSet", uid="uid-of-db").build()
-        w.informer.follow_all([of("web"), db])
-        await w.until(lambda: w.informer.stored(of("web").key))
-        waits = w.informer.look_up(of("web"))
+        harness.informer.follow_all([of("web"), db])
+        await harness.until(lambda: harness.informer.stored(of("web").key))
+        waits = harness.informer.look_up(of("web"))
         assert isinstance(waits, NotSynced)
         assert waits.retry_after == pytest.approx(5.01)
-        w.now += 5.01
-        await w.known(of("web"))
-    async with harness() as w:
-        w.server.store("web")
-        w.informer.follow_all([of("web")])
-        await w.known(of("web"))
-        w.informer.on_binding_change(None, db)
-        assert isinstance(w.informer.look_up(db), NotSynced)
-        assert isinstance(w.informer.look_up(of("web")), WorkloadAnswer)
+        harness.now += 5.01
+        await harness.known(of("web"))
+    async with running_informer() as harness:
+        harness.server.store("web")
+        harness.informer.follow_all([of("web")])
+        await harness.known(of("web"))
+        harness.informer.on_binding_change(None, db)
+        assert isinstance(harness.informer.look_up(db), NotSynced)
+        assert isinstance(harness.informer.look_up(of("web")), WorkloadAnswer)
 
 
-async def test_the_kinds_that_cannot_be_listed_hold_nothing_back() -> None:
-    async with harness() as w:
-        w.server.store("web")
+async def test_kinds_that_cannot_be_listed_delay_no_binding() -> None:
+    async with running_informer() as harness:
+        harness.server.store("web")
         foo = builder("foo").resource("example.com/v1", "Foo").build()
-        w.informer.follow_all([of("web"), foo])
-        await w.known(of("web"))
+        harness.informer.follow_all([of("web"), foo])
+        await harness.known(of("web"))
 
 
-async def test_a_followed_workload_that_the_watch_has_not_brought_is_read_before_its_binding_is_decided() -> (
-    None
-):
-    async with harness() as w:
-        w.informer.follow_all([of("other")])
-        await w.until(lambda: w.server.watches)
-        w.server.store("web", quietly=True)
-        w.informer.on_binding_change(None, of("web"))
-        await w.until(lambda: w.informer.stored(of("web").key))
+async def test_a_followed_workload_that_the_watch_has_not_delivered_is_read_before_the_decision() -> None:
+    async with running_informer() as harness:
+        harness.informer.follow_all([of("other")])
+        await harness.until(lambda: harness.server.watches)
+        harness.server.store("web", quietly=True)
+        harness.informer.on_binding_change(None, of("web"))
+        await harness.until(lambda: harness.informer.stored(of("web").key))
 
 
 async def test_the_workloads_of_a_profile_that_needs_them_from_now_on_are_listed() -> None:
-    async with harness() as w:
+    async with running_informer() as harness:
         for name in ("web", "db"):
-            w.server.store(name)
+            harness.server.store(name)
         for number in range(1001):  # more than are stored without a binding
-            w.server.store(f"other{number}")
-        w.informer.follow_all([of("web")])
-        await w.known(of("web"))
-        w.informer.follow_all([of("web"), of("db")])
-        assert isinstance(w.informer.look_up(of("web")), NotSynced)
-        await w.known(of("web"))
-        assert w.informer.stored(of("db").key)
-        assert "get" not in w.server.asked
+            harness.server.store(f"other{number}")
+        harness.informer.follow_all([of("web")])
+        await harness.known(of("web"))
+        harness.informer.follow_all([of("web"), of("db")])
+        assert isinstance(harness.informer.look_up(of("web")), NotSynced)
+        await harness.known(of("web"))
+        assert harness.informer.stored(of("db").key)
+        assert "get" not in harness.server.requests

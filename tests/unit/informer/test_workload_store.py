@@ -1,4 +1,4 @@
-"""What is known of the objects of a kind."""
+"""The metadata of the objects of a kind that bindings need."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class StoreHarness:
     """A store, and the changes that it reported."""
 
     def __init__(self, *, recent: int = 3) -> None:
-        self.told: list[tuple[Name, State, State]] = []
-        self.store = MetadataStore("Deployment", lambda *change: self.told.append(change), recent=recent)
+        self.reported: list[tuple[Name, State, State]] = []
+        self.store = MetadataStore("Deployment", lambda *change: self.reported.append(change), recent=recent)
 
     def listed(self, *found: Workload) -> None:
         self.store.begin_list()
@@ -38,7 +38,7 @@ class StoreHarness:
         return state.reason
 
 
-def test_only_what_is_wanted_is_kept_besides_a_few_recent_objects() -> None:
+def test_only_needed_objects_and_a_few_recent_ones_are_kept() -> None:
     harness = StoreHarness(recent=3)
     harness.store.want(WEB)
     harness.listed(web(), *(web(name=f"other{number}") for number in range(5000)))
@@ -46,7 +46,7 @@ def test_only_what_is_wanted_is_kept_besides_a_few_recent_objects() -> None:
     assert len(harness.store) == 1 + 3
 
 
-def test_an_object_that_was_delivered_shortly_before_it_is_wanted_is_found() -> None:
+def test_an_object_that_was_delivered_shortly_before_it_is_needed_is_found() -> None:
     harness = StoreHarness()
     harness.listed()
     harness.store.put(web(5))
@@ -55,14 +55,14 @@ def test_an_object_that_was_delivered_shortly_before_it_is_wanted_is_found() -> 
     assert len(harness.store) == 1
 
 
-def test_an_object_that_is_wanted_later_is_uncertain_not_missing() -> None:
+def test_an_object_that_is_needed_later_is_uncertain_not_missing() -> None:
     harness = StoreHarness()
     harness.listed()
     harness.store.want(WEB)
     assert harness.store.find(WEB, "u1") is None
 
 
-def test_an_object_that_is_wanted_during_a_list_is_uncertain_not_missing() -> None:
+def test_an_object_that_is_needed_during_a_list_is_uncertain_not_missing() -> None:
     harness = StoreHarness()
     harness.store.begin_list()
     harness.store.want(WEB)
@@ -70,7 +70,7 @@ def test_an_object_that_is_wanted_during_a_list_is_uncertain_not_missing() -> No
     assert harness.store.find(WEB, "u1") is None
 
 
-def test_objects_that_a_list_lacks_are_missing_or_deleted() -> None:
+def test_objects_that_are_not_in_a_list_are_missing_or_deleted() -> None:
     harness = StoreHarness()
     harness.store.want(WEB)
     harness.listed()
@@ -97,7 +97,7 @@ def test_a_change_is_reported_only_if_plugins_can_see_it() -> None:
     harness.store.put(web(2))
     harness.store.put(web(3, type="space"))
     harness.store.put(web(4, type="space"))
-    assert harness.told == [(WEB, None, web(1)), (WEB, web(2), web(3, type="space"))]
+    assert harness.reported == [(WEB, None, web(1)), (WEB, web(2), web(3, type="space"))]
     assert harness.store.find(WEB, "u1") == web(4, type="space")
 
 
@@ -165,7 +165,7 @@ def test_a_dropped_object_is_deleted() -> None:
     assert harness.store.find(WEB, "u1") is None
 
 
-def test_metadata_is_read_without_what_kubectl_applied_last() -> None:
+def test_metadata_omits_the_last_applied_configuration() -> None:
     manifest = {
         "kind": "PartialObjectMetadata",
         "metadata": {

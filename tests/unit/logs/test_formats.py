@@ -23,7 +23,7 @@ def test_a_text_line_has_time_level_message_and_fields() -> None:
     assert line == '2026-01-02T03:04:05.678Z INFO  Something happened binding=demo/web note="two words"'
 
 
-def test_fields_may_be_anything_that_has_a_text() -> None:
+def test_a_field_may_have_a_value_of_any_type() -> None:
     line = logs.TextFormatter().format(record(error=ApiError("cannot reach it"), count=3))
     assert line.endswith('error="cannot reach it" count=3')
 
@@ -31,7 +31,7 @@ def test_fields_may_be_anything_that_has_a_text() -> None:
 @pytest.mark.parametrize(
     ("level", "name"), [(logging.ERROR, "ERROR"), (logging.WARNING, "WARN"), (logs.V4, "V4"), (logs.V3, "V3")]
 )
-def test_levels_are_klog_s(level: int, name: str) -> None:
+def test_levels_have_names_in_text_lines(level: int, name: str) -> None:
     assert logs.TextFormatter().format(record(level=level)).split()[1] == name
 
 

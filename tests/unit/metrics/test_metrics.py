@@ -43,7 +43,7 @@ UPSTREAM = {
 
 
 def used() -> Metrics:
-    """Return metrics that have seen one of everything."""
+    """Return metrics with one observation of each kind."""
     metrics = Metrics()
     metrics.scheduling.attempts.labels("scheduled", "ScaleSchedule").inc()
     metrics.scheduling.e2e_duration.labels("scheduled", "ScaleSchedule").observe(0.003)

@@ -1,4 +1,4 @@
-"""Plugin files, and what runs with them."""
+"""Plugin files, and setups with them."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_changed_helper_reloads_the_files_that_import_it_and_no_other(folder: 
     assert setup.reload() is not None
     assert plugin(setup, "A").score(None) == 5
     assert plugin(setup, "C") is other
-    assert old.score(None) == 3, "what is under way goes on with what it began with"
+    assert old.score(None) == 3, "the version that is in use stays unchanged"
     assert setup.reload() is None
 
 

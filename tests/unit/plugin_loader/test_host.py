@@ -108,7 +108,7 @@ async def test_files_are_scanned_after_any_exception(
         await _until(lambda: changes)
     assert "Cannot scan the plugin directories" in caplog.text
     assert str(error) in caplog.text
-    assert all(calls)  # the end of the process waits for none of these threads
+    assert all(calls)  # daemon threads, which do not delay the end of the process
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 

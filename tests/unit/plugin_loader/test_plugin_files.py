@@ -1,4 +1,4 @@
-"""A file becomes plugins: which of its names count, and what is said of a file that cannot be used."""
+"""Plugins of a file, and the errors of a file that cannot be used."""
 
 from __future__ import annotations
 

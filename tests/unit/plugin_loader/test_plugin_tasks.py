@@ -27,7 +27,7 @@ class Filter:
 
 
 class Ticks(Filter):
-    """Notes when it begins and ends."""
+    """Records its begin and its end."""
 
     name = "Ticks"
 
@@ -41,7 +41,7 @@ class Ticks(Filter):
 
 
 class Breaks(Filter):
-    """Raises what it was given, one after the other, and then goes on."""
+    """Raises one exception at each start, and waits when none is left."""
 
     name = "Breaks"
 
@@ -160,45 +160,45 @@ async def test_a_traceback_is_logged_once_for_each_place_and_begins_in_the_plugi
     assert info[2].tb_frame.f_code.co_name == "run"
 
 
-class _Napping:
-    """Stands for asyncio.sleep and keeps what it was asked for."""
+class _FakeSleep:
+    """Replaces asyncio.sleep and records the requested seconds."""
 
     def __init__(self) -> None:
-        self.asked: list[float] = []
+        self.requested: list[float] = []
         self._sleep = asyncio.sleep
 
     async def __call__(self, seconds: float) -> None:
         if seconds:
-            self.asked.append(seconds)
+            self.requested.append(seconds)
         await self._sleep(0)
 
 
 async def test_delays_grow_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    naps = _Napping()
-    monkeypatch.setattr(asyncio, "sleep", naps)
+    pauses = _FakeSleep()
+    monkeypatch.setattr(asyncio, "sleep", pauses)
     plugin = Breaks(*[ValueError("again") for _ in range(8)])
     tasks = PluginTasks(NoTimeout())
     tasks.keep([plugin])
     await until(lambda: len(plugin.events) == 9)
-    assert naps.asked == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert pauses.requested == [1, 2, 4, 8, 16, 32, 60, 60]
     await tasks.close()
 
 
 async def test_after_a_long_run_the_delay_is_the_first_one_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    naps = _Napping()
-    monkeypatch.setattr(asyncio, "sleep", naps)
+    pauses = _FakeSleep()
+    monkeypatch.setattr(asyncio, "sleep", pauses)
     plugin = Breaks(*[ValueError("again") for _ in range(3)])
-    tasks = PluginTasks(NoTimeout(), delays=RetryDelays(first=1.0, longest=1e-12))  # anything is long
+    tasks = PluginTasks(NoTimeout(), delays=RetryDelays(first=1.0, longest=1e-12))  # every run counts as long
     tasks.keep([plugin])
     await until(lambda: len(plugin.events) == 4)
-    assert naps.asked == [1, 1, 1]
+    assert pauses.requested == [1, 1, 1]
     await tasks.close()
 
 
 class Stubborn(Filter):
-    """Goes on although it is cancelled."""
+    """Ignores its cancellation."""
 
     name = "Stubborn"
 
@@ -250,7 +250,7 @@ async def test_a_run_that_raises_when_cancelled_is_logged_and_not_started_again(
 
 
 class Spins(Filter):
-    """Never waits, the first time."""
+    """Does not wait at its first start."""
 
     name = "Spins"
 

@@ -1,4 +1,4 @@
-"""Plugins from everywhere: one registry, profiles from it, and both again while the scheduler runs."""
+"""Plugins of all sources in one registry, profiles from it, and reloads while the scheduler runs."""
 
 from __future__ import annotations
 
@@ -141,29 +141,29 @@ def test_the_flag_may_name_a_plugin_that_a_feature_gate_disables(make: Make) -> 
 
 def test_at_the_start_all_problems_are_raised(make: Make, write: Write) -> None:
     write("a.py", source("Own"))
-    broken, odd = write("b.py", "broken("), write("c.py", source("ClusterAffinity"))
+    broken, duplicate = write("b.py", "broken("), write("c.py", source("ClusterAffinity"))
     setup = make(own=[Registration("Own", Own, "main")])
     with pytest.raises(ConfigError) as refused:
         setup.start()
     assert str(refused.value).splitlines() == [
         f"{broken}: SyntaxError: '(' was never closed (b.py, line 1)",
         f"a plugin named Own already exists: main and {broken.parent / 'a.py'}",
-        f"a plugin named ClusterAffinity already exists: in-tree and {odd}",
+        f"a plugin named ClusterAffinity already exists: in-tree and {duplicate}",
     ]
 
 
 def test_a_problem_in_a_profile_names_the_configuration_file(make: Make) -> None:
     from dataclasses import replace
 
-    setup = make(configuration=replace(enabling("Nobody"), source="/etc/config.yaml"))
+    setup = make(configuration=replace(enabling("Unknown"), source="/etc/config.yaml"))
     with pytest.raises(
         ConfigError,
-        match=r'^/etc/config.yaml: profiles\[0\]\.plugins\.multiPoint\.enabled\[0\]\.name: no plugin named "Nobody"',
+        match=r'^/etc/config.yaml: profiles\[0\]\.plugins\.multiPoint\.enabled\[0\]\.name: no plugin named "Unknown"',
     ):
         setup.start()
 
 
-def test_nothing_happens_while_nothing_changes(make: Make, write: Write) -> None:
+def test_without_a_change_nothing_is_reloaded(make: Make, write: Write) -> None:
     write("a.py", source("A"))
     setup = make()
     setup.start()

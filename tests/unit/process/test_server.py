@@ -1,4 +1,4 @@
-"""The HTTP endpoints: what they say, and what they do not let add up."""
+"""The HTTP endpoints: probes, metrics, and the limit of unfinished requests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,9 @@ from karmada_scheduler.process.server import Server
 from tools.controlplane.processes import free_port
 
 
-class Said:
+class FakeProcess:
+    """The state that the endpoints report."""
+
     health: str | None = None
     ready: str | None = None
     metrics = b"x 1\n"
@@ -23,20 +25,20 @@ class Said:
 
 
 @pytest.fixture
-async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Said, int]]:
+async def endpoints(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[FakeProcess, int]]:
     monkeypatch.setattr(module, "_SWEEP_SECONDS", 0.05)
-    said, port = Said(), free_port()
+    process, port = FakeProcess(), free_port()
     address = f"127.0.0.1:{port}"
     server = Server(
         health_address=address,
         metrics_address=address,
-        health=lambda: said.health,
-        ready=lambda: said.ready,
-        exposition=said.exposition,
+        health=lambda: process.health,
+        ready=lambda: process.ready,
+        exposition=process.exposition,
         content_type="text/plain",
     )
     await server.start()
-    yield said, port
+    yield process, port
     await server.stop()
 
 
@@ -48,28 +50,28 @@ async def _get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-async def test_probes_have_the_reason_of_a_failure(served: tuple[Said, int]) -> None:
-    said, port = served
+async def test_probes_have_the_reason_of_a_failure(endpoints: tuple[FakeProcess, int]) -> None:
+    process, port = endpoints
     assert await _get(port, "/healthz") == (200, "ok")
-    said.health, said.ready = "the event loop has not turned for 31s", "kopf is not running"
-    assert await _get(port, "/healthz") == (503, "the event loop has not turned for 31s\n")
+    process.health, process.ready = "the event loop has not run for 31s", "kopf is not running"
+    assert await _get(port, "/healthz") == (503, "the event loop has not run for 31s\n")
     assert await _get(port, "/readyz") == (503, "kopf is not running\n")
 
 
-async def test_a_scrape_during_a_change_is_answered_with_503(served: tuple[Said, int]) -> None:
-    said, port = served
+async def test_a_scrape_during_a_change_is_answered_with_503(endpoints: tuple[FakeProcess, int]) -> None:
+    process, port = endpoints
     assert await _get(port, "/metrics") == (200, "x 1\n")
-    said.metrics = b""
+    process.metrics = b""
     assert (await _get(port, "/metrics"))[0] == 503
 
 
-async def test_only_get_is_supported(served: tuple[Said, int]) -> None:
-    _, port = served
+async def test_only_get_is_supported(endpoints: tuple[FakeProcess, int]) -> None:
+    _, port = endpoints
     assert (await _get(port, "/metrics", "POST"))[0] == 405
 
 
-async def test_requests_that_are_never_finished_are_closed(served: tuple[Said, int]) -> None:
-    _, port = served
+async def test_requests_that_are_never_finished_are_closed(endpoints: tuple[FakeProcess, int]) -> None:
+    _, port = endpoints
     links = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
     for _, writer in links:
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")

@@ -1,4 +1,4 @@
-"""The supervisor's thread: what goes on, and what ends the process, while the main event loop stands."""
+"""The supervisor's thread while the main event loop is blocked: continuing work, and the end of the process."""
 
 import asyncio
 import threading
@@ -13,8 +13,8 @@ from karmada_scheduler.process import supervisor as module
 from karmada_scheduler.process.supervisor import Supervisor
 
 
-class Ends:
-    """Notes how the process would have ended."""
+class FakeExit:
+    """Records how the process would have ended."""
 
     def __init__(self) -> None:
         self.statuses: list[int] = []
@@ -28,13 +28,13 @@ class Ends:
 
 
 @contextmanager
-def supervisor(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Iterator[tuple[Supervisor, Ends]]:
+def supervisor(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Iterator[tuple[Supervisor, FakeExit]]:
     monkeypatch.setattr(module, "_BEAT_SECONDS", 0.01)
-    ends = Ends()
-    made = Supervisor(clock=time.monotonic, end=ends, **arguments)
+    exits = FakeExit()
+    made = Supervisor(clock=time.monotonic, end=exits, **arguments)
     made.start()
     try:
-        yield made, ends
+        yield made, exits
     finally:
         made.close()
 
@@ -57,7 +57,7 @@ async def test_an_exception_of_the_work_is_raised(monkeypatch: pytest.MonkeyPatc
         await made.run(fail())
 
 
-async def test_work_that_is_cancelled_here_is_cancelled_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelling_the_caller_cancels_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     began, cancelled = threading.Event(), threading.Event()
 
     async def wait() -> None:
@@ -102,27 +102,27 @@ async def test_a_leader_with_a_blocked_loop_ends_and_logs_its_stack(
     async def give_up() -> None:
         gave_up.set()
 
-    with supervisor(monkeypatch, on_stall=give_up, stall_seconds=0.2) as (made, ends):
+    with supervisor(monkeypatch, on_stall=give_up, stall_seconds=0.2) as (made, exits):
         made.leading = True
         beating = asyncio.create_task(made.beat())
         await asyncio.sleep(0.01)
-        _stand_until(ends.happened)
+        _block_until(exits.happened)
         assert gave_up.is_set()
-        assert ends.statuses[0] == 1
-        assert "_stand_until" in caplog.records[-1].__dict__["stack"]
+        assert exits.statuses[0] == 1
+        assert "_block_until" in caplog.records[-1].__dict__["stack"]
         beating.cancel()
 
 
 async def test_a_standby_with_a_blocked_loop_is_unhealthy_and_not_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with supervisor(monkeypatch, stall_seconds=0.05) as (made, ends):
+    with supervisor(monkeypatch, stall_seconds=0.05) as (made, exits):
         beating = asyncio.create_task(made.beat())
         await asyncio.sleep(0.01)
         assert not made.problem
-        time.sleep(0.2)  # noqa: ASYNC251 (the loop is to stand)
+        time.sleep(0.2)  # noqa: ASYNC251 (blocks the loop)
         assert "has not turned" in str(made.problem)
-        assert not ends.happened.is_set()
+        assert not exits.happened.is_set()
         await asyncio.sleep(0.05)
         beating.cancel()
 
@@ -133,12 +133,12 @@ async def test_a_loop_that_has_not_started_is_no_problem(monkeypatch: pytest.Mon
 
 
 async def test_a_stop_that_takes_too_long_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    with supervisor(monkeypatch) as (made, ends):
+    with supervisor(monkeypatch) as (made, exits):
         made.stop_within(0.1)
         made.stop_within(100)  # the first signal counts
-        assert await asyncio.to_thread(ends.happened.wait, 5)
-        assert ends.statuses[0] == 1
+        assert await asyncio.to_thread(exits.happened.wait, 5)
+        assert exits.statuses[0] == 1
 
 
-def _stand_until(happened: threading.Event) -> None:
+def _block_until(happened: threading.Event) -> None:
     assert happened.wait(5)

@@ -26,7 +26,7 @@ seats = st.integers(0, 80)
 
 
 @given(votes, seats, st.booleans())
-def test_all_seats_are_handed_out(parties: Mapping[str, int], count: int, descending: bool) -> None:
+def test_all_seats_are_assigned(parties: Mapping[str, int], count: int, descending: bool) -> None:
     given_ = webster.allocate(count, parties, descending_names=descending)
     assert sum(given_.values()) == count
     assert set(given_) == set(parties)
@@ -34,14 +34,16 @@ def test_all_seats_are_handed_out(parties: Mapping[str, int], count: int, descen
 
 
 @given(votes, seats, st.booleans())
-def test_one_seat_more_never_takes_one_away(parties: Mapping[str, int], count: int, descending: bool) -> None:
+def test_one_more_seat_never_reduces_a_party(
+    parties: Mapping[str, int], count: int, descending: bool
+) -> None:
     before = webster.allocate(count, parties, descending_names=descending)
     after = webster.allocate(count + 1, parties, descending_names=descending)
     assert all(after[name] >= before[name] for name in before)
 
 
 @given(votes, seats)
-def test_moving_a_seat_is_never_fairer(parties: Mapping[str, int], count: int) -> None:
+def test_moving_a_seat_never_improves_proportionality(parties: Mapping[str, int], count: int) -> None:
     given_ = webster.allocate(count, parties)
     for one, other in combinations(given_, 2):
         for winner, loser in ((one, other), (other, one)):
@@ -61,7 +63,7 @@ def test_the_order_of_parties_does_not_matter(
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers(1, 50), min_size=1), st.data())
 def test_no_party_gets_more_seats_than_votes(parties: Mapping[str, int], data: st.DataObject) -> None:
-    """What makes division by room safe: no cluster gets more replicas than it has room for."""
+    """So division by capacity is safe: no cluster gets more replicas than it has available."""
     count = data.draw(st.integers(0, sum(parties.values())))
     given_ = webster.allocate(count, parties)
     assert all(given_[name] <= parties[name] for name in parties)
@@ -120,7 +122,7 @@ def strategy(builder: BindingBuilder) -> Mapping[str, object]:
     return found
 
 
-def by_room(builder: BindingBuilder) -> bool:
+def by_capacity(builder: BindingBuilder) -> bool:
     chosen = strategy(builder)
     weights = chosen.get("weightPreference")
     dynamic = isinstance(weights, dict) and "dynamicWeight" in weights
@@ -128,7 +130,7 @@ def by_room(builder: BindingBuilder) -> bool:
 
 
 @given(workloads(), fleets())
-def test_divided_replicas_add_up_and_duplicated_ones_are_everywhere(
+def test_divided_replicas_have_the_right_sum_and_duplicated_ones_are_on_every_target(
     builder: BindingBuilder, fleet: list[ClusterBuilder]
 ) -> None:
     decision = decide(builder, *fleet)
@@ -143,15 +145,15 @@ def test_divided_replicas_add_up_and_duplicated_ones_are_everywhere(
         assert all(counts)
 
 
-@given(workloads().filter(by_room), fleets())
+@given(workloads().filter(by_capacity), fleets())
 def test_no_cluster_gains_more_replicas_than_it_can_take(
     builder: BindingBuilder, fleet: list[ClusterBuilder]
 ) -> None:
     decision = decide(builder, *fleet)
     held = {target.name: target.replicas for target in builder.build().spec.clusters}
-    room = {each.name: each.allocatable for each in decision.attempts[0].candidates}
+    available = {each.name: each.allocatable for each in decision.attempts[0].candidates}
     for target in decision.targets or ():
-        assert target.replicas <= held.get(target.name, 0) + max(0, room[target.name])
+        assert target.replicas <= held.get(target.name, 0) + max(0, available[target.name])
 
 
 @given(workloads(), fleets(), st.randoms(use_true_random=False))
@@ -190,7 +192,7 @@ def test_targets_are_unique_and_passed_the_filters(
     assert not set(names) & set(decision.attempts[-1].diagnosis.result_by_cluster)
 
 
-@given(workloads().filter(by_room), fleets(), st.integers(1, 10))
+@given(workloads().filter(by_capacity), fleets(), st.integers(1, 10))
 def test_scaling_up_removes_no_replicas(
     builder: BindingBuilder, fleet: list[ClusterBuilder], more: int
 ) -> None:

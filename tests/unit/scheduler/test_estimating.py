@@ -30,12 +30,13 @@ from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import binding, cluster, framework, gates
+from tests.unit.scheduler.fakes import FakeTransaction
 
 PROTECTED = gates(SchedulingOvercommitProtection=True)
 
 
 class FakeSession:
-    """The estimation session of one decision; it answers when the test releases it."""
+    """The estimation session of one decision; it returns when the test releases it."""
 
     name = "scheduler-estimator"
 
@@ -63,7 +64,7 @@ class FakeSession:
 
 
 class FakeEstimators:
-    """Stands for ``estimator.accurate.AccurateEstimator``: two clusters with the same available replicas."""
+    """Replaces ``estimator.accurate.AccurateEstimator``: two clusters with the same available replicas."""
 
     def __init__(self) -> None:
         self.available = 5
@@ -77,33 +78,14 @@ class FakeEstimators:
         return FakeSession(bound.key.name, self)
 
     def release(self, name: str) -> asyncio.Event:
-        """What a decision waits for; set already unless the test holds it back."""
+        """Return the event that a decision waits for; it is set unless the test holds it."""
         event = self._releases.setdefault(name, asyncio.Event())
         if name not in self.held:
             event.set()
         return event
 
 
-class FakeTransaction:
-    """Writes a decision into the cache."""
-
-    runs_plugins = False
-
-    def __init__(self, binding: Binding, decision: Decision, cycle: FakeCycle) -> None:
-        self.binding = binding
-        self.decision = decision
-        changes = decision.targets is not None and decision.targets != binding.spec.clusters
-        self.targets = decision.targets if changes else None
-        self._cycle = cycle
-
-    def reserve(self) -> bool:
-        return True
-
-    async def run(self, _permit: object) -> TransactionResult:
-        return await self._cycle.write(self)
-
-
-class FakeCycle:
+class WritingCycle:
     """A binding cycle that writes decisions into the cache, or fails to."""
 
     def __init__(self, bindings: BindingCache) -> None:
@@ -114,7 +96,8 @@ class FakeCycle:
         self.gate.set()
 
     def begin(self, bound: Binding, decision: Decision, _plugins: object) -> FakeTransaction:
-        return FakeTransaction(bound, decision, self)
+        changes = decision.targets is not None and decision.targets != bound.spec.clusters
+        return FakeTransaction(bound, decision, decision.targets if changes else None, self.write)
 
     def is_observed(self, _: Binding) -> bool:
         return True
@@ -139,7 +122,7 @@ class FakeCycle:
         return CycleResult(result.error or transaction.decision.error)
 
 
-class LoopHarness:
+class EstimatingLoopHarness:
     """A scheduler with fake estimators and a fake binding cycle, and the caches that a test fills."""
 
     def __init__(self, feature_gates: FeatureGates | None = None) -> None:
@@ -149,7 +132,7 @@ class LoopHarness:
         for name in ("m1", "m2"):
             self.clusters.put(replace(cluster(name).build(), resource_version="1"))
         self.metrics = Metrics()
-        self.cycle = FakeCycle(self.bindings)
+        self.cycle = WritingCycle(self.bindings)
         self.estimators = FakeEstimators()
         self.assumed = (
             AssumedPlacements(clock=lambda: 0.0, ttl=300.0)
@@ -183,7 +166,7 @@ class LoopHarness:
         return made
 
     async def run(self, until: Callable[[], object]) -> None:
-        """Let the loop run until something is so, and then until it waits."""
+        """Run the loop until a condition holds, and then until it waits."""
         task = asyncio.create_task(self.scheduler.run())
         try:
             async with asyncio.timeout(10):
@@ -214,14 +197,14 @@ class LoopHarness:
 
 
 async def test_the_smaller_of_resource_summary_and_estimate_counts() -> None:
-    loop = LoopHarness()
+    loop = EstimatingLoopHarness()
     loop.put("web", replicas=10)
     await loop.run(lambda: "web" in loop.cycle.bound)
     assert loop.cycle.bound["web"] == {"m1": 5, "m2": 5}
 
 
 async def test_other_bindings_are_decided_while_one_waits_for_estimates() -> None:
-    loop = LoopHarness()
+    loop = EstimatingLoopHarness()
     loop.estimators.held.add("slow")
     loop.put("slow")
     loop.put("quick")
@@ -232,7 +215,7 @@ async def test_other_bindings_are_decided_while_one_waits_for_estimates() -> Non
 
 
 async def test_a_binding_without_replicas_needs_no_estimates() -> None:
-    loop = LoopHarness()
+    loop = EstimatingLoopHarness()
     made = binding("configmap").scheduler("ours").resource_version("1").build()
     loop.bindings.put(made)
     loop.queue.add(made.key)
@@ -248,7 +231,7 @@ async def test_a_fallback_to_the_resource_summary_is_logged_and_counted(
     caplog: pytest.LogCaptureFixture, fallbacks: dict[str, str], is_void: bool, extent: str
 ) -> None:
     caplog.set_level(logging.INFO)
-    loop = LoopHarness()
+    loop = EstimatingLoopHarness()
     loop.estimators.fallbacks, loop.estimators.is_void = fallbacks, is_void
     loop.put("web")
     await loop.run(lambda: loop.cycle.bound)
@@ -260,7 +243,7 @@ async def test_a_fallback_to_the_resource_summary_is_logged_and_counted(
 
 async def test_a_decision_with_all_estimates_logs_no_fallback(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    loop = LoopHarness()
+    loop = EstimatingLoopHarness()
     loop.put("web")
     await loop.run(lambda: loop.cycle.bound)
     assert not [each for each in caplog.records if "fell back to the resource summary" in each.message]
@@ -269,7 +252,7 @@ async def test_a_decision_with_all_estimates_logs_no_fallback(caplog: pytest.Log
 
 class TestProtection:
     async def test_decisions_run_one_at_a_time(self) -> None:
-        loop = LoopHarness(PROTECTED)
+        loop = EstimatingLoopHarness(PROTECTED)
         loop.estimators.held.add("first")
         loop.put("first")
         loop.put("second")
@@ -279,7 +262,7 @@ class TestProtection:
         assert list(loop.cycle.bound) == ["first", "second"]
 
     async def test_the_next_decision_counts_a_placement_that_is_not_written_yet(self) -> None:
-        loop = LoopHarness(PROTECTED)
+        loop = EstimatingLoopHarness(PROTECTED)
         loop.cycle.gate.clear()
         loop.put("first", replicas=6)
         loop.put("second", replicas=6)
@@ -289,7 +272,7 @@ class TestProtection:
         await loop.end()
 
     async def test_a_burst_of_bindings_takes_no_more_than_the_available_replicas(self) -> None:
-        loop = LoopHarness(PROTECTED)
+        loop = EstimatingLoopHarness(PROTECTED)
         for number in range(20):
             loop.put(f"web-{number}", replicas=1)
         await loop.run(lambda: len(loop.estimators.requested) >= 20)
@@ -298,7 +281,7 @@ class TestProtection:
         assert total == [5, 5]
 
     async def test_a_failed_write_releases_its_assumed_replicas(self) -> None:
-        loop = LoopHarness(PROTECTED)
+        loop = EstimatingLoopHarness(PROTECTED)
         loop.cycle.failing.add("web")
         loop.put("web", replicas=4)
         await loop.run(lambda: not loop.queue.processing and loop.estimators.requested)
@@ -306,7 +289,7 @@ class TestProtection:
         assert loop.taken() == {}
 
     async def test_a_failed_write_restores_the_previous_assumption_about_the_binding(self) -> None:
-        loop = LoopHarness(PROTECTED)
+        loop = EstimatingLoopHarness(PROTECTED)
         made = loop.put("web", replicas=4, on={"m1": 2})
         assert loop.assumed is not None
         loop.assumed.assume(made, (TargetCluster("m1", 2),))
@@ -317,7 +300,7 @@ class TestProtection:
         assert loop.taken() == {"m1": 2}
 
     async def test_a_written_placement_stays_assumed(self) -> None:
-        loop = LoopHarness(PROTECTED)
+        loop = EstimatingLoopHarness(PROTECTED)
         loop.put("web", replicas=4)
         await loop.run(lambda: loop.cycle.bound)
         await loop.end()
@@ -325,7 +308,7 @@ class TestProtection:
 
 
 async def test_without_the_gate_nothing_is_assumed() -> None:
-    loop = LoopHarness()
+    loop = EstimatingLoopHarness()
     for name in ("first", "second"):
         loop.put(name, replicas=10)
     await loop.run(lambda: len(loop.cycle.bound) == 2)

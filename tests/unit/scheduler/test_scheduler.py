@@ -31,28 +31,11 @@ from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
+from tests.unit.scheduler.fakes import FakeTransaction
 
 
-class FakeTransaction:
-    """Writes nothing, once the gate of its cycle is open."""
-
-    runs_plugins = False
-
-    def __init__(self, binding: Binding, decision: Decision, cycle: FakeCycle) -> None:
-        self.binding = binding
-        self.decision = decision
-        self.targets = decision.targets
-        self._cycle = cycle
-
-    def reserve(self) -> bool:
-        return True
-
-    async def run(self, _permit: object) -> TransactionResult:
-        return await self._cycle.write(self)
-
-
-class FakeCycle:
-    """A binding cycle that keeps decisions, and returns the results that a test prepares."""
+class RecordingCycle:
+    """A binding cycle that records decisions, and returns the results that a test prepares."""
 
     def __init__(self) -> None:
         self.bound: list[Decision] = []
@@ -73,7 +56,7 @@ class FakeCycle:
     def begin(self, binding: Binding, decision: Decision, _plugins: object) -> FakeTransaction | None:
         if decision.targets == binding.spec.clusters and decision.error is None:
             return None
-        return FakeTransaction(binding, decision, self)
+        return FakeTransaction(binding, decision, decision.targets, self.write)
 
     async def write(self, transaction: FakeTransaction) -> TransactionResult:
         self.bound.append(transaction.decision)
@@ -131,7 +114,7 @@ class LoopHarness:
             manifest = cluster(name).manifest()
             self.clusters.put(type(cluster(name).build()).from_manifest(_versioned(manifest)))
         self.metrics = Metrics()
-        self.cycle = FakeCycle()
+        self.cycle = RecordingCycle()
         self.profiles = Profiles({"ours": framework(*plugins, select=["ClusterAffinity"])})
         chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
@@ -165,7 +148,7 @@ class LoopHarness:
     async def run(self) -> None:
         """Let the loop run until it waits."""
         task = asyncio.create_task(self.scheduler.run())
-        await _a_while()
+        await _run_pending_tasks()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -173,7 +156,7 @@ class LoopHarness:
         return self.metrics.registry.get_sample_value(f"karmada_scheduler_{name}", labels) or 0.0
 
 
-async def _a_while() -> None:
+async def _run_pending_tasks() -> None:
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -216,7 +199,7 @@ async def test_an_enqueued_binding_is_scheduled_although_no_policy_claims_it_any
 async def test_a_decision_is_made_stable_if_its_own_write_would_enqueue_the_binding(
     *, claimed: bool, passes: int
 ) -> None:
-    """As upstream, which comes to rest in as many steps; the order of clusters shows it (fuzz-loop, seed 17)."""
+    """Upstream needs as many attempts until nothing changes; the order of clusters depends on it (fuzz-loop, seed 17)."""
     loop = LoopHarness()
     manifest = manifests.binding(
         placement={"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}, clusters=[{"name": "m2"}]
@@ -250,7 +233,7 @@ async def test_a_binding_without_a_placement_is_not_scheduled_until_it_has_one()
     assert len(loop.cycle.bound) == 1
 
 
-async def test_each_binding_without_a_placement_is_logged_once_also_under_a_reused_name(
+async def test_a_binding_without_a_placement_is_logged_once_and_again_under_a_reused_name(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     loop = LoopHarness()
@@ -444,10 +427,10 @@ async def test_a_member_of_a_workload_group_waits_for_results_and_not_for_status
     loop.put("a")
     loop.put("b", workloadAffinityGroups={"affinityGroup": "g"})
     running = asyncio.create_task(loop.scheduler.run())
-    await _a_while()
+    await _run_pending_tasks()
     assert len(loop.cycle.bound) == 1
     loop.cycle.gate.set()
-    await _a_while()
+    await _run_pending_tasks()
     assert len(loop.cycle.bound) == 2
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -497,10 +480,10 @@ async def test_a_stop_waits_for_writes_and_cancels_those_that_hang() -> None:
     assert loop.queue.processing == 0
 
 
-class Stands:
-    """A filter that stands for some seconds once for each binding."""
+class Slow:
+    """A filter that takes some seconds at its first call for each binding."""
 
-    name = "Stands"
+    name = "Slow"
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -516,30 +499,30 @@ class Stands:
 
 
 @pytest.mark.parametrize(
-    ("stood", "rests"),
+    ("blocked", "pauses"),
     [(0.001, []), (0.1, [0.0, 0.0]), (0.4, [0.4, 0.4]), (30.0, [1.0, 1.0])],
 )
 async def test_a_decision_that_blocked_the_event_loop_is_followed_by_a_pause(
-    stood: float, rests: list[float], monkeypatch: pytest.MonkeyPatch
+    blocked: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    turn = asyncio.sleep
+    yield_once = asyncio.sleep
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
-        await turn(0)
+        await yield_once(0)
 
     monkeypatch.setattr("karmada_scheduler.scheduler.scheduler.asyncio.sleep", sleep)
-    stands = Stands(stood)
-    loop = stands.loop = LoopHarness(stands)
+    slow = Slow(blocked)
+    loop = slow.loop = LoopHarness(slow)
     for name in ("a", "b"):
         loop.put(name)
     task = asyncio.create_task(loop.scheduler.run())
     for _ in range(50):
-        await turn(0)
+        await yield_once(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert slept == pytest.approx(rests)
+    assert slept == pytest.approx(pauses)
 
 
 async def test_a_delay_that_a_plugin_requested_is_kept_unless_the_plugin_was_replaced() -> None:
@@ -567,21 +550,21 @@ async def test_events_wait_until_the_queue_is_empty() -> None:
     running = asyncio.create_task(loop.scheduler.run())
     for _ in range(20):
         await asyncio.sleep(0)
-    moment = asyncio.create_task(loop.async_queue.wait_idle(timeout=5))
+    idle = asyncio.create_task(loop.async_queue.wait_idle(timeout=5))
     for _ in range(20):
         await asyncio.sleep(0)
-    assert not moment.done()
+    assert not idle.done()
     loop.cycle.gate.set()
-    await moment
+    await idle
     assert len(loop.cycle.bound) == 3
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
-class _Thinks:
-    """A filter that takes CPU time for some bindings, in each affinity term."""
+class _Expensive:
+    """A filter that takes CPU time in each named affinity term."""
 
-    name = "Thinks"
+    name = "Expensive"
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -593,7 +576,7 @@ class _Thinks:
     def filter(self, context: FilterContext, /) -> Result:
         if context.cycle.affinity_name:
             self.now += self.seconds
-            return Result.unschedulable("thinks")
+            return Result.unschedulable("expensive")
         return SUCCESS
 
 
@@ -601,7 +584,7 @@ _TERMS = {"clusterAffinities": [{"affinityName": f"t{number}"} for number in ran
 
 
 async def test_other_bindings_are_decided_during_a_long_decision() -> None:
-    thinks = _Thinks(0.03)
+    thinks = _Expensive(0.03)
     loop = LoopHarness(thinks, clock=thinks.clock)
     loop.put("long", placement=_TERMS)
     loop.put("short")
@@ -613,7 +596,7 @@ async def test_other_bindings_are_decided_during_a_long_decision() -> None:
 
 
 async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delays() -> None:
-    thinks = _Thinks(0.5)
+    thinks = _Expensive(0.5)
     loop = LoopHarness(thinks, clock=thinks.clock)
     late = OverBudgetError("the decision took longer")
     loop.cycle.results = [CycleResult(late, retry=True), CycleResult(late, retry=True), DONE]
@@ -634,7 +617,7 @@ async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delay
 
 async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_decision() -> None:
     on = gates(SchedulingOvercommitProtection=True)
-    thinks = _Thinks(0.03)
+    thinks = _Expensive(0.03)
     loop = LoopHarness(
         thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0, ttl=300.0)
     )
@@ -657,7 +640,7 @@ class OnlySpace:
         self.gated: list[str] = []
 
     def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
-        self.gated.append(context.workload_problem or (context.workload or _NOBODY).name)
+        self.gated.append(context.workload_problem or (context.workload or _NO_WORKLOAD).name)
         return SUCCESS
 
     def filter(self, context: FilterContext, /) -> Result:
@@ -668,7 +651,7 @@ class OnlySpace:
         return SUCCESS if is_space else Result.unschedulable("not of type space")
 
 
-_NOBODY = Workload("", "", "", "")
+_NO_WORKLOAD = Workload("", "", "", "")
 _SATELLITE = Workload("apps/v1", "Deployment", "demo", "sat", annotations={"type": "space"})
 
 
@@ -710,8 +693,8 @@ async def test_an_activation_is_kept_until_the_workload_is_known() -> None:
     assert [each.error for each in loop.cycle.bound] == [None]
 
 
-async def test_workloads_are_not_looked_up_if_no_plugin_needs_them() -> None:
-    class Careless(OnlySpace):
+async def test_workloads_are_not_read_if_no_plugin_needs_them() -> None:
+    class WithoutWorkload(OnlySpace):
         needs_workload = False
 
         def pre_enqueue(self, context: PreEnqueueContext, /) -> Result:
@@ -723,7 +706,7 @@ async def test_workloads_are_not_looked_up_if_no_plugin_needs_them() -> None:
         looked_up.append(binding)
         return WorkloadAnswer(_SATELLITE)
 
-    loop = LoopHarness(Careless(), find_workload=find_workload)
+    loop = LoopHarness(WithoutWorkload(), find_workload=find_workload)
     loop.put()
     await loop.run()
     [decision] = loop.cycle.bound

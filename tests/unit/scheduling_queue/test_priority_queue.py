@@ -1,4 +1,4 @@
-"""The priority queue: who comes first, who waits where, and what frees whom."""
+"""The priority queue: order, backoff, and unschedulable keys."""
 
 import pytest
 
@@ -23,7 +23,7 @@ class QueueHarness:
         self.queue.done(key)
 
     def seconds_until_due(self) -> float:
-        """Advance to when a key may become due, again and again, until one does; return how long it took."""
+        """Advance the clock until a key is due; return the seconds."""
         start = self.now
         while (wait := self.queue.seconds_to_next()) != 0:
             assert wait is not None

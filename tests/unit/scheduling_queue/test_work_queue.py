@@ -94,7 +94,7 @@ def test_an_event_makes_a_failed_key_due_at_once(queue: WorkQueue[str]) -> None:
     assert popped(queue) == "a"
 
 
-def test_of_two_delays_of_one_key_the_earlier_counts(queue: WorkQueue[str], clock: Clock) -> None:
+def test_the_earlier_of_two_delays_of_a_key_counts(queue: WorkQueue[str], clock: Clock) -> None:
     queue.add_after("a", 5)
     queue.add_after("a", 1)
     queue.add_after("a", 9)

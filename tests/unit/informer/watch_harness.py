@@ -1,4 +1,4 @@
-"""A real kopf on a stand-in API server."""
+"""A real kopf on a fake API server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def touch(api: FakeApiServer, name: str = "m1") -> None:
     api.put(cluster(name, labels={"version": str(api.version + 1)}))
 
 
-class Watching:
+class WatchHarness:
     """A kopf watch; ``load`` reads its credentials."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Watching:
         self.watch = KopfWatch(
             WATCHED,
             self._saw,
-            identity="somebody",
+            identity="tests",
             login=self.connection.credentials,
             requests=WatchRequests(self.connection.watch),
             before_start=self._started,

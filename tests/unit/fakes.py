@@ -1,0 +1,74 @@
+"""A fake API server for the binding cycle."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.client.api_error import ApiError
+
+CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
+
+
+class FakeApiServer:
+    """Bindings by name; patches of outdated resourceVersions are refused.
+
+    ``failures`` has the errors of the next requests by their kind: ``get``, ``spec`` or ``status``. ``requests`` has
+    the kind, name and body of each patch that was accepted. ``event`` gets each new version.
+    """
+
+    def __init__(self, *manifests: dict[str, Any]) -> None:
+        self.stored = {each["metadata"]["name"]: each for each in manifests}
+        self.failures: dict[str, list[ApiError]] = {}
+        self.requests: list[tuple[str, str, Any]] = []
+        self.reads = 0
+        self.event: Callable[[dict[str, Any]], None] = lambda _: None
+
+    @property
+    def writes(self) -> list[tuple[str, str]]:
+        """The kind and name of each patch that was accepted."""
+        return [(kind, name) for kind, name, _ in self.requests]
+
+    def change(
+        self, name: str, *, status: bool = False, annotations: Mapping[str, str] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Store the next version of a binding, with other fields of its spec or its status."""
+        manifest = copy.deepcopy(self.stored[name])
+        metadata = manifest["metadata"]
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        if annotations is not None:
+            metadata.setdefault("annotations", {}).update(annotations)
+        if status:
+            manifest.setdefault("status", {}).update(fields)
+        elif fields:
+            manifest["spec"].update(fields)
+            metadata["generation"] += 1
+        self.stored[name] = manifest
+        self.event(manifest)
+        return manifest
+
+    async def get_binding(self, key: BindingKey) -> dict[str, Any]:
+        self._check("get", key)
+        self.reads += 1
+        return self.stored[key.name]
+
+    async def patch_result(
+        self, key: BindingKey, *, resource_version: str, annotations: dict[str, str], clusters: Any
+    ) -> dict[str, Any]:
+        self._check("spec", key, resource_version)
+        self.requests.append(("spec", key.name, {"annotations": annotations, "clusters": clusters}))
+        spec = {} if clusters is None else {"clusters": clusters}
+        return self.change(key.name, annotations=annotations, **spec)
+
+    async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:
+        self._check("status", key, resource_version)
+        self.requests.append(("status", key.name, status))
+        return self.change(key.name, status=True, **status)
+
+    def _check(self, kind: str, key: BindingKey, version: str | None = None) -> None:
+        if self.failures.get(kind):
+            raise self.failures[kind].pop(0)
+        if version is not None and version != self.stored[key.name]["metadata"]["resourceVersion"]:
+            raise CONFLICT

@@ -1,0 +1,139 @@
+"""A scheduler with a real queue, loop and binding cycle on a fake API server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.binding_cycle.cycle import BindingCycle
+from karmada_scheduler.binding_cycle.own_writes import OwnWrites
+from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
+from karmada_scheduler.binding_cycle.writer import BindingWriter
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_scheduler.config.options import Options, RetryLimits
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.listeners import Listeners, PermitListener
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
+from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
+from karmada_scheduler.scheduler.scheduler import Scheduler
+from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
+from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+from karmada_scheduler.testing import cluster
+from tests import manifests
+from tests.unit.fakes import FakeApiServer
+from tests.unit.framework.plugins import with_in_tree
+
+
+class SchedulerHarness:
+    """A scheduler with a real binding cycle and plugins of a test, on a fake API server."""
+
+    def __init__(
+        self, *plugins: Any, priorities: bool = False, caller: PluginCaller | None = None, **options: Any
+    ) -> None:
+        self.now = 0.0
+        self.leads = True
+        self.server = FakeApiServer()
+        self.events: list[tuple[str, str]] = []
+        self.bindings, self.clusters = BindingCache(), ClusterCache()
+        self.waiting = WaitingBindings()
+        self.queue: Any = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
+        if priorities:
+            self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
+        self.metrics = Metrics()
+        queue: AsyncQueue[BindingKey] = AsyncQueue(self.queue)
+        permit = PermitListener(self.waiting, ["ours"])
+        self.handlers = EventHandlers(
+            bindings=self.bindings,
+            clusters=self.clusters,
+            queue=queue,
+            scheduler_names=["ours"],
+            metrics=self.metrics,
+            clock=lambda: self.now,
+            listeners=Listeners(bindings=[permit.binding_changed], clusters=[permit.cluster_changed]),
+        )
+        self.server.event = lambda manifest: self.handlers.on_event("ResourceBinding", "MODIFIED", manifest)
+        for name in ("m1", "m2"):
+            self.cluster(name)
+        writer = BindingWriter(
+            self.server,  # type: ignore[arg-type]
+            self.bindings,
+            limiter=WriteLimiter(most=32, clock=time.monotonic),
+            is_leading=lambda: self.leads,
+            on_read=self.handlers.on_event,
+            metrics=self.metrics,
+        )
+        cycle = BindingCycle(
+            writer,
+            self,  # type: ignore[arg-type]
+            own_writes=OwnWrites(seconds=0),
+            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+        )
+        self.gate = PreEnqueueGate(queue, self.bindings)
+        self.profiles = Profiles({"ours": with_in_tree(*plugins, caller=caller)})
+        chosen = Options(scheduler_name="ours", **options)
+        self.scheduler = Scheduler(
+            options=chosen,
+            queue=queue,
+            bindings=self.bindings,
+            clusters=self.clusters,
+            find_workload=lambda _: WorkloadAnswer(problem="not needed"),
+            gate=self.gate,
+            cycle=cycle,
+            profiles=self.profiles,
+            waiting=self.waiting,
+            algorithm=SchedulingAlgorithm(
+                chosen.feature_gates,
+                [],
+                peers=self.bindings if chosen.feature_gates.enabled("WorkloadAffinity") else None,
+                stored=self.bindings.get,
+            ),
+            metrics=self.metrics,
+            clock=lambda: self.now,
+        )
+        backend = HandleBackend(
+            bindings=self.bindings, clusters=self.clusters, waiting=self.waiting, now=lambda: 0.0
+        )
+        backend.activate = self.gate.activate
+        self.handle = PluginHandle("ours", backend)
+
+    def record(self, binding: Binding, kind: str, reason: str, text: str) -> None:
+        self.events.append((reason, text))
+
+    def cluster(self, name: str, version: int = 1, **metadata: Any) -> None:
+        manifest = cluster(name).manifest()
+        manifest["metadata"] |= {"resourceVersion": str(version), **metadata}
+        self.handlers.on_event("Cluster", "MODIFIED", manifest)
+
+    def put(self, name: str = "web", **spec: Any) -> BindingKey:
+        manifest = manifests.binding(name, **spec)
+        self.server.stored[name] = manifest
+        self.handlers.on_event("ResourceBinding", "ADDED", manifest)
+        return BindingKey("ResourceBinding", "demo", name)
+
+    async def run(self) -> None:
+        """Let the loop run until it waits."""
+        task = asyncio.create_task(self.scheduler.run())
+        for _ in range(80):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def placed(self, name: str = "web") -> list[str]:
+        return [each["name"] for each in self.server.stored[name]["spec"].get("clusters", ())]
+
+    def condition(self, name: str = "web") -> tuple[str, str]:
+        for each in self.server.stored[name].get("status", {}).get("conditions", ()):
+            if each["type"] == "Scheduled":
+                return each["reason"], each["message"]
+        return "", ""
