@@ -178,7 +178,7 @@ class Taint(NamedTuple):
     effect: str = ""
 
     @property
-    def keeps_off(self) -> bool:
+    def blocks_scheduling(self) -> bool:
         """Whether it refuses new bindings; PreferNoSchedule does not."""
         return self.effect in {"NoSchedule", "NoExecute"}
 

@@ -83,7 +83,7 @@ class Plugins:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginArgs:
-    """What a plugin is to be made with; the plugin says what that may be."""
+    """The args of a plugin; the plugin declares their type."""
 
     name: str
     args: Mapping[str, Any] | None = None
@@ -100,14 +100,14 @@ class ProfileConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerConfiguration:
-    """What a configuration file comes down to.
+    """The content of a configuration file.
 
     Attributes:
-        profiles: Each with its own name; none of them: all plugins for ``--scheduler-name``.
-        extenders: Of all profiles, in the order in which they are asked.
-        plugin_timeout_seconds: How long one call of one plugin may take; None if the file does not say.
-        warnings: What of the file has no effect here; for the log.
-        source: The file's name, for texts.
+        profiles: Profiles with distinct names; empty for one profile with all plugins, for ``--scheduler-name``.
+        extenders: Extenders of all profiles, in the order in which they are called.
+        plugin_timeout_seconds: Timeout of one plugin call; None if the file does not set it.
+        warnings: Log messages about fields without effect.
+        source: The file's name, for error texts.
         is_kubernetes: Whether it is a KubeSchedulerConfiguration, which may disable plugins that only kube-scheduler has.
     """
 
@@ -130,10 +130,10 @@ class _File:
 
 _WITHOUT_EFFECT: Final = {
     "parallelism": "a decision is made in one thread, and --max-in-flight limits what is being written",
-    "leaderElection": "--leader-elect and its companions say it",
-    "clientConnection": "--kubeconfig, --kube-api-qps and --kube-api-burst say it",
-    "podInitialBackoffSeconds": "--rate-limiter-base-delay says it",
-    "podMaxBackoffSeconds": "--rate-limiter-max-delay says it",
+    "leaderElection": "--leader-elect and its companions set it",
+    "clientConnection": "--kubeconfig, --kube-api-qps and --kube-api-burst set it",
+    "podInitialBackoffSeconds": "--rate-limiter-base-delay sets it",
+    "podMaxBackoffSeconds": "--rate-limiter-max-delay sets it",
     "delayCacheUntilActive": "the caches of a standby are always kept warm",
     "enableProfiling": "there is no profiling endpoint",
     "enableContentionProfiling": "there is no profiling endpoint",
@@ -180,7 +180,7 @@ def plugin_budget(configuration: SchedulerConfiguration, election: LeaderElectio
 
 
 def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> SchedulerConfiguration:
-    """Check what a file says; see ``load``."""
+    """Check the content of a file; see ``load``."""
     if not isinstance(data, Mapping):
         raise ConfigError(
             [ConfigProblem("", f"expected a mapping with apiVersion and kind, got {shown(data)}")]
@@ -249,7 +249,7 @@ def _warnings(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
         for index, resource in enumerate(each.managed_resources):
             if resource.ignored_by_scheduler:
                 path = f"extenders[{position}].managedResources[{index}].ignoredByScheduler"
-                yield f"{path} has no effect: {resource.name} counts when room is estimated"
+                yield f"{path} has no effect: {resource.name} counts when capacity is estimated"
 
 
 def _problems_in(file: _File) -> Iterator[ConfigProblem]:

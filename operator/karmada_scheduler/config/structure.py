@@ -99,14 +99,14 @@ class ConfigProblems(list[ConfigProblem]):
 
     @contextlib.contextmanager
     def below(self, path: str) -> Iterator[None]:
-        """Catch what is raised about a part, and go on."""
+        """Collect the problems that are raised about a part, and continue."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 (all are told together)
+        except Exception as error:  # noqa: BLE001 (all problems are reported together)
             self.extend(problem.below(path) for problem in _problems_in(error))
 
     def raise_if_any(self) -> None:
-        """Raise them all as one ConfigError."""
+        """Raise all problems as one ConfigError."""
         if self:
             raise ConfigError(self)
 

@@ -115,7 +115,7 @@ class CapacityColumns:
         else:
             if self._rows is not results.rows:
                 self._reindex(results)
-            for row in results.rows_of(names):
+            for row in results.passing_rows(names):
                 capacity = self._capacities[row] = self._look_up(results.feasible[row])
                 self._pods[row] = capacity.pods
                 for name, units in self._units.items():

@@ -155,7 +155,7 @@ class GeneralEstimator:
         pods = capacity.pods
         if summary is None or pods <= 0:
             return 0
-        available = {name: _mixed_units(amount) for name, amount in summary.room.items()}
+        available = {name: _mixed_units(amount) for name, amount in summary.available.items()}
         if self._deducts and assumed:
             pods -= _deduct(available, assumed)
             if pods <= 0:

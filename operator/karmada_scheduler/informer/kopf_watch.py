@@ -172,7 +172,7 @@ class KopfWatch:
             settings=watch_settings(
                 self._requests,
                 start_version=self._start_version,
-                is_news=self._is_news,
+                should_deliver=self._should_deliver,
                 streams=self._streams,
             ),
             memories=NoMemories(),
@@ -219,7 +219,7 @@ class KopfWatch:
             )(self._handler(resource.kind))
         return registry
 
-    def _is_news(self, kind: str, event: kopf.RawEvent) -> bool:
+    def _should_deliver(self, kind: str, event: kopf.RawEvent) -> bool:
         # Two of a binding's three events are caused by our own writes.
         if event["type"] != "MODIFIED":
             return True

@@ -179,7 +179,7 @@ async def test_a_long_decision_within_its_budget_has_the_same_result() -> None:
 async def test_counting_sets_of_components_yields_after_every_few_clusters() -> None:
     on = gates(MultiplePodTemplatesScheduling=True)
     builder = binding("w").component("a", 1, cpu=1).component("b", 1, cpu=1).spread("cluster", 1, 1)
-    clusters = [cluster(f"m{number:03}").room(cpu=2 * (number + 1)).build() for number in range(50)]
+    clusters = [cluster(f"m{number:03}").capacity(cpu=2 * (number + 1)).build() for number in range(50)]
     turns: list[None] = []
 
     async def turn() -> None:
@@ -256,7 +256,7 @@ def test_bindings_at_the_limits_are_decided(made: BindingBuilder) -> None:
 
 
 def _decided(bound: Binding) -> Decision:
-    snapshot = Snapshot.of([cluster("m1").room(cpu=9).build()])
+    snapshot = Snapshot.of([cluster("m1").capacity(cpu=9).build()])
     return run_sync(SchedulingAlgorithm(gates(), []).decide(bound, snapshot, framework()))
 
 

@@ -41,7 +41,7 @@ class ScoreCache:
         if names is not None and not names:
             return
         feasible, clusters = self.feasible, results.feasible
-        rows = range(len(clusters)) if names is None else results.rows_of(names)
+        rows = range(len(clusters)) if names is None else results.passing_rows(names)
         scored = dict(zip(rows, score([clusters[row] for row in rows]), strict=True)) if rows else {}
         same_rows = names is not None and feasible.rows is results.rows
         if same_rows and all(_is_same(feasible, row, clusters[row], each) for row, each in scored.items()):
@@ -103,7 +103,7 @@ class OrderCache:
             if self._rows is not results.rows:
                 before = [self._rows.get(name, -1) for name in results.rows]
                 available = columns.reindexed(available, before)
-            rows = columns.column(results.rows_of(names))
+            rows = columns.column(results.passing_rows(names))
             self._available = columns.with_values(available, rows, estimate(rows)) if len(rows) else available
         self._has_unknown = columns.greatest(self._available) == MAX_INT32
         self._shared = None

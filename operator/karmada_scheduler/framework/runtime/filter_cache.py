@@ -202,7 +202,7 @@ class FilterResults:
         era, position = version
         return self._snapshot.changed_after(position) if era == self.version[0] else None
 
-    def rows_of(self, names: Iterable[str]) -> Sequence[int]:
+    def passing_rows(self, names: Iterable[str]) -> Sequence[int]:
         """Return the sorted rows of the clusters that pass, among some names."""
         return sorted(row for name in names if (row := self.rows.get(name)) is not None)
 
