@@ -1,4 +1,4 @@
-"""TaintToleration: keep a binding off clusters whose taints it does not tolerate."""
+"""TaintToleration: refuse clusters with taints that the binding does not tolerate."""
 
 from __future__ import annotations
 

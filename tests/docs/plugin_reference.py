@@ -240,8 +240,8 @@ def _attributes(found: Any) -> Iterator[str]:
 
 def _inherited(found: Any) -> Iterator[Any]:
     """Return what contexts with a cycle have of their base class."""
-    if any(str(base) == "SeesWorkload" for base in found.bases):
-        base = _module("framework/workload.py")["SeesWorkload"]
+    if any(str(base) == "WorkloadAccess" for base in found.bases):
+        base = _module("framework/workload.py")["WorkloadAccess"]
         yield from (each for each in base.attributes.values() if each.name not in found.attributes)
 
 

@@ -209,7 +209,7 @@ class Toleration(NamedTuple):
     def tolerates(self, taint: Taint) -> bool:
         """Return whether a taint is tolerated.
 
-        An empty key does not need Exists: the empty toleration tolerates every taint without a value.
+        An empty key does not require Exists: the empty toleration tolerates every taint without a value.
         """
         if self.effect and self.effect != taint.effect:
             return False

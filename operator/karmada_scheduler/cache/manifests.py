@@ -35,7 +35,7 @@ class ManifestCache:
 
         Args:
             wants: Returns whether a binding can be part of a request.
-            clusters: Whether Clusters can be; not if all extenders have caches of their own.
+            clusters: Whether Clusters can be part of a request; False if all extenders have caches of their own.
         """
         self._wants = wants
         self._wants_clusters = clusters

@@ -1,6 +1,6 @@
-"""The configuration file: profiles, plugin args, extenders, in the words of KubeSchedulerConfiguration.
+"""The configuration file: profiles, plugin args, extenders, with the fields of KubeSchedulerConfiguration.
 
-Which plugins there are is not known here: names and args are checked when the profiles are built.
+It does not check names and args of plugins; that happens when the profiles are built.
 
 Source: kubernetes v1.35 staging/src/k8s.io/kube-scheduler/config/v1/types.go, v1 defaults and
 pkg/scheduler/apis/config/validation/validation.go.
@@ -49,7 +49,7 @@ class PluginEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginSet:
-    """What a profile changes at one point."""
+    """The changes of a profile at one extension point."""
 
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
@@ -57,7 +57,7 @@ class PluginSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugins:
-    """What a profile changes, by point."""
+    """The changes of a profile, by extension point."""
 
     pre_enqueue: PluginSet = field(default_factory=PluginSet)
     queue_sort: PluginSet = field(default_factory=PluginSet)
@@ -158,10 +158,10 @@ def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Schedul
 
 
 def plugin_budget(configuration: SchedulerConfiguration, election: LeaderElection) -> float:
-    """Return the seconds that a call of a plugin may take.
+    """Return the timeout of plugin calls in seconds.
 
-    The scheduler stands meanwhile. A leader has to find out in time that it must stop, so a call may take half of the
-    renew deadline at most.
+    A plugin call blocks the scheduler. A leader must be able to stop in time, so the timeout is at most half of the
+    renew deadline.
 
     Raises:
         ConfigError: The file allows more than that.
@@ -227,7 +227,7 @@ def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[ConfigProblem]:
 
 
 def _understood(data: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Leave out what has no meaning here."""
+    """Remove fields without effect."""
     kept = {key: value for key, value in data.items() if key not in _WITHOUT_EFFECT and key != _PERCENTAGE}
     if isinstance(kept.get("profiles"), list):
         kept["profiles"] = [

@@ -56,7 +56,7 @@ class Paced(Generic[T]):
     """A coroutine with a budget, to be awaited in a task; its running time counts, waiting time does not."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], budget: Budget, *, begun: bool = False) -> None:
-        """Take a coroutine; one that has ``begun`` has yielded to the event loop."""
+        """Take a coroutine; ``begun`` means that it has yielded to the event loop."""
         self._coroutine: Final = coroutine
         self._budget = budget
         self._begun = begun

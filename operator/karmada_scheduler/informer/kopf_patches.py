@@ -1,12 +1,12 @@
 """Replaces four functions of kopf for our operator; importing this module does it.
 
-kopf has no setting for any of this. Each replacement checks the settings that kopf hands to it: those of our operator
+kopf has no setting for any of this. Each replacement checks the settings that kopf passes to it: those of our operator
 are ``WatchSettings``. For any other kopf operator of the process it calls kopf's own function with the same arguments.
 
 - ``fetch_objs``: kopf lists a kind before each watch that does not continue another one. Here the caches are filled
   from lists before (``relist``), and the watch starts where the list ended.
 - ``infinite_watch``: kopf calls the filters of handlers only after each event has a queue, a task and three loggers.
-  Here events that change nothing end before.
+  Here events without a change are dropped before.
 - ``watch_objs``: one connection of a watch. Here ``watch_streams`` supervises it and may restart it.
 - ``stream``: one request to watch. Here ``watch_requests`` sends it and reads the response.
 

@@ -23,7 +23,7 @@ _IDLE_SECONDS: Final = 0.1
 class WatchSettings(kopf.OperatorSettings):
     """kopf's settings, and the functions that ``kopf_patches`` calls instead of kopf's own.
 
-    kopf hands its settings to everything it starts, so they identify our operator.
+    kopf passes its settings to all its tasks, so they identify our operator.
 
     Attributes:
         requests: Sends the requests to watch.

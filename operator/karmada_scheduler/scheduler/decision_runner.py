@@ -1,4 +1,4 @@
-"""Runs decisions: in one go where nothing waits, else in a task."""
+"""Runs decisions: synchronously if they do no I/O, otherwise in a task."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DecisionRunner:
         metrics: Metrics,
         new_budget: Callable[[], Budget] = new_budget,
     ) -> None:
-        """Take what all decisions depend on.
+        """Set the dependencies of all decisions.
 
         Args:
             algorithm: Decides.
@@ -91,8 +91,8 @@ class DecisionRunner:
     def run_now(self, request: Request) -> Decision | None:
         """Return the decision about a binding, or None if it has to go on in a task (``run``).
 
-        That is so if something has to be waited for, and if the decision exceeds its time slice, so that other
-        bindings are decided meanwhile.
+        It continues in a task if it does I/O, or if it exceeds its time slice, so that other bindings are decided
+        meanwhile.
         """
         framework = request.framework
         if framework.is_async or self._requests_estimates(request.binding) or self._turn.locked():
@@ -108,7 +108,7 @@ class DecisionRunner:
         if self._assumed is None:
             request.unfinished = decision
         else:
-            # Other decisions may assume placements while this one goes on, so it starts again in its turn.
+            # Other decisions may assume placements before it continues, so it starts again under the lock.
             decision.close()
         return None
 

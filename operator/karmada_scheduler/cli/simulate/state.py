@@ -56,7 +56,7 @@ class WaitingDecision:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has been allowed or rejected."""
+        """Whether it was allowed or rejected."""
         return bool(self.refusal) or not self._pending
 
 

@@ -12,7 +12,7 @@ _EXACT_AS_FLOAT: Final = 2**53
 
 
 def prefers_descending_names(uid: str) -> bool:
-    """Return whether ties go to the later name: they do for half of all objects, so that no name is always preferred.
+    """Return whether ties go to the later name; this holds for half of all uids, so that no name is always preferred.
 
     It is the parity of the 32-bit FNV-1a hash of the uid, whose lowest bit depends on the lowest bits of
     the bytes alone, as the prime is odd.

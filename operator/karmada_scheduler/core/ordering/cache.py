@@ -129,11 +129,11 @@ class OrderCache:
 
 
 class ScoreKey(NamedTuple):
-    """What cached scores depend on.
+    """The key of cached scores.
 
     Attributes:
-        filter_key: What the filter results depend on.
-        score_key: What the plugins' scores depend on.
+        filter_key: The key of the filter results.
+        score_key: The keys of the plugins' scores.
         tiers: Placement and name of the affinity term, None without affinity terms.
     """
 
@@ -143,7 +143,7 @@ class ScoreKey(NamedTuple):
 
 
 class OrderKey(NamedTuple):
-    """What a cached order depends on.
+    """The key of a cached order.
 
     Attributes:
         filter_key: See ``ScoreKey``.

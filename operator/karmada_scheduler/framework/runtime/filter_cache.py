@@ -208,7 +208,7 @@ class FilterResults:
 
 
 class Cursor:
-    """The version of filter results up to which something is up to date."""
+    """The version of filter results up to which a cache has been updated."""
 
     __slots__ = ("_results", "_version")
 
@@ -223,5 +223,5 @@ class Cursor:
         return results.changed_since(self._version) if self._results() is results else None
 
     def advance(self, results: FilterResults) -> None:
-        """Record that everything is up to date."""
+        """Record that the cache has been updated to these results."""
         self._results, self._version = ref(results), results.version
