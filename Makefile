@@ -177,5 +177,5 @@ sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX): what a
 	  --output-format JSON --output-file dist/sbom.cdx.json $(VENV)/installed
 
 .PHONY: audit
-audit: $(SUPPLY)/.installed ## ask the advisory database about everything in requirements/runtime.txt
+audit: $(SUPPLY)/.installed ## check requirements/runtime.txt against the advisory database
 	$(SUPPLY)/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt
