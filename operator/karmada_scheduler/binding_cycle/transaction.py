@@ -159,7 +159,7 @@ class BindingTransaction:
         if stored is not None:
             return TransactionResult(stored, was_written=True)
         self._plugins.unreserve(context)
-        raise PluginError(f"{binder} says that it wrote spec.clusters and the annotation, and did not")
+        raise PluginError(f"{binder} returned SUCCESS without writing spec.clusters and the annotation")
 
     async def _patch(self) -> Binding:
         """Write the result once; Bind plugins call this as ``context.patch``."""

@@ -187,7 +187,7 @@ def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Sched
         )
     problems = [*_wrong_kind(data), *_wrong_percentages(data)]
     try:
-        file = structure(_understood(data), _File)
+        file = structure(_without_ineffective(data), _File)
     except ConfigError as error:
         raise ConfigError([*problems, *error.problems]) from error
     problems.extend(_problems_in(file))
@@ -226,7 +226,7 @@ def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[ConfigProblem]:
             )
 
 
-def _understood(data: Mapping[Any, Any]) -> dict[Any, Any]:
+def _without_ineffective(data: Mapping[Any, Any]) -> dict[Any, Any]:
     """Remove fields without effect."""
     kept = {key: value for key, value in data.items() if key not in _WITHOUT_EFFECT and key != _PERCENTAGE}
     if isinstance(kept.get("profiles"), list):

@@ -139,13 +139,13 @@ class KopfWatch:
     async def run(self) -> None:
         """Watch until cancelled. When kopf ends, the reason is logged and kopf is started again."""
         self._streams.start()
-        reminding = asyncio.create_task(self._remind(), name="watch reminder")
+        reminding = asyncio.create_task(self._log_problems(), name="watch reminder")
         try:
             await self._run_forever()
         finally:
             reminding.cancel()
 
-    async def _remind(self) -> None:
+    async def _log_problems(self) -> None:
         """Log the problem, if there is one, every two minutes."""
         while True:
             await asyncio.sleep(_REMINDER_SECONDS)

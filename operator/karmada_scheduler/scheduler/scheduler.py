@@ -255,7 +255,7 @@ class Scheduler:
 
     async def _decide_and_bind(self, attempt: Attempt, request: Request) -> Outcome:
         """Run a decision that has to wait, and write it."""
-        async with self._decisions.turn(request):
+        async with self._decisions.lock_for(request):
             decision = await self._decisions.run(request)
             transaction = self._begin_transaction(attempt, request, decision)
         return DONE if transaction is None else await self._bind(attempt, request, transaction)

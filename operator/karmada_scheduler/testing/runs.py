@@ -75,7 +75,7 @@ class Run:
 
     @property
     def retry_after(self) -> float:
-        """Seconds after which a plugin wants another attempt; 0 if none does."""
+        """Seconds after which a plugin requests another attempt; 0 if none does."""
         return float(getattr(self.error, "retry_after", 0.0)) or self.decision.retry_after
 
     @property

@@ -531,7 +531,7 @@ async def test_a_binder_that_returns_success_without_a_write_is_an_error() -> No
     world = World(books.plugin("A"), plugin("B", bind=coroutine(SUCCESS)))
     world.put(**ON_M1)
     await world.run()
-    text = 'plugin "B" says that it wrote spec.clusters and the annotation, and did not'
+    text = 'plugin "B" returned SUCCESS without writing spec.clusters and the annotation'
     assert world.condition() == ("SchedulerError", text)
     assert books.calls[-1] == "unreserve A"
 
