@@ -19,7 +19,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@touch $@
 
 .PHONY: install
-install: $(STAMP) ## make .venv with everything a developer needs
+install: $(STAMP) ## make .venv with the tools for development
 
 .PHONY: lock
 lock: ## resolve requirements/*.txt again, with hashes
@@ -169,7 +169,7 @@ $(SUPPLY)/.installed: requirements/supply-chain.txt
 	@touch $@
 
 .PHONY: sbom
-sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX): what an installation consists of
+sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX), the list of installed packages
 	$(PYTHON) -m venv --clear --without-pip $(VENV)/installed
 	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --require-hashes -r requirements/runtime.txt
 	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-deps --force-reinstall dist/karmada_pyscheduler-*.whl
