@@ -1,9 +1,9 @@
 # syntax=docker/dockerfile:1
 # The dependencies and the wheel are installed in one stage; the other is a slim Python with the result:
-# no compiler, no sources, no caches, not root. Everything comes from requirements/*.txt, with hashes.
+# no compiler, no sources, no caches, not root. All packages come from requirements/*.txt, with hashes.
 #
 # Pin the base by its digest: --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:...
-# (`docker buildx imagetools inspect python:3.11-slim-bookworm` prints it; `make image` insists on it).
+# (`docker buildx imagetools inspect python:3.11-slim-bookworm` prints it; `make image` requires it).
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
@@ -34,7 +34,7 @@ LABEL org.opencontainers.image.title="karmada-pyscheduler" \
       org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 COPY --from=build /opt/karmada-pyscheduler /opt/karmada-pyscheduler
 ENV PATH=/opt/karmada-pyscheduler/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-# Nothing is written at run time but certificates of the kubeconfig, to /tmp: with a read-only root, mount one there.
-# Any user id will do: it needs no name, no entry in /etc/passwd and no home.
+# At run time, only certificates of the kubeconfig are written, to /tmp: with a read-only root, mount a volume there.
+# Any user id works: it needs no name, no entry in /etc/passwd and no home.
 USER 65532:65532
 ENTRYPOINT ["karmada-pyscheduler"]

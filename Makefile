@@ -19,10 +19,10 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@touch $@
 
 .PHONY: install
-install: $(STAMP) ## make .venv with everything a developer needs
+install: $(STAMP) ## make .venv with the tools for development
 
 .PHONY: lock
-lock: ## resolve requirements/*.txt anew, with hashes
+lock: ## resolve requirements/*.txt again, with hashes
 	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv==0.13.8
 	$(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --group dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make lock"
@@ -64,24 +64,24 @@ check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile,
 	$(BIN)/pytest -q -m "not e2e"
 
 .PHONY: conformance
-conformance: install ## replay what karmada-scheduler really decided (ARGS=world-103)
+conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=world-103)
 	@$(BIN)/python -m tools.conformance $(ARGS)
 
 CASES ?= 10000
 SEED  ?= 1
 
 .PHONY: record
-record: binaries ## record what the real karmada-scheduler does with a random world (SEED=1 OUT=FILE ARGS=--help)
+record: binaries ## record the decisions of the real karmada-scheduler in a random world (SEED=1 OUT=FILE ARGS=--help)
 	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/worlds/world-$(SEED).json.gz) $(ARGS)
 
 .PHONY: fuzz
-fuzz: install ## generated cases before our core and the real Go core (CASES=10000 SEED=1 ARGS=--features)
+fuzz: install ## compare decisions of our core and the real Go core in generated cases (CASES=10000 SEED=1 ARGS=--features)
 	@$(BIN)/python -m tools.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)
 
 STEPS ?= 2000
 
 .PHONY: fuzz-cache
-fuzz-cache: install ## decisions with and without what plugins remember, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
+fuzz-cache: install ## decisions with and without caches, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
 	@$(BIN)/python -m tools.oracle.cache_fuzz --steps $(STEPS) --seed $(SEED) $(ARGS)
 
 .PHONY: binaries
@@ -101,7 +101,7 @@ fuzz-loop: binaries ## the same random changes under both schedulers on two cont
 	@exec $(BIN)/python -m tools.fuzz_loop $(ARGS)
 
 .PHONY: bench
-bench: binaries ## throughput beside karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
+bench: binaries ## throughput compared with karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.plane $(ARGS)
 
 THROUGHPUT := docs/benchmark/throughput
@@ -112,7 +112,7 @@ bench-page: install ## put throughput, rounds and streams.json of docs/benchmark
 	@$(BIN)/python -m tools.bench.plot $(THROUGHPUT).json $(THROUGHPUT).svg
 
 .PHONY: bench-estimators
-bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, beside karmada-scheduler (ARGS=--help)
+bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them hanging, compared with karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench_estimators.bench $(ARGS)
 
 .PHONY: bench-decisions
@@ -169,7 +169,7 @@ $(SUPPLY)/.installed: requirements/supply-chain.txt
 	@touch $@
 
 .PHONY: sbom
-sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX): what an installation consists of
+sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX), the list of installed packages
 	$(PYTHON) -m venv --clear --without-pip $(VENV)/installed
 	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --require-hashes -r requirements/runtime.txt
 	$(SUPPLY)/pip --python $(VENV)/installed install --quiet --no-deps --force-reinstall dist/karmada_pyscheduler-*.whl
@@ -177,5 +177,5 @@ sbom: $(SUPPLY)/.installed wheel ## write dist/sbom.cdx.json (CycloneDX): what a
 	  --output-format JSON --output-file dist/sbom.cdx.json $(VENV)/installed
 
 .PHONY: audit
-audit: $(SUPPLY)/.installed ## ask the advisory database about everything in requirements/runtime.txt
+audit: $(SUPPLY)/.installed ## check requirements/runtime.txt against the advisory database
 	$(SUPPLY)/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt

@@ -5,8 +5,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class Extender(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        clusters = [each["metadata"] for each in asked["Clusters"]["items"]]
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        clusters = [each["metadata"] for each in request["Clusters"]["items"]]
         ssd = [each["name"] for each in clusters if each.get("labels", {}).get("disk") == "ssd"]
         scores = [{"Host": each["name"], "Score": 10 if each["name"] in ssd else 0} for each in clusters]
         self.send_response(200)

@@ -1,4 +1,4 @@
-"""APIEnablement: keep a binding off clusters that do not serve its kind."""
+"""APIEnablement: refuse clusters that do not serve the binding's kind."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _NOT_SERVED: Final = Result.unschedulable("cluster(s) did not have the API resou
 class APIEnablement:
     """Filter by the API list that a cluster reports.
 
-    A cluster that already has the binding passes, whatever it reports. An incomplete list counts as it is:
-    what is not in it is not served.
+    A cluster that already has the binding passes, whatever it reports. An incomplete list counts like a complete one:
+    kinds that are not in it are not served.
     """
 
     name = "APIEnablement"

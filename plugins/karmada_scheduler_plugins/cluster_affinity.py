@@ -1,4 +1,4 @@
-"""ClusterAffinity: keep a binding on the clusters that its placement selects."""
+"""ClusterAffinity: refuse clusters that the binding's placement does not select."""
 
 from __future__ import annotations
 

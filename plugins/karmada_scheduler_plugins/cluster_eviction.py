@@ -1,4 +1,4 @@
-"""ClusterEviction: keep a binding off clusters that it is being evicted from."""
+"""ClusterEviction: refuse clusters from which the binding is being evicted."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class DefaultBinder:
 
     name = "DefaultBinder"
     timeout: Final = None
-    """The client has a deadline of its own, and a rate limit may let a write wait for longer."""
+    """No timeout: the client has its own deadline, and the rate limit may delay a write for longer."""
 
     async def bind(self, context: BindContext, /) -> Result:
         """Write, unless the binding has changed since the decision."""

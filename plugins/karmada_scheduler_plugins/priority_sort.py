@@ -11,5 +11,5 @@ class PrioritySort:
     name = "PrioritySort"
 
     def less(self, a: QueuedBinding, b: QueuedBinding, /) -> bool:
-        """Return whether ``a`` has a higher priority, or the same priority and came first."""
+        """Return whether ``a`` has a higher priority, or the same priority and an earlier time."""
         return a.default_rank < b.default_rank

@@ -1,4 +1,4 @@
-"""SpreadConstraint: keep a binding off clusters without the property to spread by."""
+"""SpreadConstraint: refuse clusters without the property of a spread constraint."""
 
 from __future__ import annotations
 

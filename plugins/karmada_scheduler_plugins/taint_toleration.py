@@ -1,4 +1,4 @@
-"""TaintToleration: keep a binding off clusters whose taints it does not tolerate."""
+"""TaintToleration: refuse clusters with taints that the binding does not tolerate."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ class TaintToleration:
             return SUCCESS
         tolerations = cycle.placement.cluster_tolerations
         for taint in cluster.taints:
-            if taint.keeps_off and not any(toleration.tolerates(taint) for toleration in tolerations):
+            if taint.blocks_scheduling and not any(toleration.tolerates(taint) for toleration in tolerations):
                 return Result.unschedulable(f"cluster(s) had untolerated taint {{{taint}}}")
         return SUCCESS

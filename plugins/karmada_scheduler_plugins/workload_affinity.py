@@ -1,4 +1,4 @@
-"""WorkloadAffinity: keep a binding on the clusters of its group's other workloads (gate WorkloadAffinity)."""
+"""WorkloadAffinity: refuse clusters without the other workloads of the binding's group (gate WorkloadAffinity)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_THERE: Final = Result.unschedulable(
 
 
 class WorkloadAffinity:
-    """Filter by the clusters of the peers: only a cluster that all scheduled peers are on passes.
+    """Filter by the clusters of the peers: only clusters with all scheduled peers pass.
 
     A current cluster passes. Without scheduled peers every cluster passes.
     """

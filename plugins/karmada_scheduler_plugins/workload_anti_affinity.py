@@ -1,4 +1,4 @@
-"""WorkloadAntiAffinity: keep a binding off the clusters of its group's other workloads (gate WorkloadAffinity)."""
+"""WorkloadAntiAffinity: refuse clusters with another workload of the binding's group (gate WorkloadAffinity)."""
 
 from __future__ import annotations
 

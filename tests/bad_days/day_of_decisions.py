@@ -51,7 +51,7 @@ def main(clusters: int, placements: int, decisions: int, reports: int) -> None:
     cache = ClusterCache()
     names = [f"member-{number:04}" for number in range(clusters)]
     for number, name in enumerate(names):
-        made = cluster(name).region(f"r{number % 7}").room(cpu=50, memory="64Gi").build()
+        made = cluster(name).region(f"r{number % 7}").capacity(cpu=50, memory="64Gi").build()
         cache.put(replace(made, resource_version="1"))
     bindings = [
         binding(f"w{number}")

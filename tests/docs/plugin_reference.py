@@ -1,6 +1,6 @@
 """Writes docs/plugin-reference.md from docstrings and annotations: ``python -m tests.docs.plugin_reference``.
 
-griffe reads the sources without importing them. What is on the page is said here; what is said about it stands in the code.
+griffe reads the sources without importing them. This module determines what is on the page; the texts are those of the docstrings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_FOR_PLUGINS: Final = {
     "changed_since",
 }
 _CALLED_BY_AUTHORS: Final = {"FakeHandle", "BindingBuilder", "ClusterBuilder", "Group"}
-POINTS: Final = "Points"
+POINTS: Final = "Extension points"
 _SECTIONS: Final = griffe.DocstringSectionKind
 
 
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
     Attributes:
         title: Its heading.
-        text: What stands below the heading.
+        text: The text below the heading.
         modules: By path below the package: the names that are described, in order.
     """
 
@@ -63,7 +63,7 @@ PARTS: Final = (
     ),
     Part(
         "Contexts",
-        "What the methods are handed. Plugins do not change it.",
+        "The arguments of the methods. Plugins do not change them.",
         {
             "framework/binding_points.py": ("QueuedBinding", "PreEnqueueContext"),
             "framework/scheduling_points.py": (
@@ -79,8 +79,8 @@ PARTS: Final = (
         },
     ),
     Part(
-        "Answers",
-        "What the methods return.",
+        "Return values",
+        "The return values of the methods.",
         {
             "framework/result.py": ("Result", "Code", "SUCCESS", "SKIP"),
             "framework/scheduling_points.py": ("PreFilterAnswer", "SelectAnswer", "AssignAnswer"),
@@ -88,12 +88,12 @@ PARTS: Final = (
     ),
     Part(
         "The handle",
-        "What a plugin may ask of the scheduler. It is the second argument of the plugin's `__init__`.",
+        "Data and services of the scheduler for plugins; the second argument of a plugin's `__init__`.",
         {"framework/handle.py": ("Handle", "WaitingBinding")},
     ),
     Part(
         "Bindings",
-        "What a policy has made of a workload. All of it is read only.",
+        "What Karmada makes of a workload and its policy. All classes are read-only.",
         {
             "api/binding.py": ("Binding",),
             "api/binding_spec.py": (
@@ -111,7 +111,7 @@ PARTS: Final = (
     ),
     Part(
         "Clusters",
-        "Member clusters as the API server has them. All of it is read only.",
+        "Member clusters, from the Cluster objects of the API server. All classes are read-only.",
         {
             "api/cluster.py": ("Cluster", "ResourceSummary", "ResourceModel", "GradeCount"),
             "api/matching.py": ("Taint",),
@@ -121,12 +121,12 @@ PARTS: Final = (
     ),
     Part(
         "Tests of plugins",
-        "Import from `karmada_scheduler.testing`. What is said to a builder changes it, and returns it.",
+        "Import from `karmada_scheduler.testing`. The methods of a builder change it and return it.",
         {
             "testing/bindings.py": ("binding", "BindingBuilder"),
             "testing/clusters.py": ("cluster", "ClusterBuilder"),
             "testing/runs.py": ("schedule", "scheduling", "Circumstances", "Run"),
-            "testing/story.py": ("Step",),
+            "testing/trace.py": ("Step",),
             "testing/handles.py": ("FakeHandle", "Recorded"),
             "testing/setups.py": ("make", "profiles", "framework", "gates"),
             "testing/decisions.py": ("decide", "placed", "filter_context", "score_context", "snapshot", "Group"),
@@ -140,8 +140,9 @@ def rendered() -> str:
     lines = [
         "# Plugin reference",
         "",
-        "What a plugin can be, what it is handed and what it can ask; how to write one is in [writing-plugins.md](writing-plugins.md).",
-        "This page is made from the code by `make reference`.",
+        "The extension points of plugins, the arguments of their methods, and the classes for their tests.",
+        "[writing-plugins.md](writing-plugins.md) explains how to write plugins. `make reference` generates this",
+        "page from the code.",
     ]
     body = []
     anchors = _Anchors("Plugin reference")
@@ -158,7 +159,7 @@ def rendered() -> str:
 
 
 class _Anchors:
-    """The anchors that GitHub gives headings: a second one of the same text has a number."""
+    """The anchors of headings on GitHub; repeated headings have a number."""
 
     def __init__(self, *headings: str) -> None:
         self._seen: dict[str, int] = {}
@@ -239,8 +240,8 @@ def _attributes(found: Any) -> Iterator[str]:
 
 def _inherited(found: Any) -> Iterator[Any]:
     """Return what contexts with a cycle have of their base class."""
-    if any(str(base) == "SeesWorkload" for base in found.bases):
-        base = _module("framework/workload.py")["SeesWorkload"]
+    if any(str(base) == "WorkloadAccess" for base in found.bases):
+        base = _module("framework/workload.py")["WorkloadAccess"]
         yield from (each for each in base.attributes.values() if each.name not in found.attributes)
 
 

@@ -7,13 +7,21 @@ from tests.docs.conftest import Example
 
 
 def test_big_and_small_clusters_get_the_same(example: Example) -> None:
-    members = [cluster("m1").room(cpu=100), cluster("m2").room(cpu=10), cluster("m3").room(cpu=10)]
+    members = [
+        cluster("m1").capacity(cpu=100),
+        cluster("m2").capacity(cpu=10),
+        cluster("m3").capacity(cpu=10),
+    ]
     run = schedule(binding("web").replicas(9, cpu=1).aggregated(), *members, plugins=example("even_split"))
     assert run.placed == {"m1": 3, "m2": 3, "m3": 3}
 
 
 def test_the_remainder_goes_to_the_clusters_with_most_available_replicas(example: Example) -> None:
-    members = [cluster("m1").room(cpu=10), cluster("m2").room(cpu=100), cluster("m3").room(cpu=50)]
+    members = [
+        cluster("m1").capacity(cpu=10),
+        cluster("m2").capacity(cpu=100),
+        cluster("m3").capacity(cpu=50),
+    ]
     run = schedule(
         binding("web").replicas(8, cpu=1).dynamic_weight(), *members, plugins=example("even_split")
     )
@@ -21,7 +29,7 @@ def test_the_remainder_goes_to_the_clusters_with_most_available_replicas(example
 
 
 def test_what_a_small_cluster_cannot_take_goes_to_the_others(example: Example) -> None:
-    members = [cluster("m1").room(cpu=1), cluster("m2").room(cpu=9), cluster("m3").room(cpu=9)]
+    members = [cluster("m1").capacity(cpu=1), cluster("m2").capacity(cpu=9), cluster("m3").capacity(cpu=9)]
     run = schedule(
         binding("web").replicas(9, cpu=1).dynamic_weight(), *members, plugins=example("even_split")
     )
@@ -31,8 +39,8 @@ def test_what_a_small_cluster_cannot_take_goes_to_the_others(example: Example) -
 def test_too_many_are_refused(example: Example) -> None:
     run = schedule(
         binding("web").replicas(9, cpu=1).dynamic_weight(),
-        cluster("m1").room(cpu=4),
-        cluster("m2").room(cpu=4),
+        cluster("m1").capacity(cpu=4),
+        cluster("m2").capacity(cpu=4),
         plugins=example("even_split"),
     )
     assert run.condition.message == "failed to assign replicas: 1 replicas too many for 2 clusters"

@@ -51,7 +51,7 @@ async def extender(tmp_path: Path) -> AsyncIterator[HttpExtender]:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}"
-        manifests = ManifestCache(wants=lambda _: True, clusters=True)
+        manifests = ManifestCache(is_needed=lambda _: True, clusters=True)
         made = HttpExtender(replace(config, url_prefix=url), manifests, clock=lambda: 0.0)
         yield made
         await made.close()

@@ -346,7 +346,7 @@ def test_a_builder_sets_why_the_workload_is_unknown() -> None:
     run = schedule(web().without_workload("it was deleted"), cluster("m1"), plugins=[ByMetadata])
     assert "it was deleted" in str(run.error)
     silent = schedule(web(), cluster("m1"), plugins=[ByMetadata])
-    assert "the test says nothing of it: binding(...).workload(...)" in str(silent.error)
+    assert "the test does not set it: binding(...).workload(...)" in str(silent.error)
 
 
 def test_the_workload_is_that_of_the_resource() -> None:

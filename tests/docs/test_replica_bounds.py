@@ -24,7 +24,7 @@ def test_a_cluster_that_would_get_too_little_gets_nothing() -> None:
 
 
 def test_a_small_cluster_leaves_more_to_the_others() -> None:
-    small = cluster("m1").room(cpu=2)
+    small = cluster("m1").capacity(cpu=2)
     run = schedule(binding("web").replicas(12, cpu=1).dynamic_weight(), small, *ROOMY[1:], plugins=BOUNDS)
     assert run.placed == {"m1": 2, "m2": 5, "m3": 5}
 
@@ -62,7 +62,7 @@ def test_bounds_come_from_the_configuration(example: Example) -> None:
     now=st.lists(st.integers(0, 6), min_size=3, max_size=3),
 )
 def test_every_result_adds_up_and_is_within_bounds(replicas: int, rooms: list[int], now: list[int]) -> None:
-    members = [cluster(f"m{index}").room(cpu=room) for index, room in enumerate(rooms)]
+    members = [cluster(f"m{index}").capacity(cpu=room) for index, room in enumerate(rooms)]
     placed = {f"m{index}": count for index, count in enumerate(now) if count}
     builder = binding("web").replicas(replicas, cpu=1).dynamic_weight().on(**placed)
     run = schedule(builder, *members, plugins=BOUNDS)

@@ -51,8 +51,8 @@ def test_all_commands_of_the_document_work(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     clusters = [
-        cluster("m1").labels(tier="prod").room(cpu=8).manifest(),
-        cluster("m2").room(cpu=4).manifest(),
+        cluster("m1").labels(tier="prod").capacity(cpu=8).manifest(),
+        cluster("m2").capacity(cpu=4).manifest(),
     ]
     bindings = [
         binding("web", namespace="test").replicas(2).manifest(),

@@ -177,7 +177,7 @@ def ratios(found: Sequence[Summary]) -> Table:
         ])  # fmt: skip
     heading = ["clusters", "placement", "scenario", "rate, of bare", "rate, x lifted", "rate with status, of bare", "p99, x lifted",
                "CPU, x lifted", "API server + etcd CPU, x lifted", "peak memory, x lifted"]  # fmt: skip
-    return Table("Ours beside karmada-scheduler with limits lifted and the bare client", heading, rows)
+    return Table("Ours compared with karmada-scheduler with limits lifted and the bare client", heading, rows)
 
 
 def facts(document: dict[str, Any]) -> str:

@@ -69,7 +69,7 @@ def summarize(logs: list[str], *, how: str) -> str:
         "",
         *_table("Defect", defects),
         "",
-        f"{len(features)} features; a number says in how many cases (worlds, for settings and clusters) it was met.",
+        f"{len(features)} features; a number is the number of cases (worlds, for settings and clusters) with the feature.",
     ]
     left = dict(sorted(features.items()))
     for title, belongs in _GROUPS:

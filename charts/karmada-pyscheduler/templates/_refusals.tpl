@@ -1,6 +1,6 @@
 {{/*
-Values that are well-formed, which the schema sees to, and make no sense together.
-Each text says what is wrong, and what to set instead.
+Rejects values that the schema accepts and that contradict each other.
+Each text names the problem and the values to set instead.
 */}}
 {{- define "pyscheduler.refusals" -}}
 {{- $values := .Values -}}

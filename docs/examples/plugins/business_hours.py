@@ -1,4 +1,4 @@
-"""BusinessHours: nothing is placed or moved outside business hours."""
+"""BusinessHours: bindings are placed and moved during business hours only."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from karmada_scheduler.framework import SUCCESS, BindContext, Handle, Result
 
 
 class BusinessHours:
-    """Permit changes on working days between two hours; outside, keep the placement and ask again in time."""
+    """Permit changes on working days between two hours; otherwise keep the placement and retry at the opening."""
 
     name = "BusinessHours"
 

@@ -1,4 +1,4 @@
-"""Cost: prefer cheap clusters, by prices from a JSON file or from Prometheus, read every n seconds."""
+"""Cost: prefer cheap clusters, by prices that are read from a JSON file or Prometheus every n seconds."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from karmada_scheduler.framework import SKIP, SUCCESS, Handle, PreScoreContext, 
 
 
 class Cost:
-    """Score by price: 0 for the dearest and the unknown, 100 for what is free; without prices not at all."""
+    """Score by price: 0 for the highest or an unknown price, 100 for price 0; skip Score without prices."""
 
     name = "Cost"
 
@@ -29,7 +29,7 @@ class Cost:
             await asyncio.sleep(self.seconds)
 
     async def _read(self) -> None:
-        with suppress(OSError, ValueError, KeyError, aiohttp.ClientError):  # then the prices stay
+        with suppress(OSError, ValueError, KeyError, aiohttp.ClientError):  # keeps the last prices
             if self.source.startswith("http"):
                 async with aiohttp.request("GET", self.source, timeout=aiohttp.ClientTimeout(1)) as answer:
                     rows = (await answer.json())["data"]["result"]
@@ -38,10 +38,10 @@ class Cost:
                 self.prices = json.loads(Path(self.source).read_text())
 
     async def pre_score(self, context: PreScoreContext, /) -> Result:
-        if not self.prices:  # before the first answer, and in simulate, which does not call run
+        if not self.prices:  # before the first response, and in simulate, which does not call run
             await self._read()
         return SUCCESS if self.prices else SKIP
 
     def score(self, context: ScoreContext, /) -> int:
-        dearest = max(self.prices.values()) or 1
-        return 100 - round(100 * self.prices.get(context.cluster.name, dearest) / dearest)
+        highest = max(self.prices.values()) or 1
+        return 100 - round(100 * self.prices.get(context.cluster.name, highest) / highest)

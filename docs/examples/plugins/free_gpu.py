@@ -7,7 +7,7 @@ from karmada_scheduler.framework import Handle, NormalizeScoreContext, ScoreCont
 
 
 class FreeGPU:
-    """Score by free GPUs as the cluster's resource summary has them: 100 for the most, 0 for none."""
+    """Score by the free GPUs in the cluster's resource summary: 100 for the most, 0 for none."""
 
     name = "FreeGPU"
 
@@ -20,7 +20,7 @@ class FreeGPU:
 
     def score(self, context: ScoreContext, /) -> int:
         summary = context.cluster.resource_summary
-        free = summary.room.get(self.resource) if summary else None
+        free = summary.available.get(self.resource) if summary else None
         return max(0, free.value) if free else 0
 
     def normalize_score(self, context: NormalizeScoreContext, /) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Gang: all or nothing. Each member waits at Permit until so many of its gang have found their place."""
+"""Gang: all or nothing. Each member waits at Permit until enough members of its gang are placed."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from karmada_scheduler.framework import SUCCESS, BindContext, BindingKey, Handle
 
 
 class Gang:
-    """Hold back the workloads of a namespace that have the same label until there are enough of them."""
+    """Delay the workloads of a namespace that have the same label until enough of them can be placed."""
 
     name = "Gang"
     needs_workload = True
@@ -19,7 +19,7 @@ class Gang:
 
     def __init__(self, args: Args, handle: Handle) -> None:
         self.args, self.handle = args, handle
-        self.allowed: set[BindingKey] = set()  # and not written yet, so handle.bindings() lacks their place
+        self.allowed: set[BindingKey] = set()  # not yet in handle.bindings() with their clusters
 
     async def permit(self, context: BindContext, /) -> Result:
         if context.workload is None:

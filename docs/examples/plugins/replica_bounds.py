@@ -7,7 +7,7 @@ from karmada_scheduler.framework import SKIP, AssignContext, Handle, Result
 
 
 class ReplicaBounds:
-    """Divide by room as Karmada does (Webster), within bounds; what is placed stays if that is possible."""
+    """Divide by available replicas as Karmada does (Webster), within bounds; placed replicas stay if possible."""
 
     name = "ReplicaBounds"
 
@@ -32,7 +32,7 @@ class ReplicaBounds:
         held = {name: min(max(now.get(name, 0), self.low), most) for name, most in limit.items()}
         if sum(held.values()) > spec.replicas:
             held = dict.fromkeys(limit, self.low)
-        while True:  # whoever would get too much gets the maximum, and the others divide the rest
+        while True:  # clusters over the maximum get the maximum, and the others divide the rest
             votes = {name: most for name, most in limit.items() if held[name] < most}
             given = allocate(spec.replicas - sum(held.values()), votes, held=held)
             if not (over := {name: limit[name] for name in votes if given[name] > limit[name]}):

@@ -1,4 +1,4 @@
-"""SoftAntiAffinity: spread the workloads of a group over clusters, where there is a choice."""
+"""SoftAntiAffinity: spread the workloads of a group over clusters, as a preference."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ PEERS = StateKey[Counter[str]]("SoftAntiAffinity/peers")
 
 
 class SoftAntiAffinity:
-    """Score by how many bindings with the same label a cluster has: 100 for none, 0 for the most."""
+    """Score by the number of bindings with the same label on a cluster: 100 for none, 0 for the most."""
 
     name = "SoftAntiAffinity"
 

@@ -1,4 +1,4 @@
-"""SpaceType: workloads with the annotation ``type: space`` go to clusters in space, and no others do."""
+"""SpaceType: only workloads with the annotation ``type: space`` go to clusters in space."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ TAKEN = Result.unschedulable("cluster(s) were for workloads of type space")
 
 
 class SpaceType:
-    """Filter by an annotation of the Deployment itself, which ``needs_workload`` asks for.
+    """Filter by an annotation of the Deployment itself, which ``needs_workload`` makes available.
 
-    A workload that cannot be read is no reason to move anything: ``Result.error`` keeps the placement and tries again.
+    If the workload cannot be read, ``Result.error`` keeps the placement and retries.
     """
 
     name = "SpaceType"

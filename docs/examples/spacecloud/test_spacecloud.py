@@ -65,6 +65,6 @@ def test_only_its_own_profile_has_it() -> None:
     assert schedule(binding("web"), cluster("m1"), plugins=space, handle=handle).refused == {"m1": FULL}
 
 
-def test_a_mistake_in_the_args_is_told_with_its_place() -> None:
+def test_an_error_names_the_invalid_argument() -> None:
     with pytest.raises(ConfigError, match=r"args: spaces must be 0 or more"):
         make(SpaceCloud, {"spaces": -1})

@@ -23,6 +23,6 @@ def test_the_list_comes_from_the_configuration() -> None:
     }
 
 
-def test_no_admitted_cluster_is_told_to_the_user() -> None:
+def test_the_condition_reports_that_no_cluster_is_admitted() -> None:
     run = schedule(binding("web").replicas(2), MEMBERS[2], plugins=[make(TestFilter, {"clusters": []})])
     assert run.condition.message == "0/1 clusters are available: 1 cluster(s) are not admitted by TestFilter."

@@ -80,8 +80,8 @@ class ResourceSummary:
     modelings: tuple[GradeCount, ...] = ()
 
     @property
-    def room(self) -> Mapping[str, Quantity]:
-        """The amount that is left of each allocatable resource."""
+    def available(self) -> Mapping[str, Quantity]:
+        """Amount of each allocatable resource that is neither allocated nor allocating."""
         return {name: self.left(name) for name in self.allocatable}
 
     def left(self, name: str) -> Quantity:

@@ -22,7 +22,7 @@ class ManifestError(ValueError):
 
     Attributes:
         path: The field, as in ``spec.clusters[1].replicas``.
-        problem: What was found there and what was expected.
+        problem: The value, and what is expected.
     """
 
     def __init__(self, path: str, problem: str) -> None:
@@ -138,7 +138,7 @@ def _repaired_text_map(found: Manifest, path: str) -> Mapping[str, str]:
 
 
 def read_integer(parent: Manifest, key: str, path: str, *, bits: int = 64) -> int:
-    """Read a signed integer of so many bits; an absent one is 0."""
+    """Read a signed integer with this number of bits; an absent one is 0."""
     value = parent.get(key)
     if value is None:
         return 0

@@ -178,7 +178,7 @@ class Taint(NamedTuple):
     effect: str = ""
 
     @property
-    def keeps_off(self) -> bool:
+    def blocks_scheduling(self) -> bool:
         """Whether it refuses new bindings; PreferNoSchedule does not."""
         return self.effect in {"NoSchedule", "NoExecute"}
 
@@ -209,7 +209,7 @@ class Toleration(NamedTuple):
     def tolerates(self, taint: Taint) -> bool:
         """Return whether a taint is tolerated.
 
-        An empty key does not need Exists: the empty toleration tolerates every taint without a value.
+        An empty key does not require Exists: the empty toleration tolerates every taint without a value.
         """
         if self.effect and self.effect != taint.effect:
             return False

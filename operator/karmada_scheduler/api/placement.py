@@ -1,7 +1,7 @@
-"""Where a binding may go: the placement of its policy, with structural equality.
+"""The placement of a binding's policy, with structural equality.
 
 Bindings of one policy carry equal placements. Parsed placements are cached by content, so equal placements are mostly
-the same object. What is derived from a placement (its JSON, compiled selectors) is computed once and kept with it.
+the same object. Values derived from a placement (its JSON, compiled selectors) are computed once and stored with it.
 The rules of a placement are importable from here as well.
 """
 
@@ -79,7 +79,7 @@ __all__ = [
 
 _CACHED: Final = 8192
 _SHORT: Final = 1024
-"""Bytes of a short placement; parsed it takes up to ten times as many."""
+"""Bytes of a short placement; a parsed one takes up to ten times as many."""
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def read_workload_affinity(manifest: Manifest) -> WorkloadAffinity:
 
 
 def go_escaped(document: str) -> str:
-    """Escape what Go's encoder escapes beyond the JSON standard."""
+    """Escape the characters that Go's encoder escapes in addition to those of the JSON standard."""
     if document.isascii() and not any(each in document for each in "<>&"):
         return document
     return (
@@ -146,7 +146,7 @@ def go_escaped(document: str) -> str:
 
 
 def _given(**fields: object) -> dict[str, object]:
-    """Keep what Go's omitempty keeps."""
+    """Omit the values that Go's omitempty omits."""
     return {
         name: value for name, value in fields.items() if value is not None and value not in ("", 0, [], {})
     }

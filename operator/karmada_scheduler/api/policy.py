@@ -36,7 +36,7 @@ class PolicyKey(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """``namespace/name``, or the name alone where there is no namespace."""
+        """``namespace/name``, or the name without a namespace."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 

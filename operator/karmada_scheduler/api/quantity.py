@@ -2,7 +2,7 @@
 
 Go has two forms of a quantity: a fast one, an int64 mantissa with a power of ten, and a slow one, a big decimal. The form
 shows in results at the edges, which Karmada's capacity arithmetic reaches: an over-allocated cluster has a negative
-capacity, a request of 10P cpu overflows milli-units. So both forms are kept here, with the same rules of rounding, wrapping
+capacity, a request of 10P cpu overflows milli-units. Both forms therefore exist here, with the same rules of rounding, wrapping
 and conversion.
 
 Source: k8s.io/apimachinery v0.35.3 pkg/api/resource quantity.go, amount.go, math.go, scale_int.go.

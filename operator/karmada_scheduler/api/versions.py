@@ -9,7 +9,7 @@ _RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*")
 
 
 def compare_resource_versions(one: str, other: str) -> int:
-    """Return -1, 0 or 1: which of two resourceVersions is newer; ValueError for what is not a number.
+    """Compare two resourceVersions: -1, 0 or 1; ValueError if one is no number.
 
     Source: k8s.io/apimachinery v0.35.3 pkg/util/resourceversion.
     """

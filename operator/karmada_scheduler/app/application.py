@@ -69,7 +69,7 @@ _EVENT_WAIT_SECONDS: Final = 5.0
 """How long an Event lets bindings go first, at most."""
 
 _FLUSH_SECONDS: Final = 5.0
-"""How long a stop then waits for Events. The Lease is kept meanwhile, so the next leader waits as well."""
+"""Limit for posting Events after that. The process holds the Lease meanwhile, so the next leader waits as well."""
 
 
 def _now() -> datetime:
@@ -77,7 +77,7 @@ def _now() -> datetime:
 
 
 def _boot_time() -> float:
-    """Return seconds that include the time of suspension, where the system counts it."""
+    """Return seconds; they include the time of suspension if the system counts it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -316,7 +316,7 @@ class Application:
     async def _make_leadership(self, identity: str) -> Leadership:
         elections, supervisor = self._options.leader_election, self._host.supervisor
         if elections.enabled:
-            # The Lease is renewed in the supervisor's event loop, which needs a connection of its own.
+            # The supervisor's event loop renews the Lease, on a connection of its own.
             connection = await supervisor.run(self._connect())
             self._host.elector = Elector(connection, elections, identity=identity, clock=_boot_time, now=_now)
         return Leadership(self._host.elector, supervisor=supervisor, metrics=self._metrics)
@@ -328,7 +328,7 @@ class Application:
         recorder: EventRecorder,
         on_rollback: Callable[[], None],
     ) -> None:
-        """Schedule while this process leads. The Lease is kept until the last write has ended."""
+        """Schedule while this process leads. It holds the Lease until the last write has ended."""
         limiter = WriteLimiter.from_options(
             self._options, clock=self._clock, on_window=self._metrics.api_server.write_window.set
         )

@@ -87,9 +87,9 @@ class BindingCycle:
         return bool(status_fields(binding, report, keep_unchanged_time=True))
 
     async def report(self, transaction: BindingTransaction, result: TransactionResult) -> CycleResult:
-        """Record the Events of a transaction that has run, and write the status.
+        """Record the Events of a finished transaction, and write the status.
 
-        Raises nothing but what cancels the task.
+        It raises nothing, except that it can be cancelled.
         """
         try:
             return await self._report(transaction.binding, transaction.decision, result)
@@ -138,11 +138,11 @@ class BindingCycle:
         self._recorder.record(binding, WARNING, FAILED, text)
 
     def is_observed(self, binding: Binding) -> bool:
-        """Return whether the status already says that no scheduling is needed."""
+        """Return whether the status already reports that no scheduling is needed."""
         return self._statuses.is_observed(binding)
 
     async def observe(self, binding: Binding) -> CycleResult:
-        """Write into the status that no scheduling is needed. Raises nothing but what cancels the task."""
+        """Write into the status that no scheduling is needed. It raises nothing, except that it can be cancelled."""
         return await self._statuses.observe(binding)
 
     def forget(self, key: BindingKey) -> None:

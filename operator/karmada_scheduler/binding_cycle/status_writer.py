@@ -48,7 +48,7 @@ class StatusWriter:
         return format_time(self._now())
 
     async def report(self, stored: Binding, report: Report) -> CycleResult:
-        """Write a report on a binding as it is stored. Raises nothing but what cancels the task."""
+        """Write a report on a binding as it is stored. It raises nothing, except that it can be cancelled."""
 
         def fields(base: Binding) -> dict[str, Any]:
             return status_fields(base, report, keep_unchanged_time=False)
@@ -78,7 +78,7 @@ class StatusWriter:
         return report if uid == binding.uid else None
 
     def is_observed(self, binding: Binding) -> bool:
-        """Return whether the status already says that no scheduling is needed."""
+        """Return whether the status already reports that no scheduling is needed."""
         return (
             binding.generation == binding.status.scheduler_observed_generation
             and self._pending_report(binding) is None
@@ -88,7 +88,7 @@ class StatusWriter:
     async def observe(self, binding: Binding) -> CycleResult:
         """Write the observed generation of a binding that needs no scheduling, and its pending report.
 
-        Raises nothing but what cancels the task.
+        It raises nothing, except that it can be cancelled.
         """
 
         def fields(base: Binding) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class StatusWriter:
 
 
 def _is_unreported(binding: Binding) -> bool:
-    """Return whether a binding has clusters and no status: the scheduler that placed it ended in between."""
+    """Return whether a binding has clusters and no status, because a scheduler ended between the two patches."""
     status = binding.status
     return (
         bool(binding.spec.clusters)

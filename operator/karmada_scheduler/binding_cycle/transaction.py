@@ -95,7 +95,7 @@ class BindingTransaction:
 
     @property
     def runs_plugins(self) -> bool:
-        """Whether the decision passes through the plugins."""
+        """Whether plugins run for the decision."""
         return self._context is not None
 
     @property
@@ -118,8 +118,8 @@ class BindingTransaction:
     async def run(self, permit: PermitWaiter) -> TransactionResult:
         """Run Permit, PreBind, Bind and PostBind, and return how the transaction ended.
 
-        Whatever ends it before the binding is written runs Unreserve. After that the binding is bound: a plugin that
-        fails later is logged and changes nothing. Raises nothing but what cancels the task.
+        If it ends before the binding is written, Unreserve runs. Afterwards the binding is bound, and failures of
+        plugins are only logged. It raises nothing, except that it can be cancelled.
         """
         if self._refusal is not None:
             return TransactionResult(self.binding, error=self._refusal)
@@ -153,12 +153,12 @@ class BindingTransaction:
             raise
 
     async def _result_of_plugin(self, context: BindContext, binder: str) -> TransactionResult:
-        """Read what a plugin has written without ``context.patch``; PluginError if it is not the decision."""
+        """Read the binding that a plugin has written without ``context.patch``; PluginError if it lacks the decision."""
         stored = await self._writer.read_back(self.binding, self.decision)
         if stored is not None:
             return TransactionResult(stored, was_written=True)
         self._plugins.unreserve(context)
-        raise PluginError(f"{binder} says that it wrote spec.clusters and the annotation, and did not")
+        raise PluginError(f"{binder} returned SUCCESS without writing spec.clusters and the annotation")
 
     async def _patch(self) -> Binding:
         """Write the result once; Bind plugins call this as ``context.patch``."""

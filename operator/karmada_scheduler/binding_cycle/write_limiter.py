@@ -1,4 +1,4 @@
-"""A concurrency limiter for writes: as many at a time as the API server answers in good time (AIMD).
+"""A concurrency limiter for writes that follows the latency of the API server (AIMD).
 
 Upstream sends a fixed number of requests per second, 40 by default. Here the number of writes under way follows their
 latency, as the window of a network sender does. ``--kube-api-qps`` is an additional limit. Results have priority over
@@ -24,7 +24,7 @@ GOOD_LATENCY_SECONDS: Final = 0.15
 """A latency up to this is good."""
 
 GOOD_LATENCY_FACTOR: Final = 4.0
-"""A latency up to this multiple of the uncontended latency is good, too: the server may be far away."""
+"""A latency up to this multiple of the uncontended latency is good, too: the network may be slow."""
 
 LOW_PRIORITY_SECONDS: Final = 5.0
 """How long a write of low priority lets others go first, at most."""
@@ -32,7 +32,7 @@ LOW_PRIORITY_SECONDS: Final = 5.0
 MIN_WINDOW: Final = 2
 _FIRST_WINDOW: Final = 8
 _MIN_SAMPLES: Final = 8
-"""The window changes after as many answers as it has slots, and after no fewer than this."""
+"""The window changes after this number of responses, or the number of its slots if that is greater."""
 _INCREASE: Final = 1.25
 _DECREASE_SLOW: Final = 0.75
 """The factor for the window after bad latencies."""

@@ -114,7 +114,7 @@ class BindingWriter:
         await self._write(patch, low_priority=low_priority)
 
     async def read(self, key: BindingKey) -> Binding:
-        """Read a binding again. A change by somebody else enqueues it, as a watch event does. Raises ApiError."""
+        """Read a binding again. A change by another client enqueues it, as a watch event does. Raises ApiError."""
         return _parsed(Binding.from_manifest, await self.read_manifest(key))
 
     async def read_manifest(self, key: BindingKey) -> Manifest:
@@ -151,7 +151,7 @@ class BindingWriter:
 
 
 def _parsed(parse: Callable[[Manifest], Binding], answer: Manifest) -> Binding:
-    """Return the parsed answer; raise ApiError if it cannot be parsed, as after an invalid change by somebody else."""
+    """Return the parsed answer; raise ApiError if it cannot be parsed, as after an invalid change by another client."""
     try:
         return parse(answer)
     except ValueError as problem:

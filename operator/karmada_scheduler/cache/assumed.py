@@ -33,9 +33,9 @@ class _Entry:
     Attributes:
         workloads: The assumed workloads by cluster.
         expires: In seconds of the clock.
-        is_pending: Whether the decision is neither written nor given up yet.
+        is_pending: Whether the decision is not yet written or abandoned.
         leaving: Clusters that the binding leaves when the decision is written.
-        before: The previous assumption; kept while the decision is pending.
+        before: The previous assumption; it counts as well while the decision is pending.
     """
 
     workloads: dict[str, AssumedWorkload]
@@ -73,7 +73,7 @@ class AssumedPlacements:
     def assume(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
         """Count a decision as placed, until ``confirm`` or ``forget`` is called.
 
-        Only workloads in a namespace take capacity. Clusters that the binding leaves are free once that is written.
+        Only workloads in a namespace take capacity. Clusters that the binding leaves are free after the write.
         """
         if binding.key.kind != RESOURCE_BINDING or not binding.spec.is_workload:
             return
@@ -103,7 +103,7 @@ class AssumedPlacements:
     def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
         """Release the workloads that a changed binding reports as healthy.
 
-        ``new`` is None for a binding that is gone, or not assigned to this scheduler any more.
+        ``new`` is None for a binding that was deleted or is assigned to another scheduler.
         """
         present = old or new
         entry = None if present is None else self._entries.get(present.key)

@@ -28,8 +28,8 @@ class BindingCache(Store[BindingKey, Binding]):
     def add_listener(self, listener: Callable[[Binding | None, Binding | None], None]) -> None:
         """Call a function with every binding before and after a change, None where it does not exist; must not raise.
 
-        Other than the listeners of event handlers, these get the answers to our own writes as well, and None for a
-        binding that cannot be read any more.
+        Unlike the listeners of event handlers, these also receive the responses to own writes, and None for a
+        binding that has become unreadable.
         """
         self._listeners.append(listener)
 

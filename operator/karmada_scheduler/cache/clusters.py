@@ -76,7 +76,7 @@ class ClusterCache(Store[str, Cluster]):
         self._incomplete = incomplete
 
     def refuse(self, name: str, version: int, problem: str) -> bool:
-        """Note a version of a cluster that cannot be read; the cluster keeps its last readable version.
+        """Record an unreadable version of a cluster; the cluster keeps its last readable version.
 
         Returns:
             Whether it has no readable version.
@@ -88,12 +88,12 @@ class ClusterCache(Store[str, Cluster]):
         return True
 
     def put_deleting(self, name: str, version: int) -> Change[Cluster] | None:
-        """Mark a cluster as being deleted whose version cannot be read; return what changed, as ``put``."""
+        """Mark a cluster with an unreadable version as being deleted; return the change, as ``put``."""
         known = self._objects.get(name, Cluster(name))
         return self.put(replace(known, resource_version=str(version), deleting=True))
 
     def discard(self, key: str) -> Change[Cluster] | None:
-        """Remove a cluster, also one that cannot be read."""
+        """Remove a readable or unreadable cluster."""
         self._forget_unreadable(key)
         return super().discard(key)
 

@@ -30,14 +30,14 @@ class ManifestCache:
     Implements ``extenders.http_extender.Manifests``.
     """
 
-    def __init__(self, *, wants: Callable[[Binding], bool], clusters: bool) -> None:
+    def __init__(self, *, is_needed: Callable[[Binding], bool], clusters: bool) -> None:
         """Start empty.
 
         Args:
-            wants: Returns whether a binding can be part of a request.
-            clusters: Whether Clusters can be; not if all extenders have caches of their own.
+            is_needed: Returns whether a binding can be part of a request.
+            clusters: Whether Clusters can be part of a request; False if all extenders have caches of their own.
         """
-        self._wants = wants
+        self._is_needed = is_needed
         self._wants_clusters = clusters
         self._bindings: dict[BindingKey, bytes] = {}
         self._clusters: dict[str, bytes] = {}
@@ -49,7 +49,7 @@ class ManifestCache:
     def stored(self, parsed: object, manifest: Mapping[str, Any]) -> None:
         """Store the manifest of an object that was put into its cache; only bindings and Clusters are stored."""
         if isinstance(parsed, Binding):
-            if self._wants(parsed):
+            if self._is_needed(parsed):
                 document = _document(manifest, binding_api.API_VERSION, parsed.key.kind)
                 self._bindings[parsed.key] = self._compressed(document)
             else:

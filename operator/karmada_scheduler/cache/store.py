@@ -1,7 +1,7 @@
 """The newest known version of every object of one kind.
 
-Three independent sources feed a store: the watch, the list that repairs what the watch missed, and the answers to our
-own writes. Versions decide: an object replaces the stored one only if it is newer, and a deletion leaves a tombstone, so
+Three independent sources feed a store: the watch, periodic lists that add missed changes, and the responses to own
+writes. Versions decide: an object replaces the stored one only if it is newer, and a deletion leaves a tombstone, so
 that an older list cannot bring its object back.
 
 Versions decide as long as they grow. After a restore of etcd they are lower than before. Then a complete list replaces

@@ -68,7 +68,7 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         status = run(arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe (`| head`). The interpreter flushes once more at its end.
+        # The reader has closed the pipe (`| head`). The interpreter flushes again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     return status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 LONGEST_RETRY_AFTER_SECONDS: Final = 30.0
-"""Upper limit for the time that a server asks clients to wait."""
+"""Upper limit for ``Retry-After``, in seconds."""
 
 
 class ApiError(Exception):
@@ -29,7 +29,7 @@ class ApiError(Exception):
         name: str = "",
         retry_after: float | None = None,
     ) -> None:
-        """``message`` is shown to users; it is the server's own where there is one."""
+        """``message`` is shown to users; it is the server's, if it sent one."""
         super().__init__(message)
         self.code = code
         self.reason = reason

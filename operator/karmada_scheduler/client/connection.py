@@ -1,6 +1,6 @@
 """One connection to the Karmada API server: credentials, requests, lists, watches.
 
-Every request returns a JSON object or raises ``ApiError``, whatever the server or a proxy in front of it responses.
+Every request returns a JSON object or raises ``ApiError``, whatever the server or a proxy in front of it responds with.
 Requests go through ``http``, which takes less than half of aiohttp's CPU time. Watches, and requests through a proxy
 that the kubeconfig names, go through ``sessions``. Proxies and ``.netrc`` of the environment are ignored.
 
@@ -103,7 +103,7 @@ class Connection:
         """Send one request and return the parsed response.
 
         A request that is refused for its credentials (401, or a TLS alert) was not carried out. It is repeated once,
-        whatever the method, if there are other credentials by then.
+        whatever the method, if there are newer credentials.
 
         Args:
             method: The HTTP method.

@@ -52,7 +52,7 @@ def run(config: Mapping[str, Any], *, timeout: float = TIMEOUT) -> ExecCredentia
         timeout: In seconds; after it the plugin and its children are killed.
 
     Raises:
-        ExecPluginError: It could not be run, failed, took too long, or printed something else.
+        ExecPluginError: It could not be run, failed, timed out, or printed no credentials.
     """
     command, version = config.get("command"), config.get("apiVersion")
     if not isinstance(command, str) or not command:

@@ -64,7 +64,7 @@ class Identity:
         return self.server, self.tls, self.tls_name, self.proxy_url
 
     def expired(self, now: float) -> str:
-        """Return what has expired, "" if nothing has."""
+        """Return the names of expired credentials, "" if there are none."""
         if self.expires_at is None or now < self.expires_at:
             return ""
         return f"{self.shortcoming} expired on {expiry.shown(self.expires_at)}"

@@ -41,7 +41,7 @@ class Elector:
     """One candidate for one Lease.
 
     ``acquire`` returns when this candidate leads. ``renew`` then renews the Lease and returns when it is lost.
-    ``is_leader`` may be called at any time, from any thread; in doubt it returns False.
+    ``is_leader`` may be called at any time, from any thread; it returns False if leadership is uncertain.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Elector:
         return f"the lease {self.lease} could not be read or written for {seconds:.0f}s: {self._last_error}"
 
     async def acquire(self) -> None:
-        """Wait until this candidate leads. Errors of the API server are logged, and the attempts go on."""
+        """Wait until this candidate leads. Errors of the API server are logged, and attempts continue."""
         log.info("Attempting to acquire leader lease...", extra={"object": self.lease})
         logged = ""
         while True:

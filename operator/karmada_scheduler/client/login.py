@@ -65,7 +65,7 @@ class Login:
         return self._identity
 
     def explain(self, identity: Identity) -> str:
-        """Return what of refused credentials has expired or is not valid yet, "" if nothing has."""
+        """Return which refused credentials have expired or are not valid yet, "" for none."""
         now = self._now()
         return identity.expired(now) or identity.not_yet_valid(now)
 

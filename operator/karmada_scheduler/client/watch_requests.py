@@ -81,7 +81,7 @@ class WatchRequests:
                         break
                     if not worked:
                         worked = True
-                        self._worked(path)
+                        self._record_success(path)
                     yield event
         except ApiError as error:
             problem, is_expired = str(error), error.code == _GONE
@@ -101,7 +101,7 @@ class WatchRequests:
             self._log_once(path, "A line of a watch cannot be read, it is skipped", text)
             return None
 
-    def _worked(self, path: str) -> None:
+    def _record_success(self, path: str) -> None:
         if self._failures.pop(path, 0) and self._logged.pop(path, ""):
             log.info("The watch works again", extra={"path": path})
 

@@ -111,7 +111,7 @@ class WatchStreams:
         watch.last_event, watch.is_accepted, watch.patience = self._clock(), True, _REFUSED_SECONDS
 
     def starts(self, kind: str) -> None:
-        """Note that the next connection starts where a list ends that is requested after this call."""
+        """Record that the next connection starts at the version of a list that is requested after this call."""
         watch = self._watches[kind]
         watch.continues = watch.restarting = False
 

@@ -1,1 +1,1 @@
-"""What the process was told: flags, feature gates. Parsed once into frozen values and handed down."""
+"""Flags, feature gates and the configuration file, parsed once into frozen values."""

@@ -21,11 +21,11 @@ DEFAULT_HTTP_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderTLS:
-    """How to speak TLS to an extender; where both are given, data is used and the file is not read.
+    """TLS settings for an extender. If both data and a file are given, the data is used.
 
     Attributes:
         insecure: Do not verify the server's certificate.
-        server_name: The name to ask for and to verify, instead of the URL's host.
+        server_name: Name for SNI and verification, instead of the URL's host.
         cert_data, key_data, ca_data: PEM.
     """
 
@@ -41,11 +41,11 @@ class ExtenderTLS:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedResource:
-    """A resource that an extender looks after.
+    """A resource that an extender manages.
 
     Attributes:
         name: An extended resource: ``example.com/gpu``.
-        ignored_by_scheduler: Read for the sake of Kubernetes' files; the resource counts when room is estimated.
+        ignored_by_scheduler: Accepted for Kubernetes' files, without effect: capacity estimates count the resource.
     """
 
     name: str
@@ -65,18 +65,18 @@ class ExtenderConfig:
     """One entry of ``extenders``.
 
     Attributes:
-        url_prefix: Where it listens; a verb is appended after a slash.
-        filter_verb, prioritize_verb, bind_verb: What it offers; "" is not offered.
-        preempt_verb: Read for the sake of Kubernetes' files; nothing is preempted, so it is never asked.
-        weight: What its scores are multiplied by, 1 or more where it prioritizes.
-        enable_https: Do not verify the server's certificate where there is no CA, as in Kubernetes. Whether TLS is
-            spoken is for the URL to say.
-        tls_config: None: TLS with the system's CAs, if the URL says https.
+        url_prefix: Its URL; a verb is appended after a slash.
+        filter_verb, prioritize_verb, bind_verb: Paths of its verbs; "" if it does not have the verb.
+        preempt_verb: Accepted for Kubernetes' files; never called, because nothing is preempted.
+        weight: Factor of its scores; 1 or more if it has a prioritize verb.
+        enable_https: Do not verify the server's certificate without a CA, as in Kubernetes. The URL determines
+            whether TLS is used.
+        tls_config: None for TLS with the system's CAs, if the URL's scheme is https.
         http_timeout: Seconds for one request; 0 in a file is read as the default.
-        node_cache_capable: It knows the clusters and is sent their names only; in files also
+        node_cache_capable: It has the clusters and receives their names only. Files may also use
             ``clusterCacheCapable``.
-        managed_resources: It is asked about bindings that request one of them; about all if there is none.
-        ignorable: Decisions go on without it when it fails.
+        managed_resources: It is called for bindings that request one of them; for all bindings if empty.
+        ignorable: Decisions continue without it when it fails.
     """
 
     url_prefix: str
@@ -94,12 +94,12 @@ class ExtenderConfig:
 
     @property
     def shown_url(self) -> str:
-        """The ``url_prefix`` as it may stand in a log, or in a condition that everybody reads: without a password."""
+        """The ``url_prefix`` without user and password, for logs and conditions."""
         return _USER_INFO.sub("", self.url_prefix)
 
 
 def problems_in(extenders: Sequence[ExtenderConfig]) -> Iterator[ConfigProblem]:
-    """Check what the types do not say, files that must be readable included.
+    """Check rules that the types do not express; also whether files are readable.
 
     Yields:
         Problems with paths from the list of extenders on: ``[0].weight``.

@@ -19,7 +19,7 @@ class Gate(NamedTuple):
     stage: Stage
     default: bool
     effective: bool = True
-    """Whether this process reads the gate; the others are accepted for the sake of shared flag sets."""
+    """Whether this process reads the gate; the others are accepted because flag sets are shared."""
 
 
 KNOWN: Final[Mapping[str, Gate]] = MappingProxyType(
@@ -54,14 +54,14 @@ class FeatureGates:
     """Which gates are on.
 
     Attributes:
-        settings: What was asked for: names of ``KNOWN``, or ``AllAlpha``/``AllBeta``. A name that is
-            not set follows its group, and without a group its default.
+        settings: Values by name of ``KNOWN``, or ``AllAlpha``/``AllBeta``. A gate without a value has
+            that of its group, or else its default.
     """
 
     settings: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
 
     def enabled(self, name: str) -> bool:
-        """Tell whether a gate is on; KeyError for a name that upstream does not know."""
+        """Return whether a gate is on; KeyError for an unknown name."""
         gate = KNOWN[name]
         if name in self.settings:
             return self.settings[name]

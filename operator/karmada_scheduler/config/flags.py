@@ -1,7 +1,7 @@
 """Command-line flags: karmada-scheduler's, with the same names and the same meaning.
 
 Every flag of upstream is accepted, so that a Deployment for karmada-scheduler starts this program unchanged. The help text
-of a flag without effect says so.
+of a flag without effect states that.
 
 Source: karmada v1.18.2 cmd/scheduler/app/options/options.go; the syntax is pflag's (``--flag=value``,
 ``--flag value``, a bare ``--bool``, ``_`` and ``-`` interchangeable).
@@ -263,6 +263,6 @@ def _estimators(given: argparse.Namespace) -> EstimatorOptions:
 
 
 def _retry_limits(given: argparse.Namespace) -> RetryLimits:
-    """Return the limits; as upstream does, with the default for one that is not positive."""
+    """Return the limits; one that is not positive gets its default, as upstream."""
     values = _values(RetryLimits, given)
     return RetryLimits(**{name: value for name, value in values.items() if value > 0})

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: every problem at once, each with its place."""
+"""Problems of a configuration, each with its path, and the error that reports all of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One thing that cannot be used.
+    """One invalid value.
 
     Attributes:
-        path: Where, from the root of what was read: ``profiles[0].plugins.score.enabled[2].name``.
-        text: What is wrong and what would be right.
-        cause: What was raised, where somebody else's code found it.
+        path: Path from the root of the file: ``profiles[0].plugins.score.enabled[2].name``.
+        text: What is wrong and what is accepted.
+        cause: The exception, if other code found the problem.
     """
 
     path: str
@@ -22,7 +22,7 @@ class ConfigProblem:
     cause: BaseException | None = field(default=None, compare=False)
 
     def below(self, path: str) -> ConfigProblem:
-        """Return the same problem as seen from further up."""
+        """Return the same problem with a path from a parent."""
         return ConfigProblem(join(path, self.path), self.text, self.cause)
 
     def __str__(self) -> str:
@@ -52,12 +52,12 @@ def join(path: str, rest: str) -> str:
 
 
 def known(names: Iterable[str]) -> str:
-    """Return the end of a text about an unknown name: what would have been known."""
+    """Return the end of an error text about an unknown name: the known names."""
     return f"known: {', '.join(names) or 'none'}"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return a question about the known name that is most like an unknown one, "" if none is."""
+    """Return a question that suggests the known name most similar to an unknown one; "" if none is."""
     by_lower = {each.lower(): each for each in names}
     found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
     return f'did you mean "{by_lower[found[0]]}"? ' if found else ""

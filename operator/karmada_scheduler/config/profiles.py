@@ -1,6 +1,6 @@
-"""The configuration file: profiles, plugin args, extenders, in the words of KubeSchedulerConfiguration.
+"""The configuration file: profiles, plugin args, extenders, with the fields of KubeSchedulerConfiguration.
 
-Which plugins there are is not known here: names and args are checked when the profiles are built.
+It does not check names and args of plugins; that happens when the profiles are built.
 
 Source: kubernetes v1.35 staging/src/k8s.io/kube-scheduler/config/v1/types.go, v1 defaults and
 pkg/scheduler/apis/config/validation/validation.go.
@@ -49,7 +49,7 @@ class PluginEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginSet:
-    """What a profile changes at one point."""
+    """The changes of a profile at one extension point."""
 
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
@@ -57,7 +57,7 @@ class PluginSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugins:
-    """What a profile changes, by point."""
+    """The changes of a profile, by extension point."""
 
     pre_enqueue: PluginSet = field(default_factory=PluginSet)
     queue_sort: PluginSet = field(default_factory=PluginSet)
@@ -83,7 +83,7 @@ class Plugins:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginArgs:
-    """What a plugin is to be made with; the plugin says what that may be."""
+    """The args of a plugin; the plugin declares their type."""
 
     name: str
     args: Mapping[str, Any] | None = None
@@ -100,14 +100,14 @@ class ProfileConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerConfiguration:
-    """What a configuration file comes down to.
+    """The content of a configuration file.
 
     Attributes:
-        profiles: Each with its own name; none of them: all plugins for ``--scheduler-name``.
-        extenders: Of all profiles, in the order in which they are asked.
-        plugin_timeout_seconds: How long one call of one plugin may take; None if the file does not say.
-        warnings: What of the file has no effect here; for the log.
-        source: The file's name, for texts.
+        profiles: Profiles with distinct names; empty for one profile with all plugins, for ``--scheduler-name``.
+        extenders: Extenders of all profiles, in the order in which they are called.
+        plugin_timeout_seconds: Timeout of one plugin call; None if the file does not set it.
+        warnings: Log messages about fields without effect.
+        source: The file's name, for error texts.
         is_kubernetes: Whether it is a KubeSchedulerConfiguration, which may disable plugins that only kube-scheduler has.
     """
 
@@ -130,10 +130,10 @@ class _File:
 
 _WITHOUT_EFFECT: Final = {
     "parallelism": "a decision is made in one thread, and --max-in-flight limits what is being written",
-    "leaderElection": "--leader-elect and its companions say it",
-    "clientConnection": "--kubeconfig, --kube-api-qps and --kube-api-burst say it",
-    "podInitialBackoffSeconds": "--rate-limiter-base-delay says it",
-    "podMaxBackoffSeconds": "--rate-limiter-max-delay says it",
+    "leaderElection": "--leader-elect and its companions set it",
+    "clientConnection": "--kubeconfig, --kube-api-qps and --kube-api-burst set it",
+    "podInitialBackoffSeconds": "--rate-limiter-base-delay sets it",
+    "podMaxBackoffSeconds": "--rate-limiter-max-delay sets it",
     "delayCacheUntilActive": "the caches of a standby are always kept warm",
     "enableProfiling": "there is no profiling endpoint",
     "enableContentionProfiling": "there is no profiling endpoint",
@@ -158,10 +158,10 @@ def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Schedul
 
 
 def plugin_budget(configuration: SchedulerConfiguration, election: LeaderElection) -> float:
-    """Return the seconds that a call of a plugin may take.
+    """Return the timeout of plugin calls in seconds.
 
-    The scheduler stands meanwhile. A leader has to find out in time that it must stop, so a call may take half of the
-    renew deadline at most.
+    A plugin call blocks the scheduler. A leader must be able to stop in time, so the timeout is at most half of the
+    renew deadline.
 
     Raises:
         ConfigError: The file allows more than that.
@@ -180,14 +180,14 @@ def plugin_budget(configuration: SchedulerConfiguration, election: LeaderElectio
 
 
 def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> SchedulerConfiguration:
-    """Check what a file says; see ``load``."""
+    """Check the content of a file; see ``load``."""
     if not isinstance(data, Mapping):
         raise ConfigError(
             [ConfigProblem("", f"expected a mapping with apiVersion and kind, got {shown(data)}")]
         )
     problems = [*_wrong_kind(data), *_wrong_percentages(data)]
     try:
-        file = structure(_understood(data), _File)
+        file = structure(_without_ineffective(data), _File)
     except ConfigError as error:
         raise ConfigError([*problems, *error.problems]) from error
     problems.extend(_problems_in(file))
@@ -226,8 +226,8 @@ def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[ConfigProblem]:
             )
 
 
-def _understood(data: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Leave out what has no meaning here."""
+def _without_ineffective(data: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Remove fields without effect."""
     kept = {key: value for key, value in data.items() if key not in _WITHOUT_EFFECT and key != _PERCENTAGE}
     if isinstance(kept.get("profiles"), list):
         kept["profiles"] = [
@@ -249,7 +249,7 @@ def _warnings(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
         for index, resource in enumerate(each.managed_resources):
             if resource.ignored_by_scheduler:
                 path = f"extenders[{position}].managedResources[{index}].ignoredByScheduler"
-                yield f"{path} has no effect: {resource.name} counts when room is estimated"
+                yield f"{path} has no effect: {resource.name} counts when capacity is estimated"
 
 
 def _problems_in(file: _File) -> Iterator[ConfigProblem]:

@@ -1,6 +1,6 @@
-"""From plain data, as a parser of YAML or JSON gives it, to typed values: strictly, and with every problem.
+"""Makes typed values of parsed YAML or JSON: strictly, and with all problems at once.
 
-A value has the type that its field says or it is a problem: ``"3"`` is no number and ``yes`` no text. Keys
+A value of another type than its field's is a problem: ``"3"`` is no number and ``yes`` no text. Keys
 are the names of the fields in camelCase; unknown keys are problems that name the known ones. A duration is
 ``1m30s``, as everywhere in Kubernetes, in a field of type ``timedelta``; ``bytes`` are base64.
 """
@@ -28,7 +28,7 @@ from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known
 T = TypeVar("T")
 
 KEY: Final = "key"
-"""Metadata of a field: its key where that is not its name in camelCase."""
+"""Metadata of a field: its key, if that differs from its name in camelCase."""
 
 ALIASES: Final = "aliases"
 """Metadata of a field: other keys for it."""
@@ -41,9 +41,9 @@ def structure(data: object, type_: type[T], *, python_names: bool = False) -> T:
     """Read a value of a type.
 
     Args:
-        data: What the parser gave.
-        type_: Usually a dataclass; its ``__post_init__`` may refuse values by raising.
-        python_names: Take the fields' own names as keys too, for what Python people write.
+        data: The parsed YAML or JSON.
+        type_: Usually a dataclass; its ``__post_init__`` may raise for invalid values.
+        python_names: Accept the fields' Python names as keys, too.
 
     Raises:
         ConfigError: It cannot be read; the paths begin at ``data``.
@@ -79,7 +79,7 @@ def camel(name: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Show what was found in place of what was expected, shortly."""
+    """Return a short text with the value found and the type expected."""
     match value:
         case None:
             return "nothing"
@@ -99,14 +99,14 @@ class ConfigProblems(list[ConfigProblem]):
 
     @contextlib.contextmanager
     def below(self, path: str) -> Iterator[None]:
-        """Catch what is raised about a part, and go on."""
+        """Collect the problems that are raised about a part, and continue."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 (all are told together)
+        except Exception as error:  # noqa: BLE001 (all problems are reported together)
             self.extend(problem.below(path) for problem in _problems_in(error))
 
     def raise_if_any(self) -> None:
-        """Raise them all as one ConfigError."""
+        """Raise all problems as one ConfigError."""
         if self:
             raise ConfigError(self)
 

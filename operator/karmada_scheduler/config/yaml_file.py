@@ -1,4 +1,4 @@
-"""A YAML file as plain data; a key that stands twice in one mapping is a problem, not the last one's luck."""
+"""A YAML file as plain data; a duplicate key in a mapping is a problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read(path: Path) -> object:
     """Read a file with one document.
 
     Raises:
-        ConfigError: It cannot be read or parsed, or a key stands twice; lines are named.
+        ConfigError: It cannot be read or parsed, or has a duplicate key; the text has the line.
     """
     try:
         return parse(path.read_text(encoding="utf-8"))

@@ -28,7 +28,7 @@ _SETS_AT_ONCE: Final = 16
 """Clusters whose sets are counted before the decision may yield; one with many different nodes takes a second."""
 
 Assumed = Mapping[str, Sequence[AssumedWorkload]]
-"""Cluster name to what was placed there lately and is not yet in its status."""
+"""Workloads by cluster name that were placed recently and are not yet in the cluster's status."""
 
 
 async def _never_yield() -> None:

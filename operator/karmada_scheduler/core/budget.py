@@ -88,7 +88,7 @@ class Budget:
 
 
 class _Yield:
-    """Awaitable that yields itself; ``run_sync.Paced`` yields to the event loop in its place."""
+    """Awaitable that yields itself; ``run_sync.BudgetedCoroutine`` yields to the event loop in its place."""
 
     def __await__(self) -> Generator[_Yield, None, None]:
         yield self

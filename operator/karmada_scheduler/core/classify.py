@@ -1,7 +1,7 @@
 """Whether a binding has to be scheduled, and why.
 
 Upstream's five rules decide whether it is; the schedule type is for logs and metrics. Neither changes the decision: the
-algorithm itself finds out what to keep.
+algorithm determines itself which targets to keep.
 
 Source: karmada v1.18.2 pkg/scheduler scheduler.go doScheduleBinding, helper.go placementChanged;
 pkg/util/helper/binding.go IsBindingReplicasChanged.

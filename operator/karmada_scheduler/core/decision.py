@@ -57,8 +57,8 @@ class Decision:
         error: Why the binding could not be scheduled; its text is the message of the condition.
         failed_terms: The affinity terms that failed, in order.
         attempts: The runs of the algorithm, in order; the last one counts.
-        fallbacks: Cluster to why its resource summary was used instead of its estimator; all clusters if no
-            estimate counted.
+        fallbacks: By cluster, the reason for using its resource summary instead of its estimator; all clusters
+            if no estimate counted.
     """
 
     key: BindingKey

@@ -1,4 +1,4 @@
-"""What stays the same over all runs of one decision."""
+"""The inputs of a decision, which all of its runs share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from karmada_scheduler.framework.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class DecisionInputs:
-    """What stays the same over all runs of one decision.
+    """The inputs of a decision, which all of its runs share.
 
     Attributes:
         snapshot: All clusters.

@@ -1,6 +1,6 @@
 """The clusters that can take a binding: PreFilter, Filter, and the extenders' filter.
 
-Filter results are cached for bindings that are not on a cluster (``framework.runtime.filter_cache``). Where they are,
+Filter results are cached for bindings that are not on a cluster (``framework.runtime.filter_cache``). Then
 only the clusters that a binding is on, or is evicted from, are filtered for that binding.
 
 Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go findClustersThatFit.
@@ -51,7 +51,7 @@ class CachedFilteredClusters:
 
     Attributes:
         results: Filter results for bindings that are on no cluster.
-        score_key: What the scores of clusters depend on that the binding is not on.
+        score_key: The key of the scores of all clusters that the binding is not on.
         filtered: The names of the clusters for which ``results`` does not hold.
         feasible: Those of ``filtered`` that pass, in the order of names.
         diagnosis: Why clusters do not pass; of all clusters.

@@ -110,7 +110,7 @@ def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionI
     scores.refresh(results, partial(_tier_scores, cycle, inputs.framework))
     order = inputs.caches.order(OrderKey(*score_key, has_replicas, request), snapshot)
     order.refresh(results, lambda rows: least_by_row(spec, results, rows, inputs.estimators.local))
-    # The binding's replicas stand for available replicas that no estimator gives.
+    # Without an estimate, the binding's replicas count as available replicas.
     return order.shared(scores.feasible, spec.replicas if has_replicas else MAX_INT32)
 
 

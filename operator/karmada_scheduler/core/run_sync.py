@@ -34,7 +34,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     raise _closed(coroutine)
 
 
-def begin(coroutine: Coroutine[Any, Any, T], budget: Budget) -> T | Paced[T]:
+def begin(coroutine: Coroutine[Any, Any, T], budget: Budget) -> T | BudgetedCoroutine[T]:
     """Run the first slice of a coroutine; return its result, or an awaitable for the rest.
 
     Raises:
@@ -49,14 +49,14 @@ def begin(coroutine: Coroutine[Any, Any, T], budget: Budget) -> T | Paced[T]:
     budget.pause()
     if not is_yield(awaited):
         raise _closed(coroutine)
-    return Paced(coroutine, budget, begun=True)
+    return BudgetedCoroutine(coroutine, budget, begun=True)
 
 
-class Paced(Generic[T]):
+class BudgetedCoroutine(Generic[T]):
     """A coroutine with a budget, to be awaited in a task; its running time counts, waiting time does not."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], budget: Budget, *, begun: bool = False) -> None:
-        """Take a coroutine; one that has ``begun`` has yielded to the event loop."""
+        """Take a coroutine; ``begun`` means that it has yielded to the event loop."""
         self._coroutine: Final = coroutine
         self._budget = budget
         self._begun = begun

@@ -44,7 +44,7 @@ _MAX_PASSES: Final = 10
 
 
 class SchedulingAlgorithm:
-    """Decides about bindings, and keeps the cached orders of clusters of every profile."""
+    """Schedules bindings, and owns the cached orders of clusters of every profile."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SchedulingAlgorithm:
         stored: Callable[[BindingKey], Binding | None] = lambda _: None,
         stored_workload: Callable[[BindingKey], Workload | None] = no_workload,
     ) -> None:
-        """Take what is the same for all decisions of a process.
+        """Set the parameters that all decisions of a process share.
 
         Args:
             gates: Feature gates.
@@ -87,7 +87,7 @@ class SchedulingAlgorithm:
         budget: Budget | None = None,
         workload: WorkloadAnswer | None = None,
     ) -> Decision:
-        """Decide where a binding goes; ``classify`` decides before whether it has to be scheduled.
+        """Decide on the placement of a binding. ``classify`` determines before whether it has to be scheduled.
 
         A coroutine, because extenders, estimators and plugins may do I/O; without those it never waits (see
         ``run_sync``).
@@ -206,7 +206,7 @@ def _as_written(binding: Binding, decision: Decision) -> Binding:
 
 
 def _state(binding: Binding, assumed: Assumed) -> tuple[object, ...]:
-    """Return everything that can differ between two passes of a decision.
+    """Return all values that can differ between two passes of a decision.
 
     The assumed workloads are a part of it: a binding that returns to a cluster may have a footprint there that it did
     not have before.
@@ -223,7 +223,7 @@ def _state(binding: Binding, assumed: Assumed) -> tuple[object, ...]:
 
 
 def _combined(first: Decision, second: Decision) -> Decision:
-    """Return what is to be written after a second pass on top of the first."""
+    """Return the targets to write after a second pass on top of the first."""
     failures = [
         *first.failed_terms,
         *(each for each in second.failed_terms if each not in first.failed_terms),

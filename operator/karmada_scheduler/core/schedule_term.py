@@ -23,7 +23,7 @@ from karmada_scheduler.framework.scheduling_points import AssignContext, SelectC
 
 
 async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
-    """Run all steps for one affinity term; what a step raises becomes the attempt's error."""
+    """Run all steps for one affinity term; an exception of a step becomes the attempt's error."""
     framework, name, diagnosis = inputs.framework, cycle.affinity_name, Diagnosis()
     scores: Mapping[str, Sequence[int]] = {}
     candidates: Sequence[Candidate] = ()

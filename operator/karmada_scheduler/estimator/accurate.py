@@ -1,6 +1,6 @@
 """The accurate estimator: capacity as karmada-scheduler-estimator in each member cluster counts it.
 
-``AccurateEstimator`` lives as long as the process, an ``EstimationSession`` as long as one decision.
+A process has one ``AccurateEstimator``, a decision one ``EstimationSession``.
 
 Two policies define what happens when an estimator fails. ``upstream``: no estimate for the binding counts, and the
 resource summaries of all clusters are used. ``partial``: the estimates that arrived count, and only the clusters without

@@ -51,7 +51,7 @@ class Capacity:
         return Capacity(self.cluster, summary, _free_pods(summary), self.groups)
 
     def left(self, name: str) -> tuple[int, int]:
-        """Return what is left of a resource: whole units, and thousandths if it is cpu."""
+        """Return the available amount of a resource: whole units, and thousandths if it is cpu."""
         left = self._left.get(name)
         if left is None:
             if self.summary is None or name not in self.summary.allocatable:
@@ -63,7 +63,7 @@ class Capacity:
         return left
 
     def units(self, name: str) -> int:
-        """Return what is left of a resource, of cpu in thousandths; 0 if there is no whole unit."""
+        """Return the available amount of a resource, of cpu in thousandths; 0 if there is no whole unit."""
         whole, thousandths = self.left(name)
         if whole <= 0:
             return 0
@@ -115,7 +115,7 @@ class CapacityColumns:
         else:
             if self._rows is not results.rows:
                 self._reindex(results)
-            for row in results.rows_of(names):
+            for row in results.passing_rows(names):
                 capacity = self._capacities[row] = self._look_up(results.feasible[row])
                 self._pods[row] = capacity.pods
                 for name, units in self._units.items():

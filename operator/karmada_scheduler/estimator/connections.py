@@ -94,7 +94,7 @@ class Connections:
         self._closing: set[asyncio.Task[None]] = set()
 
     def on_cluster(self, old: Cluster | None, new: Cluster | None) -> None:
-        """Handle a change of a cluster: None stands for a cluster that did not exist, or is gone.
+        """Handle a change of a cluster: None stands for a cluster that did not exist or was deleted.
 
         Must be called in a running event loop; it only starts and ends tasks.
         """
@@ -211,7 +211,7 @@ class Connections:
         return False
 
     async def _connect(self, connection: ClusterConnection) -> None:
-        """Connect to where the estimator is now, unless that is so.
+        """Connect to the current address of the estimator, unless it is connected to it.
 
         Raises:
             DiscoveryError: The Service does not give an address.

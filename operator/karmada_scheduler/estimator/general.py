@@ -155,7 +155,7 @@ class GeneralEstimator:
         pods = capacity.pods
         if summary is None or pods <= 0:
             return 0
-        available = {name: _mixed_units(amount) for name, amount in summary.room.items()}
+        available = {name: _mixed_units(amount) for name, amount in summary.available.items()}
         if self._deducts and assumed:
             pods -= _deduct(available, assumed)
             if pods <= 0:
@@ -165,7 +165,7 @@ class GeneralEstimator:
             return wrap32(pods)
         most = _sets_by_summary(available, per_set, wrap32(pods // pods_per_set))
         if capacity.groups is not None and most > 0:
-            groups = _taken(capacity.groups, assumed)
+            groups = _after_assumed(capacity.groups, assumed)
             try:
                 most = min(most, count_sets(groups, components, most=most))
             except SchedulingError as problem:
@@ -222,10 +222,10 @@ def _replicas_by_summary(capacity: Capacity, demands: Demands) -> int:
 def _replicas_on_nodes(
     groups: Sequence[NodeGroup], request: Amounts, assumed: Sequence[AssumedWorkload]
 ) -> int:
-    return min(fit_alone(_taken(groups, assumed), request), MAX_INT32)
+    return min(fit_alone(_after_assumed(groups, assumed), request), MAX_INT32)
 
 
-def _taken(groups: Sequence[NodeGroup], assumed: Sequence[AssumedWorkload]) -> list[NodeGroup]:
+def _after_assumed(groups: Sequence[NodeGroup], assumed: Sequence[AssumedWorkload]) -> list[NodeGroup]:
     """Return virtual nodes after placing assumed workloads on them."""
     left = list(groups)
     for workload in assumed:

@@ -87,7 +87,7 @@ class EstimationSession:
         return [estimates[each.name].replicas for each in clusters]
 
     def _encoded(self, subject: object, encode: Callable[[], EstimatorRequest]) -> EstimatorRequest:
-        """Encode a request once for all passes. The subject is kept, so that its id stays unique."""
+        """Encode a request once for all passes. The cache refers to the subject, so that its id stays unique."""
         found = self._requests.get(id(subject))
         if found is None:
             found = self._requests[id(subject)] = (subject, encode())

@@ -188,7 +188,7 @@ class SharedRequests:
         return estimate
 
     async def _probe(self, cluster: str, request: EstimatorRequest, payload: bytes) -> None:
-        """Repeat a request until the estimator responds, with an error or not, or the cluster is gone."""
+        """Repeat a request until the estimator responds, even with an error, or the cluster is deleted."""
         probes = 0
         try:
             while True:

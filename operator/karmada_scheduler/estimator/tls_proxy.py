@@ -67,7 +67,7 @@ class TlsProxy:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Handle a connection; it may come while the proxy is being closed."""
+        """Handle a connection, which may arrive while the proxy closes."""
         if self._is_closed:
             writer.close()
             return
@@ -82,14 +82,14 @@ class TlsProxy:
                 self._host, self._port, ssl=self._context, server_hostname=self._host
             )
         except OSError:
-            return  # gRPC sees its connection end, and retries
+            return  # gRPC's connection ends, and gRPC retries
         copies = [asyncio.create_task(_copy(reader, sink)), asyncio.create_task(_copy(source, writer))]
         try:
             await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in copies:
                 each.cancel()
-            sink.transport.abort()  # a graceful close may take as long as the other side wants
+            sink.transport.abort()  # the peer determines how long a graceful close takes
             await asyncio.gather(*copies, return_exceptions=True)
 
 

@@ -89,7 +89,7 @@ def sets_request(components: Sequence[Component], namespace: str) -> EstimatorRe
 
 
 _encoded: dict[tuple[str, int], tuple[AssumedWorkload, bytes]] = {}
-"""Key: method and id of the workload. The workload is kept, so that its id stays unique."""
+"""Key: method and id of the workload. The cache refers to the workload, so that its id stays unique."""
 
 _ENCODED: Final = 65536
 

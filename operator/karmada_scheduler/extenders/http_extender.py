@@ -133,7 +133,7 @@ class HttpExtender:
         def read(body: bytes) -> ExtenderFilterResult:
             answer = wire.read_filter_response(body)
             if answer.error:
-                raise self._failure(FILTER, f"it says: {answer.error}", cause="error")
+                raise self._failure(FILTER, f"it returned the error: {answer.error}", cause="error")
             if (error := answer.missing_results(each.name for each in clusters)) is not None:
                 raise error
             kept = self._kept(answer)
@@ -185,7 +185,7 @@ class HttpExtender:
         def read(body: bytes) -> None:
             error = wire.read_bind_response(body)
             if error:
-                raise self._failure(BIND, f"it says: {error}", cause="error")
+                raise self._failure(BIND, f"it returned the error: {error}", cause="error")
 
         await self._call(BIND, lambda: wire.bind_request(cycle.binding, targets), read)
 

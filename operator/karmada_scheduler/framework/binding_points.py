@@ -18,7 +18,7 @@ from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.workload import SeesWorkload, problem_in, workload_in
+from karmada_scheduler.framework.workload import WorkloadAccess, problem_in, workload_in
 
 MAX_PERMIT_SECONDS = 15 * 60.0
 """The longest wait at Permit."""
@@ -98,7 +98,7 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BindContext(SeesWorkload):
+class BindContext(WorkloadAccess):
     """A decision that is to be written; the same object from Reserve to PostBind.
 
     Attributes:

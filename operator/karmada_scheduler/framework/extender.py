@@ -36,7 +36,7 @@ class Extender(Protocol):
     """An extender of the configuration.
 
     Attributes:
-        name: Its URL, for texts.
+        name: Its URL, for error texts.
         ignorable: Whether a decision continues without it when it fails.
         filters, prioritizes, binds: The operations that it has.
     """

@@ -22,17 +22,17 @@ class LoadTimeoutError(Exception):
 def call_in_thread(function: Callable[[], T], *, seconds: float, file: str = "") -> T:
     """Return what a function returns in a daemon thread.
 
-    At the timeout SystemExit is raised in the thread, because a thread that goes on computing would slow down the main
-    thread. Code that waits outside of Python goes on; a daemon thread does not keep the process alive.
+    At the timeout SystemExit is raised in the thread, because a thread that continues to compute would slow down the main
+    thread. Code that waits outside of Python continues; a daemon thread does not keep the process alive.
 
     Args:
-        function: What to call.
+        function: The function.
         seconds: The timeout.
         file: The error has the innermost line in this file; without it, the innermost line of all.
 
     Raises:
         LoadTimeoutError: The function took longer than ``seconds``.
-        BaseException: What the function raised.
+        BaseException: The exception of the function.
     """
     results: list[T] = []
     problems: list[BaseException] = []

@@ -25,14 +25,14 @@ from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.workload import SeesWorkload, UndeclaredWorkloadError
+from karmada_scheduler.framework.workload import UndeclaredWorkloadError, WorkloadAccess
 
 MIN_CLUSTER_SCORE = 0
 MAX_CLUSTER_SCORE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class PreFilterContext(SeesWorkload):
+class PreFilterContext(WorkloadAccess):
     """The context before the filters.
 
     Attributes:
@@ -141,7 +141,7 @@ class FilterPlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PostFilterContext(SeesWorkload):
+class PostFilterContext(WorkloadAccess):
     """The context after all clusters were refused.
 
     Attributes:
@@ -169,7 +169,7 @@ class PostFilterPlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PreScoreContext(SeesWorkload):
+class PreScoreContext(WorkloadAccess):
     """The context before scores: the clusters that passed the filters, in the order of names; at least one."""
 
     cycle: Cycle
@@ -218,7 +218,7 @@ class ScorePlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NormalizeScoreContext(SeesWorkload):
+class NormalizeScoreContext(WorkloadAccess):
     """The scores of one plugin.
 
     Attributes:
@@ -241,7 +241,7 @@ class NormalizeScorePlugin(ScorePlugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SelectContext(SeesWorkload):
+class SelectContext(WorkloadAccess):
     """The clusters to choose from.
 
     Attributes:
@@ -271,7 +271,7 @@ SelectAnswer = Sequence[Candidate] | Result
 
 
 @dataclass(frozen=True, slots=True)
-class AssignContext(SeesWorkload):
+class AssignContext(WorkloadAccess):
     """The clusters among which the replicas are divided.
 
     Attributes:

@@ -42,7 +42,7 @@ def problem_in(answer: WorkloadAnswer | None) -> str:
     return answer.problem
 
 
-class SeesWorkload:
+class WorkloadAccess:
     """The workload of contexts that have a cycle."""
 
     __slots__ = ()

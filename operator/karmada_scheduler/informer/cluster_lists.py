@@ -1,4 +1,4 @@
-"""Whether a complete list of clusters is to be believed about the clusters that it lacks.
+"""Confirms that the clusters that a complete list lacks are deleted.
 
 A list without clusters usually comes from an API server that has lost its storage, or cannot reach it. It rarely means
 that all clusters are gone: Karmada gives each Cluster a finalizer, so a deletion is first seen as a deletionTimestamp.
@@ -31,7 +31,7 @@ class ClusterLists:
         self._last_added = 0.0
 
     def removes_others(self, listed: Sized) -> bool:
-        """Return whether the clusters that a list lacks are gone; called once for each complete list."""
+        """Return whether the clusters that a list lacks count as deleted; called once for each complete list."""
         if len(listed) or not len(self._clusters):
             self._empty_since = None
             return True
@@ -48,7 +48,7 @@ class ClusterLists:
         return True
 
     def finished(self, listed: Sized) -> bool:
-        """Note that a list was put into the cache; return whether the clusters are complete again."""
+        """Record that a list is in the cache; return whether the clusters are complete again."""
         if not len(self._clusters) and not self._clusters.unreadable:
             if not self._clusters.is_incomplete:
                 log.warning("No Cluster is known, bindings keep their clusters until some are")
@@ -61,6 +61,6 @@ class ClusterLists:
         return True
 
     def added(self) -> None:
-        """Note that a cluster was added to the cache."""
+        """Record that a cluster was added to the cache."""
         self._empty_since = None
         self._last_added = self._clock()

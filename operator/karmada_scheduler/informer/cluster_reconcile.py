@@ -1,12 +1,12 @@
 """Finds the bindings that changed clusters concern: one scan for many changes, in slices of CPU time.
 
-Upstream hands each version of a changed cluster to a worker with a queue of its own, which scans all bindings. Here the
+Upstream queues each version of a changed cluster for a worker, which scans all bindings. Here the
 changes are collected, and one scan tests each binding against all of them. A scan yields to the event loop every few
 milliseconds, and adds no more keys while many are due in the scheduling queue: a zone outage concerns most bindings, and
 a new binding must not wait behind all of them.
 
 A binding that changes during a scan is tested in its newest version; its own change adds it, too. Changes of clusters
-that arrive during a scan are for the next one.
+that arrive during a scan are handled by the next scan.
 
 Source: karmada v1.18.2 pkg/scheduler/event_handler.go reconcileCluster.
 """
@@ -164,7 +164,7 @@ class ClusterReconciler:
             bindings: All bindings.
             queue: The scheduling queue; a scan waits while it has many keys.
             is_assigned: Returns whether a binding is assigned to one of our schedulers.
-            enqueue: Called with each binding that is concerned, and with the name of the event.
+            enqueue: Called with each affected binding, and with the name of the event.
             metrics: Gets a work item per version of a cluster, as upstream's worker queue does.
             clock: In seconds.
         """
@@ -181,14 +181,14 @@ class ClusterReconciler:
         self._has_work = asyncio.Event()
 
     def on_change(self, old: Cluster | None, new: Cluster | None) -> None:
-        """Add a change of a cluster; None for a cluster that did not exist before, or is gone."""
+        """Add a change of a cluster; None for a cluster that did not exist before or was deleted."""
         for _ in range(self._pending.add(old, new)):
             self._metrics.added()
             self._added.append(self._clock())
         self._notify()
 
     def on_unreadable_gone(self, name: str) -> None:
-        """Enqueue the bindings on a cluster that could not be read and is gone."""
+        """Enqueue the bindings on an unreadable cluster that was deleted."""
         self._pending.add_awaited(name)
         self._notify()
 
@@ -219,7 +219,7 @@ class ClusterReconciler:
                 is_concerned = self._test(scan, key)
             except Exception:
                 # An error with one binding must end neither this scan nor the process.
-                log.exception("Cannot tell whether changed clusters concern %s", key.display)
+                log.exception("Cannot determine whether changed clusters concern %s", key.display)
                 is_concerned = True
                 self._queue.add(key)
             scan.enqueued += is_concerned

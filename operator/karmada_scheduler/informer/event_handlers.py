@@ -156,7 +156,7 @@ class EventHandlers:
         return self.requeuer.deferring_placed()
 
     def relist_diff(self, kind: str) -> RelistDiff:
-        """Return what compares a complete list of one kind with the cache, page by page."""
+        """Return the object that compares a complete list of one kind with the cache, page by page."""
         return RelistDiff(
             partial(self._kinds[kind].key_of, kind),
             partial(self._put, kind),
@@ -271,11 +271,11 @@ class EventHandlers:
             self._manifests.forgotten(key)
 
     def _on_unreadable(self, kind: str, manifest: Manifest, problem: Exception) -> None:
-        """Log an object that cannot be read once, and leave it and what it concerns as they are.
+        """Log an unreadable object once, and leave the object and affected bindings unchanged.
 
-        A binding that cannot be read is not scheduled. A cluster keeps its last readable version, so that a mistake in
-        one of its fields moves nothing. Without a readable version, the bindings on the cluster stay there, and no
-        other binding is placed on it. Its deletion is noticed all the same: Karmada deletes a cluster when its
+        A binding that cannot be read is not scheduled. A cluster keeps its last readable version, so that an invalid
+        field moves no binding. Without a readable version, the bindings on the cluster stay there, and no
+        other binding is placed on it. Its deletion is handled all the same: Karmada deletes a cluster when its
         bindings have left it.
         """
         key, version = self._kinds[kind].key_of(kind, manifest), version_of(manifest)

@@ -1,12 +1,12 @@
 """Replaces four functions of kopf for our operator; importing this module does it.
 
-kopf has no setting for any of this. Each replacement checks the settings that kopf hands to it: those of our operator
+kopf has no setting for any of this. Each replacement checks the settings that kopf passes to it: those of our operator
 are ``WatchSettings``. For any other kopf operator of the process it calls kopf's own function with the same arguments.
 
 - ``fetch_objs``: kopf lists a kind before each watch that does not continue another one. Here the caches are filled
   from lists before (``relist``), and the watch starts where the list ended.
 - ``infinite_watch``: kopf calls the filters of handlers only after each event has a queue, a task and three loggers.
-  Here events that change nothing end before.
+  Here events without a change are dropped before.
 - ``watch_objs``: one connection of a watch. Here ``watch_streams`` supervises it and may restart it.
 - ``stream``: one request to watch. Here ``watch_requests`` sends it and reads the response.
 
@@ -45,14 +45,14 @@ async def _start_version_only(
     yield (), await settings.start_version(resource.kind)
 
 
-async def _only_news(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[Any]:
+async def _filtered_watch(*, settings: Any, resource: Any, **rest: Any) -> AsyncIterator[Any]:
     """Yield the events of a kind that are to be delivered."""
     is_ours = isinstance(settings, WatchSettings)
     stream = cast("AsyncGenerator[Any, None]", _infinite_watch(settings=settings, resource=resource, **rest))
     async with aclosing(stream) as events:
         async for event in events:
             is_object = is_ours and isinstance(event, dict) and event.get("type") != "BOOKMARK"
-            if is_object and not settings.is_news(resource.kind, event):
+            if is_object and not settings.should_deliver(resource.kind, event):
                 continue
             yield event
 
@@ -77,6 +77,6 @@ def _own_request(url: str, *, settings: Any, **rest: Any) -> AsyncIterator[Any]:
 
 
 kopf_fetching.fetch_objs = _start_version_only
-kopf_watching.infinite_watch = _only_news
+kopf_watching.infinite_watch = _filtered_watch
 kopf_watching.watch_objs = _supervised_connection
 kopf_api.stream = _own_request

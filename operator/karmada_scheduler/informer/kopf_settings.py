@@ -23,19 +23,19 @@ _IDLE_SECONDS: Final = 0.1
 class WatchSettings(kopf.OperatorSettings):
     """kopf's settings, and the functions that ``kopf_patches`` calls instead of kopf's own.
 
-    kopf hands its settings to everything it starts, so they identify our operator.
+    kopf passes its settings to all its tasks, so they identify our operator.
 
     Attributes:
         requests: Sends the requests to watch.
         start_version: Returns the resourceVersion at which the watch of a kind starts.
-        is_news: Returns whether an event of a kind is to be delivered.
+        should_deliver: Returns whether an event of a kind is to be delivered.
         streams: Supervises the connections of the watches.
         accepted: Called when the API server has accepted the watch of a connection.
     """
 
     requests: WatchRequests = field(kw_only=True)
     start_version: Callable[[str], Awaitable[str]] = field(kw_only=True)
-    is_news: Callable[[str, kopf.RawEvent], bool] = field(kw_only=True)
+    should_deliver: Callable[[str, kopf.RawEvent], bool] = field(kw_only=True)
     streams: WatchStreams = field(kw_only=True)
     accepted: Callable[[], None] = lambda: None
 
@@ -44,11 +44,13 @@ def watch_settings(
     requests: WatchRequests,
     *,
     start_version: Callable[[str], Awaitable[str]],
-    is_news: Callable[[str, kopf.RawEvent], bool],
+    should_deliver: Callable[[str, kopf.RawEvent], bool],
     streams: WatchStreams,
 ) -> WatchSettings:
     """Return settings that switch off everything but the watch."""
-    settings = WatchSettings(requests=requests, start_version=start_version, is_news=is_news, streams=streams)
+    settings = WatchSettings(
+        requests=requests, start_version=start_version, should_deliver=should_deliver, streams=streams
+    )
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = _NoDiffBase()

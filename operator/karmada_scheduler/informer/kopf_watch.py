@@ -1,4 +1,4 @@
-"""The event source: kopf watches, and hands every event to one function.
+"""The event source: kopf watches, and calls one function with every event.
 
 Handlers are ``on.event`` alone and return nothing, so kopf writes nothing to Karmada's objects: no finalizer, no
 annotation, no status. Around kopf:
@@ -79,7 +79,7 @@ class KopfWatch:
         is_known: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False,
         silent_after: float = SILENT_SECONDS,
     ) -> None:
-        """Prepare; ``run`` watches.
+        """Prepare the watches; ``run`` starts them.
 
         Args:
             resources: The kinds.
@@ -95,7 +95,7 @@ class KopfWatch:
                 continues another one. The watch then starts from scratch.
             clock: In seconds, never running backwards.
             observe: Called with the kind and the manifest of each changed object, before ``is_known``; must be quick.
-            is_known: Returns whether the change of an object is known, by kind and manifest. It is not handed on then.
+            is_known: Returns whether the change of an object is known, by kind and manifest; if so, it is dropped.
                 Must be quick.
             silent_after: Seconds without an event or an accepted watch of a kind until that is a ``problem``.
         """
@@ -139,13 +139,13 @@ class KopfWatch:
     async def run(self) -> None:
         """Watch until cancelled. When kopf ends, the reason is logged and kopf is started again."""
         self._streams.start()
-        reminding = asyncio.create_task(self._remind(), name="watch reminder")
+        reminding = asyncio.create_task(self._log_problems(), name="watch reminder")
         try:
             await self._run_forever()
         finally:
             reminding.cancel()
 
-    async def _remind(self) -> None:
+    async def _log_problems(self) -> None:
         """Log the problem, if there is one, every two minutes."""
         while True:
             await asyncio.sleep(_REMINDER_SECONDS)
@@ -172,7 +172,7 @@ class KopfWatch:
             settings=watch_settings(
                 self._requests,
                 start_version=self._start_version,
-                is_news=self._is_news,
+                should_deliver=self._should_deliver,
                 streams=self._streams,
             ),
             memories=NoMemories(),
@@ -219,7 +219,7 @@ class KopfWatch:
             )(self._handler(resource.kind))
         return registry
 
-    def _is_news(self, kind: str, event: kopf.RawEvent) -> bool:
+    def _should_deliver(self, kind: str, event: kopf.RawEvent) -> bool:
         # Two of a binding's three events are caused by our own writes.
         if event["type"] != "MODIFIED":
             return True
@@ -227,8 +227,8 @@ class KopfWatch:
             self._observe(kind, event["object"])
             return not self._is_known(kind, event["object"])
         except Exception:
-            # An exception here would end the watch of the kind. The sink logs what is wrong with the object.
-            log.exception("Cannot tell whether a change is known", extra={"kind": kind})
+            # An exception here would end the watch of the kind. The sink logs the problem of the object.
+            log.exception("Cannot determine whether a change is known", extra={"kind": kind})
             return True
 
     def _handler(self, kind: str) -> Callable[..., Awaitable[None]]:

@@ -49,7 +49,7 @@ class PermitListener:
             self._waiting.abandon_outdated(present.key, new, is_still_assigned=self._is_assigned)
 
     def cluster_changed(self, old: Cluster | None, new: Cluster | None) -> None:
-        """End the waits for a cluster that is being deleted or is gone."""
+        """End the waits for a cluster that is being deleted or was deleted."""
         present = new or old
         if self._waiting and present is not None and (new is None or new.deleting):
             self._waiting.abandon_for_cluster(present.name)

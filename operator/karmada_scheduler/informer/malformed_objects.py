@@ -27,8 +27,8 @@ class MalformedObjects:
         Args:
             kind: The kind of the object.
             key: The key of the object.
-            problem: What is wrong with it.
-            message: The log message, which says what follows.
+            problem: The reason why it is unreadable.
+            message: The log message, which names the consequence.
             defect: An error of our own code, which is logged with its traceback.
         """
         self._count(kind)
@@ -38,7 +38,7 @@ class MalformedObjects:
             log.warning("%s", message, extra=extra, exc_info=defect)
 
     def discard(self, kind: str, key: object) -> None:
-        """Forget an object that can be read now, or was deleted."""
+        """Forget an object that was deleted or has become readable."""
         if self._problems:
             self._problems.pop((kind, key), None)
 

@@ -1,4 +1,4 @@
-"""The watched kinds: how their objects are named and parsed, which cache stores them, and what handles a change."""
+"""The watched kinds: keys, parsers, caches and change handlers of their objects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which change of an object adds which bindings to the scheduling queue.
 
-Pure functions over values before and after a change. In doubt they add a binding: one that needs nothing is classified
+Pure functions over values before and after a change. If a change may concern a binding, they add it: a binding that needs no scheduling is classified
 as Avoid and causes no write.
 
 Source: karmada v1.18.2 pkg/scheduler/event_handler.go.

@@ -1,6 +1,6 @@
 """All metrics of one process, in groups.
 
-One ``Metrics`` is built and handed down; tests read a private registry. Functions that are exposed as gauges are called
+The composition root builds one ``Metrics``; tests read a private registry. Functions that are exposed as gauges are called
 from the thread of the HTTP server, so they must copy a collection before they iterate over it.
 
 Source: karmada v1.18.2 pkg/scheduler/metrics/metrics.go and pkg/version/prometheus.

@@ -109,5 +109,5 @@ class CircuitBreakerMetrics:
         self._metrics.breakers_open.labels(plugin).set(now_open)
 
     def closed(self, plugin: str, now_open: int, /) -> None:
-        """Count a breaker that closed, or whose plugin is gone."""
+        """Count a breaker that closed, or whose plugin was removed."""
         self._metrics.breakers_open.labels(plugin).set(now_open)

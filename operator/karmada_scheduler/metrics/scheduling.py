@@ -14,7 +14,7 @@ from karmada_scheduler.metrics.families import SECONDS, SUBSYSTEM, Families
 
 
 class SchedulingMetrics:
-    """What the scheduling loop does, and which bindings are unplaced."""
+    """Metrics of the scheduling loop and of unplaced bindings."""
 
     def __init__(self, families: Families) -> None:
         """Register the families."""

@@ -152,11 +152,11 @@ class PluginManager:
         if not configs:
             return None
 
-        def wants(binding: Binding) -> bool:
+        def is_needed(binding: Binding) -> bool:
             is_assigned = requeue_rules.is_assigned_to(binding, self.profiles.names)
             return is_assigned and binding.spec.placement is not None and needs_binding(configs, binding)
 
-        return ManifestCache(wants=wants, clusters=needs_clusters(configs))
+        return ManifestCache(is_needed=is_needed, clusters=needs_clusters(configs))
 
     def _extenders(
         self, configuration: SchedulerConfiguration, clock: Callable[[], float]

@@ -126,7 +126,7 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
     plugins = [each for each in classes.values() if is_plugin(each)]
     others = [each for each in classes.values() if not is_plugin(each)]
     broken = [
-        each for each in others if isinstance(getattr(each, "name", None), str) and _is_meant_as_plugin(each)
+        each for each in others if isinstance(getattr(each, "name", None), str) and _resembles_plugin(each)
     ]
     problems = [
         ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in plugin_problems(each)
@@ -170,7 +170,7 @@ def _classes_of(module: types.ModuleType) -> dict[str, type]:
     }
 
 
-def _is_meant_as_plugin(candidate: type) -> bool:
+def _resembles_plugin(candidate: type) -> bool:
     """Return whether a class with a name is a plugin with problems, and no helper class."""
     return bool(plugin_methods_of(candidate)) or any(misspelt_method_problems(candidate))
 

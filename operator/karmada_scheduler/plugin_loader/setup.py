@@ -158,7 +158,7 @@ class PluginSetup:
         except ConfigError as error:
             if str(error) != self._unreadable:
                 self._unreadable = str(error)
-                log.error("%s; the plugins stay as they are", error)  # noqa: TRY400 (the text says it all)
+                log.error("%s; the plugins stay as they are", error)  # noqa: TRY400 (no traceback: the text is sufficient)
             return None
         return self._apply(changes, self._files) if changes else None
 

@@ -1,4 +1,4 @@
-"""The end of a scheduler process: after a signal, or when it must not go on.
+"""Ends the scheduler process after a signal, or when it must not continue.
 
 A process that has lost its Lease, or whose event loop is blocked, cannot rely on that loop, on the interpreter's regular
 exit (which joins threads), or on a reader of the log. Every end therefore uses ``os._exit``.
@@ -49,8 +49,8 @@ def _end_soon(status: int) -> None:
 class TerminationSignals:
     """Handlers of SIGTERM and SIGINT, from the start of the process.
 
-    The kernel delivers no signal without a handler to a process with PID 1, as in a container. Before there is a
-    listener, no clean-up is needed, and a signal ends the process at once. Further signals call the listener again.
+    The kernel delivers no signal without a handler to a process with PID 1, as in a container. Without a
+    listener no clean-up is needed, and a signal ends the process at once. Further signals call the listener again.
     """
 
     def __init__(self) -> None:

@@ -149,7 +149,7 @@ class Supervisor:
                     await self._on_stall()
             except TimeoutError:
                 pass
-        text = "A leader ends because %s; the stack tells where it is"
+        text = "A leader ends because %s; the stack shows where it is"
         self._end(1, log_last=partial(log.error, text, problem, extra={"stack": stack}))
 
     def _main_stack(self) -> str:

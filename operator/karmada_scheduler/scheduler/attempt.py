@@ -1,4 +1,4 @@
-"""Attempts to schedule a binding, and what each of them holds until it ends."""
+"""Attempts to schedule a binding, with the resources that each holds until it ends."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ class Attempt:
         assert self.ended is None
         self.ended = self._attempts.clock()
         self._attempts.remove_in_flight(self.key)
-        self._settle_assumption()
+        self._end_assumption()
         self._release_slot()
 
-    def _settle_assumption(self) -> None:
+    def _end_assumption(self) -> None:
         """Confirm the assumed placement if it is stored, else forget it."""
         if self._attempts.assumed is None or self._assumed_targets is None:
             return

@@ -1,4 +1,4 @@
-"""Runs decisions: in one go where nothing waits, else in a task."""
+"""Runs decisions: synchronously if they do no I/O, otherwise in a task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karmada_scheduler.core.available_replicas import ReplicaEstimator
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import Classification
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import Paced, WaitsError, begin
+from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.framework.profile.profiles import Profiles
@@ -47,7 +47,7 @@ class Request:
     framework: Framework
     classification: Classification
     workload: WorkloadAnswer | None = None
-    unfinished: Paced[Decision] | None = None
+    unfinished: BudgetedCoroutine[Decision] | None = None
 
 
 class DecisionRunner:
@@ -65,7 +65,7 @@ class DecisionRunner:
         metrics: Metrics,
         new_budget: Callable[[], Budget] = new_budget,
     ) -> None:
-        """Take what all decisions depend on.
+        """Set the dependencies of all decisions.
 
         Args:
             algorithm: Decides.
@@ -85,17 +85,17 @@ class DecisionRunner:
         self._in_flight = in_flight
         self._metrics = metrics
         self._new_budget = new_budget
-        self._turn = asyncio.Lock()
-        self._long_turn = asyncio.Lock()
+        self._decision_lock = asyncio.Lock()
+        self._long_decision_lock = asyncio.Lock()
 
     def run_now(self, request: Request) -> Decision | None:
         """Return the decision about a binding, or None if it has to go on in a task (``run``).
 
-        That is so if something has to be waited for, and if the decision exceeds its time slice, so that other
-        bindings are decided meanwhile.
+        It continues in a task if it does I/O, or if it exceeds its time slice, so that other bindings are decided
+        meanwhile.
         """
         framework = request.framework
-        if framework.is_async or self._requests_estimates(request.binding) or self._turn.locked():
+        if framework.is_async or self._requests_estimates(request.binding) or self._decision_lock.locked():
             return None
         budget = self._new_budget()
         try:
@@ -103,34 +103,34 @@ class DecisionRunner:
         except WaitsError:
             framework.mark_async()
             return None
-        if not isinstance(decision, Paced):
+        if not isinstance(decision, BudgetedCoroutine):
             return decision
         if self._assumed is None:
             request.unfinished = decision
         else:
-            # Other decisions may assume placements while this one goes on, so it starts again in its turn.
+            # Other decisions may assume placements before it continues, so it starts again under the lock.
             decision.close()
         return None
 
-    def turn(self, request: Request) -> AbstractAsyncContextManager[object]:
+    def lock_for(self, request: Request) -> AbstractAsyncContextManager[object]:
         """Return the lock under which ``run`` is to be called, and the placement assumed.
 
         With overcommit protection, each decision depends on the placements that the ones before have assumed. Decisions
         that exceeded their time slice run one at a time, so that all others get every second slice.
         """
         if self._assumed is not None:
-            return self._turn
-        return nullcontext() if request.unfinished is None else self._long_turn
+            return self._decision_lock
+        return nullcontext() if request.unfinished is None else self._long_decision_lock
 
     async def run(self, request: Request) -> Decision:
-        """Return the decision about a binding; call it within ``turn``."""
+        """Return the decision about a binding; call it within ``lock_for``."""
         if request.unfinished is not None:
             return await request.unfinished
         budget = self._new_budget()
         if self._accurate is None:
-            return await Paced(self._decide(request, budget), budget)
+            return await BudgetedCoroutine(self._decide(request, budget), budget)
         session = self._accurate.session(request.binding)
-        decision = await Paced(self._decide(request, budget, session), budget)
+        decision = await BudgetedCoroutine(self._decide(request, budget, session), budget)
         if not session.fallbacks:
             return decision
         extent = "all" if session.fallbacks.keys() >= session.clusters else "some"

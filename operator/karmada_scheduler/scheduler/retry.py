@@ -40,7 +40,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the work on a key ended.
+    """The outcome of processing a key.
 
     Attributes:
         action: What the queue does with the key.
@@ -81,7 +81,7 @@ class Requeuer:
         self._over_budget_delays: dict[BindingKey, float] = {}
 
     def finish(self, key: BindingKey, outcome: Outcome) -> None:
-        """Do what an outcome requires, and mark the key as done."""
+        """Apply an outcome to the queue, and mark the key as done."""
         conflicts = self._conflicts.pop(key, 0)
         delay = outcome.delay or self._over_budget_delay(key, outcome)
         match outcome.action:

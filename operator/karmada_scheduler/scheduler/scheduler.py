@@ -47,7 +47,7 @@ from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 log = logging.getLogger(__name__)
 
 _SLICE_SECONDS: Final = 0.005
-"""How long the loop runs before watches, answers and the Lease get a turn."""
+"""Seconds after which the loop yields to watches, responses and the Lease."""
 
 _BLOCKED_SECONDS: Final = 0.25
 """A decision that blocks the event loop for longer, as one with a plugin that hangs does, is followed by a pause."""
@@ -78,7 +78,7 @@ class Scheduler:
         clock: Callable[[], float],
         new_budget: Callable[[], Budget] = new_budget,
     ) -> None:
-        """Take the caches, the plugins, and the binding cycle.
+        """Set the caches, the plugins, and the binding cycle.
 
         Args:
             options: Feature gates and ``--max-in-flight``.
@@ -138,7 +138,7 @@ class Scheduler:
         self._tasks = AttemptTasks(Requeuer(queue, bindings, metrics), metrics)
 
     async def run(self) -> None:
-        """Schedule until cancelled; binding cycles that are under way then go on (see ``drain``)."""
+        """Schedule until cancelled; binding cycles under way then continue (see ``drain``)."""
         slice_start = self._clock()
         while True:
             key, waited = await self._queue.get()
@@ -175,7 +175,7 @@ class Scheduler:
         return binding is not None and binding.spec.workload_affinity_groups is not None
 
     def _schedule_one(self, attempt: Attempt) -> None:
-        """Process a key; if something has to be waited for, a task goes on with it."""
+        """Process a key; if it has to wait, in a task."""
         try:
             outcome = self._process(attempt)
         except Exception as error:
@@ -185,7 +185,7 @@ class Scheduler:
             self._tasks.finish(attempt, outcome)
 
     def _process(self, attempt: Attempt) -> Outcome | None:
-        """Return the outcome for a key; None if a task was started that goes on with it."""
+        """Return the outcome for a key; None if a task continues to process it."""
         key = attempt.key
         binding = self._bindings.get(key)
         is_activated = self._gate.reset(key)
@@ -247,7 +247,7 @@ class Scheduler:
         return self._handle_decision(attempt, request, decision)
 
     def _handle_decision(self, attempt: Attempt, request: Request, decision: Decision) -> Outcome | None:
-        """Start the binding cycle of a decision, if there is anything to write."""
+        """Start the binding cycle of a decision, unless there is nothing to write."""
         transaction = self._begin_transaction(attempt, request, decision)
         if transaction is None:
             return DONE
@@ -255,8 +255,8 @@ class Scheduler:
         return None
 
     async def _decide_and_bind(self, attempt: Attempt, request: Request) -> Outcome:
-        """Take a decision that has to wait for something, and write it."""
-        async with self._decisions.turn(request):
+        """Run a decision that has to wait, and write it."""
+        async with self._decisions.lock_for(request):
             decision = await self._decisions.run(request)
             transaction = self._begin_transaction(attempt, request, decision)
         return DONE if transaction is None else await self._bind(attempt, request, transaction)

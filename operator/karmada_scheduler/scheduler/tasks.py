@@ -1,4 +1,4 @@
-"""The ends of attempts, and the tasks of those that wait for something."""
+"""The ends of attempts, and the tasks of attempts that wait."""
 
 from __future__ import annotations
 

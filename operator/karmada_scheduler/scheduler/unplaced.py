@@ -47,7 +47,7 @@ class Unplaced(NamedTuple):
 
     The time is the ``lastTransitionTime`` of its condition, which changes when a success becomes a failure and not when
     the reason changes. For a binding without such a condition, it is the creation if the binding is new to this process,
-    else the time at which this process first saw it unplaced.
+    else the time at which this process first found it unplaced.
     """
 
     reason: str

@@ -59,7 +59,7 @@ class AsyncQueue(Generic[Key]):
         return len(self._queue)
 
     def is_shorter_than(self, limit: int) -> bool:
-        """Return whether fewer than ``limit`` keys are due, or nothing has called ``get`` yet."""
+        """Return whether fewer than ``limit`` keys are due, or ``get`` was never called."""
         return not self._has_consumer or len(self._queue) < limit
 
     async def wait_shorter_than(self, limit: int) -> None:

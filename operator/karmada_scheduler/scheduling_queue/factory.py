@@ -1,4 +1,4 @@
-"""Makes the queue that the options ask for."""
+"""Makes the queue that the options select."""
 
 from __future__ import annotations
 

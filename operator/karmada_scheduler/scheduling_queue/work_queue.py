@@ -26,7 +26,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class QueueObserver(Protocol):
-    """Gets what upstream's workqueue metrics count; numbers are seconds."""
+    """Receives the values of upstream's workqueue metrics; numbers are seconds."""
 
     def added(self) -> None:
         """Count a key that was added and did not wait already."""

@@ -17,7 +17,7 @@ from karmada_scheduler.testing.amounts import quantities
 
 
 class BindingBuilder:
-    """Builds a Binding; without further words one of a Deployment with no replicas and an empty placement."""
+    """Builds a Binding; by default that of a Deployment without replicas, with an empty placement."""
 
     def __init__(self, name: str, namespace: str) -> None:
         kind = RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING
@@ -37,12 +37,12 @@ class BindingBuilder:
         self._status: dict[str, Any] = {}
         self._kind = kind
         self._workload: dict[str, Any] | None = None
-        self._workload_problem = "the test says nothing of it: binding(...).workload(...)"
+        self._workload_problem = "the test does not set it: binding(...).workload(...)"
 
     # --- the workload ---
 
     def resource(self, api_version: str, kind: str, *, uid: str = "") -> Self:
-        """Say what is propagated."""
+        """Set apiVersion, kind and uid of the resource template."""
         self._spec["resource"] |= {"apiVersion": api_version, "kind": kind, "uid": uid}
         return self
 
@@ -52,12 +52,12 @@ class BindingBuilder:
         return self
 
     def replicas(self, count: int, **request: object) -> Self:
-        """Ask for replicas, each with this request; an empty request is one, too: ``replicas(0, cpu=0)``."""
+        """Set the replicas, and what each one requests, if anything: ``replicas(2, cpu=1, memory="1Gi")``."""
         self._spec["replicas"] = count
         return self.request(request) if request else self
 
     def request(self, amounts: Mapping[str, object]) -> Self:
-        """Set what one replica asks for, where a name is no Python name."""
+        """Set what each replica requests, with resource names that are no Python names."""
         requirements = self._spec.setdefault("replicaRequirements", {})
         requirements["resourceRequest"] = quantities(amounts)
         return self
@@ -81,7 +81,7 @@ class BindingBuilder:
         return self
 
     def node_claim(self, **claim: Any) -> Self:
-        """Say which nodes the pods need, in the words of the API: ``node_claim(nodeSelector={"disk": "ssd"})``."""
+        """Set which nodes the pods need, with the fields of the API: ``node_claim(nodeSelector={"disk": "ssd"})``."""
         self._spec.setdefault("replicaRequirements", {})["nodeClaim"] = claim
         return self
 
@@ -92,7 +92,7 @@ class BindingBuilder:
         annotations: Mapping[str, str] | None = None,
         owner_references: Sequence[Mapping[str, Any]] = (),
     ) -> Self:
-        """Say what the metadata of the workload has, which plugins with ``needs_workload`` see; owners in the words of the API."""
+        """Set the metadata of the workload, for plugins with ``needs_workload``; owners have the fields of the API."""
         self._workload = {
             "labels": dict(labels or {}),
             "annotations": dict(annotations or {}),
@@ -101,13 +101,13 @@ class BindingBuilder:
         return self
 
     def without_workload(self, problem: str) -> Self:
-        """Say why the metadata of the workload is not known: ``context.workload_problem``."""
+        """Set why the metadata of the workload is unknown: ``context.workload_problem``."""
         self._workload, self._workload_problem = None, problem
         return self
 
     @property
     def workload_answer(self) -> WorkloadAnswer:
-        """What plugins are told of the workload."""
+        """The workload, or why it is unknown, as plugins get it."""
         if self._workload is None:
             return WorkloadAnswer(problem=self._workload_problem)
         resource = self._spec["resource"]
@@ -119,10 +119,10 @@ class BindingBuilder:
         )
         return WorkloadAnswer(found)
 
-    # --- where it is ---
+    # --- its clusters ---
 
     def on(self, *names: str, **replicas: int) -> Self:
-        """Say where it is: names alone, or with replicas: ``on(m1=3)``."""
+        """Set its clusters, by name or with replicas: ``on("m1", "m2")``, ``on(m1=3)``."""
         targets: list[dict[str, Any]] = [{"name": name} for name in names]
         targets += [{"name": name, "replicas": count} for name, count in replicas.items()]
         self._spec["clusters"] = targets
@@ -137,12 +137,12 @@ class BindingBuilder:
         return self
 
     def observing(self, affinity_name: str) -> Self:
-        """Say which affinity term is in force."""
+        """Set the affinity term in use."""
         self._status["schedulerObservingAffinityName"] = affinity_name
         return self
 
     def applied(self, placement: Mapping[str, Any] | str | None = None) -> Self:
-        """Annotate the placement that was applied; without argument the present one."""
+        """Set the annotation of the applied placement; without argument, to the current placement."""
         if not isinstance(placement, str):
             chosen = self._spec["placement"] if placement is None else placement
             placement = Placement.from_manifest(chosen).to_json()
@@ -150,7 +150,7 @@ class BindingBuilder:
         return self
 
     def health(self, **health_by_cluster: str) -> Self:
-        """Say what clusters report of the workload: ``health(m1="Healthy", m2="Unhealthy")``."""
+        """Set the health that clusters report: ``health(m1="Healthy", m2="Unhealthy")``."""
         self._status["aggregatedStatus"] = [
             {"clusterName": name, "health": health} for name, health in health_by_cluster.items()
         ]
@@ -162,11 +162,11 @@ class BindingBuilder:
         return self
 
     def reschedule_triggered(self, moment: str) -> Self:
-        """Ask for a reschedule."""
+        """Set the time at which a reschedule was requested."""
         self._spec["rescheduleTriggeredAt"] = moment
         return self
 
-    # --- where it may be ---
+    # --- its placement ---
 
     def placement(self, placement: Mapping[str, Any] | None) -> Self:
         """Replace the placement."""
@@ -174,16 +174,16 @@ class BindingBuilder:
         return self
 
     def names(self, *names: str) -> Self:
-        """Mean these clusters only."""
+        """Set the single affinity to these clusters."""
         return self.affinity(clusterNames=list(names))
 
     def affinity(self, **affinity: Any) -> Self:
-        """Set the single affinity, in the words of the API: ``affinity(exclude=["m1"])``."""
+        """Set the single affinity, with the fields of the API: ``affinity(exclude=["m1"])``."""
         self._spec["placement"]["clusterAffinity"] = affinity
         return self
 
     def term(self, name: str, *names: str, overflow: Sequence[Sequence[str]] | None = None) -> Self:
-        """Add an affinity term of these clusters, with tiers of further ones."""
+        """Add an affinity term of these clusters; ``overflow`` has the clusters of each overflow affinity."""
         term: dict[str, Any] = {"affinityName": name, "clusterNames": list(names)}
         if overflow is not None:
             term["overflowAffinities"] = [
@@ -194,7 +194,7 @@ class BindingBuilder:
         return self
 
     def tolerates(self, **toleration: object) -> Self:
-        """Add a toleration, in the words of the API."""
+        """Add a toleration, with the fields of the API."""
         self._spec["placement"].setdefault("clusterTolerations", []).append(toleration)
         return self
 
@@ -205,19 +205,19 @@ class BindingBuilder:
         return self
 
     def duplicated(self) -> Self:
-        """Give all replicas to every cluster."""
+        """Assign all replicas to every cluster."""
         return self._strategy(replicaSchedulingType="Duplicated")
 
     def aggregated(self) -> Self:
-        """Divide over as few clusters as possible."""
+        """Divide the replicas over as few clusters as possible."""
         return self._strategy(replicaSchedulingType="Divided", replicaDivisionPreference="Aggregated")
 
     def dynamic_weight(self) -> Self:
-        """Divide by room."""
+        """Divide the replicas by available replicas."""
         return self._weighted({"dynamicWeight": "AvailableReplicas"})
 
     def static_weights(self, **weight_by_name: int) -> Self:
-        """Divide by these weights; none at all is the same weight for everybody."""
+        """Divide the replicas by these weights; without any, all clusters have the same weight."""
         if not weight_by_name:
             return self._weighted(None)
         rules = [
@@ -236,7 +236,7 @@ class BindingBuilder:
         return self
 
     def workload_affinity(self, *, affinity: str | None = None, anti_affinity: str | None = None) -> Self:
-        """Set the keys of the labels by which workloads attract and repel each other."""
+        """Set the label keys of the workload affinity and anti-affinity groups."""
         keys = {"affinity": affinity, "antiAffinity": anti_affinity}
         self._spec["placement"]["workloadAffinity"] = {
             name: {"groupByLabelKey": key} for name, key in keys.items() if key is not None
@@ -246,7 +246,7 @@ class BindingBuilder:
     # --- the object ---
 
     def labels(self, **labels: str) -> Self:
-        """Add labels whose keys are Python names. They are those of the binding, not of the workload."""
+        """Add labels, whose keys are Python names, to the binding; see ``workload`` for those of the workload."""
         self._metadata["labels"] |= labels
         return self
 
@@ -256,7 +256,7 @@ class BindingBuilder:
         return self
 
     def annotations(self, **annotations: str) -> Self:
-        """Add annotations whose keys are Python names. They are those of the binding, not of the workload."""
+        """Add annotations, whose keys are Python names, to the binding; see ``workload`` for those of the workload."""
         self._metadata["annotations"] |= annotations
         return self
 
@@ -276,7 +276,7 @@ class BindingBuilder:
         return self
 
     def created(self, moment: str) -> Self:
-        """Set the time of its creation, as the API has times: ``2026-01-31T13:00:00Z``."""
+        """Set the time of its creation, in the format of the API: ``2026-01-31T13:00:00Z``."""
         self._metadata["creationTimestamp"] = moment
         return self
 
@@ -286,7 +286,7 @@ class BindingBuilder:
         return self
 
     def priority(self, priority: int) -> Self:
-        """Set ``spec.schedulePriority.priority``, by which PrioritySort orders the queue."""
+        """Set ``spec.schedulePriority.priority``; PrioritySort orders the queue by it."""
         self._spec["schedulePriority"] = {"priority": priority}
         return self
 
@@ -306,7 +306,7 @@ class BindingBuilder:
         return self
 
     def observed_generation(self, generation: int) -> Self:
-        """Set the generation that the scheduler agreed with."""
+        """Set the generation that the scheduler observed."""
         self._status["schedulerObservedGeneration"] = generation
         return self
 

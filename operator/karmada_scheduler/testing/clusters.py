@@ -17,7 +17,7 @@ SERVED_APIS: Mapping[str, Sequence[str]] = {
 
 
 class ClusterBuilder:
-    """Builds a Cluster; without further words it is healthy, empty and roomy and serves ``SERVED_APIS``."""
+    """Builds a Cluster; by default it is healthy and empty, has ample capacity, and serves ``SERVED_APIS``."""
 
     def __init__(self, name: str) -> None:
         self._metadata: dict[str, Any] = {"name": name, "uid": f"uid-{name}", "generation": 1, "labels": {}}
@@ -26,7 +26,7 @@ class ClusterBuilder:
             "apiEnablements": [],
             "conditions": [{"type": "Ready", "status": "True"}],
         }
-        self.serves(SERVED_APIS).room(cpu=1000, memory="1000Gi", pods=1000)
+        self.serves(SERVED_APIS).capacity(cpu=1000, memory="1000Gi", pods=1000)
 
     def provider(self, name: str) -> Self:
         """Set the provider."""
@@ -72,22 +72,22 @@ class ClusterBuilder:
         ]
         return self.condition("CompleteAPIEnablements", "True" if complete else "False")
 
-    def room(self, *, pods: object = 1000, **amounts: object) -> Self:
-        """Set what is allocatable, and nothing allocated: ``room(cpu=4, memory="8Gi")``."""
+    def capacity(self, *, pods: object = 1000, **amounts: object) -> Self:
+        """Set the allocatable amounts, with none allocated: ``capacity(cpu=4, memory="8Gi")``."""
         allocatable = {"pods": str(pods)} | quantities(amounts)
         self._status["resourceSummary"] = {"allocatable": allocatable}
         return self
 
     def allocatable(self, amounts: Mapping[str, object]) -> Self:
-        """Replace what is allocatable."""
+        """Replace the allocatable amounts."""
         return self._summary("allocatable", amounts)
 
     def allocated(self, amounts: Mapping[str, object]) -> Self:
-        """Replace what is allocated."""
+        """Replace the allocated amounts."""
         return self._summary("allocated", amounts)
 
     def allocating(self, amounts: Mapping[str, object]) -> Self:
-        """Replace what is about to be allocated."""
+        """Replace the amounts that pending pods request."""
         return self._summary("allocating", amounts)
 
     def _summary(self, part: str, amounts: Mapping[str, object]) -> Self:
@@ -95,18 +95,18 @@ class ClusterBuilder:
         return self
 
     def without_summary(self) -> Self:
-        """Make it one whose status collector has not reported yet."""
+        """Remove the resource summary, as before the first report of the status collector."""
         del self._status["resourceSummary"]
         return self
 
     def grade(self, grade: int, *, nodes: int | None, **minimums: object) -> Self:
-        """Add a resource model and, unless that is None, how many nodes of it there are."""
+        """Add a resource model and, unless it is None, the number of its nodes."""
         ranges = [{"name": name, "min": str(amount), "max": str(amount)} for name, amount in minimums.items()]
         self._spec.setdefault("resourceModels", []).append({"grade": grade, "ranges": ranges})
         return self if nodes is None else self.nodes(grade, nodes)
 
     def nodes(self, grade: int, count: int) -> Self:
-        """Report nodes of a grade."""
+        """Add the number of nodes of a grade."""
         summary = self._status["resourceSummary"]
         summary.setdefault("allocatableModelings", []).append({"grade": grade, "count": count})
         return self

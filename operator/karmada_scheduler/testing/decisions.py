@@ -1,4 +1,4 @@
-"""Decisions about what the builders build, and what plugins are handed on the way there."""
+"""Decisions about the objects of builders, and the contexts of Filter and Score plugins."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def snapshot(*clusters: ClusterBuilder | Cluster) -> Snapshot:
 
 
 class Group:
-    """Bindings that share groups, as WorkloadAffinity sees them."""
+    """Bindings by workload affinity group, as ``Peers`` returns them."""
 
     def __init__(self, *listed: BindingBuilder) -> None:
         self._listed = [each.build() for each in listed]
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Look an affinity group up."""
+        """Return the bindings of an affinity group."""
         return [each for each in self._listed if _groups(each)[0] == group]
 
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Look an anti-affinity group up."""
+        """Return the bindings of an anti-affinity group."""
         return [each for each in self._listed if _groups(each)[1] == group]
 
 
@@ -52,12 +52,12 @@ def filter_context(
     affinity_name: str | None = None,
     peers: Peers | None = None,
 ) -> FilterContext:
-    """Make what a filter plugin is handed for one cluster."""
+    """Return the context of a Filter plugin for one cluster."""
     return FilterContext(_cycle(binding, affinity_name, peers), cluster.build())
 
 
 def score_context(binding: BindingBuilder, cluster: ClusterBuilder) -> ScoreContext:
-    """Make what a score plugin is handed for one cluster."""
+    """Return the context of a Score plugin for one cluster."""
     return ScoreContext(_cycle(binding, None, None), cluster.build())
 
 
@@ -80,10 +80,10 @@ def decide(
     in_flight: Sequence[BindingBuilder] = (),
     until_stable: bool = True,
 ) -> Decision:
-    """Decide where a binding goes, with the in-tree plugins, some more, and the built-in estimator.
+    """Decide on the placement of a binding, with the in-tree plugins, ``plugins``, and the built-in estimator.
 
-    Plugins that talk get an event loop for it, so this cannot be called from a coroutine then; see
-    ``scheduling``.
+    Asynchronous plugins get an event loop of their own. With them, this function cannot be called from a
+    coroutine; ``scheduling`` can.
     """
     gates = gates or FeatureGates()
     deciders = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates)
@@ -107,6 +107,6 @@ def decide(
 
 
 def placed(decision: Decision) -> dict[str, int]:
-    """Return where a decision puts a binding, in the order in which it is written."""
+    """Return the replicas by cluster of a decision, in the order in which they are written."""
     assert decision.error is None, f"not scheduled: {decision.error}"
     return {target.name: target.replicas for target in decision.targets or ()}

@@ -1,4 +1,4 @@
-"""The scheduler as plugins under test see it."""
+"""A fake Handle for plugins under test."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Recorded(NamedTuple):
 
 
 class FakeHandle:
-    """A handle whose world is set by the test; it keeps what plugins ask of it.
+    """A handle whose bindings, clusters and time are set by the test; it records the calls of plugins.
 
-    ``schedule`` shows the clusters that it is given here, and keeps here what it writes.
+    ``schedule`` puts its clusters here, and stores its writes here.
 
     Attributes:
-        clusters: What ``snapshot`` returns.
-        time: What ``now`` returns: seconds since 1970.
-        activated: What plugins activated, in order.
-        events: What plugins recorded, in order.
+        clusters: The snapshot that ``snapshot`` returns.
+        time: The time that ``now`` returns, in seconds since 1970.
+        activated: The keys that plugins activated, in order.
+        events: The Events that plugins recorded, in order.
     """
 
     def __init__(self, *bindings: BindingBuilder, profile: str = DEFAULT_SCHEDULER_NAME) -> None:
-        """Know some bindings, and no cluster yet."""
+        """Start with these bindings and without clusters."""
         self.clusters = Snapshot()
         self.time = 0.0
         self.activated: list[BindingKey] = []
@@ -52,15 +52,15 @@ class FakeHandle:
         return self
 
     def put(self, binding: Binding) -> None:
-        """Show a binding from now on as it is here."""
+        """Add or replace a binding."""
         self._bindings[binding.key] = binding
 
     def put_workload(self, key: BindingKey, workload: Workload | None) -> None:
-        """Show the workload of a binding from now on as it is here; None for one that is not known."""
+        """Set the workload of a binding; None for an unknown one."""
         self._workloads[key] = workload
 
     def declare_workload(self, *, needed: bool) -> None:
-        """Set whether a plugin of the profile has ``needs_workload``; ``schedule`` does, True before."""
+        """Set whether a plugin of the profile has ``needs_workload``; True until ``schedule`` sets it."""
         self._declares_workload = needed
 
     @property
@@ -81,7 +81,7 @@ class FakeHandle:
         return tuple(self._bindings.values())
 
     def binding(self, key: BindingKey) -> Binding | None:
-        """Find a binding."""
+        """Return a binding."""
         return self._bindings.get(key)
 
     def workload(self, key: BindingKey) -> Workload | None:
@@ -95,7 +95,7 @@ class FakeHandle:
         return self._workloads.get(key)
 
     def activate(self, key: BindingKey) -> None:
-        """Keep the key."""
+        """Record the key."""
         self.activated.append(key)
 
     def waiting(self) -> Sequence[WaitingBinding]:
@@ -103,7 +103,7 @@ class FakeHandle:
         return tuple(WaitingBindingView(each, self.workload) for each in self._waiting.values())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
-        """Keep the Event."""
+        """Record the Event."""
         self.events.append(Recorded(binding.key, warning, reason, text))
 
     def wait(
@@ -113,7 +113,7 @@ class FakeHandle:
         then: Callable[[WaitingBinding], None],
         reasons: Mapping[str, str] | None = None,
     ) -> Awaitable[Result]:
-        """Let a binding wait; ``then`` is called as soon as it does, ``reasons`` are by plugin name."""
+        """Let a binding wait at Permit; ``then`` is called when it waits. ``reasons`` has messages by plugin name."""
         waiting = self._waiting[binding.key] = PendingPermit(binding, frozenset(), timeouts, reasons)
 
         async def answered() -> Result:

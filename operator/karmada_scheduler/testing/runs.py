@@ -1,10 +1,10 @@
-"""A binding's whole way through the plugins, from PreFilter to PostBind, without a control plane.
+"""Runs a binding through all plugins, from PreFilter to PostBind, without a control plane.
 
     run = schedule(binding("web").replicas(4).dynamic_weight(), cluster("m1"), cluster("m2"), plugins=[Ledger()])
     assert run.placed == {"m1": 2, "m2": 2}
     assert run.methods_of("Ledger") == ["reserve"]
 
-``print(run)`` tells what happened; what is written stays in memory.
+``print(run)`` prints a trace of the run. Writes stay in memory.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import timeout_message
-from karmada_scheduler.testing import story
+from karmada_scheduler.testing import trace
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
 from karmada_scheduler.testing.decisions import snapshot
 from karmada_scheduler.testing.handles import FakeHandle
 from karmada_scheduler.testing.setups import framework
-from karmada_scheduler.testing.story import Call, Step
+from karmada_scheduler.testing.trace import Call, Step
 
 Context = TypeVar("Context")
 Answer = TypeVar("Answer")
@@ -43,13 +43,13 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What became of a binding.
+    """The result of scheduling a binding.
 
     Attributes:
-        decision: Where it should go, with everything behind it.
-        binding: As it is stored afterwards.
-        error: What kept it from being placed.
-        calls: The calls of plugins, in order, each with the attempt that it was part of.
+        decision: The decision, with its attempts.
+        binding: The binding as stored afterwards.
+        error: Why it was not placed; None if it was.
+        calls: The calls of plugins, in order, each with its attempt.
     """
 
     decision: Decision
@@ -75,19 +75,19 @@ class Run:
 
     @property
     def retry_after(self) -> float:
-        """After how many seconds a plugin wants to be asked again; 0 if none said."""
+        """Seconds after which a plugin requests another attempt; 0 if none does."""
         return float(getattr(self.error, "retry_after", 0.0)) or self.decision.retry_after
 
     @property
     def refused(self) -> dict[str, str]:
-        """The clusters that did not pass the filters, and why."""
-        kept_out = self._attempt.diagnosis.result_by_cluster
-        return {name: result.message for name, result in kept_out.items()}
+        """The clusters that did not pass the filters, with the reason."""
+        results = self._attempt.diagnosis.result_by_cluster
+        return {name: result.message for name, result in results.items()}
 
     @property
     def scores(self) -> dict[str, dict[str, int]]:
-        """By plugin and cluster: final scores times weight."""
-        return story.scores_of(self._attempt)
+        """Final scores times weight, by plugin and cluster."""
+        return trace.scores_of(self._attempt)
 
     def methods_of(self, plugin: str) -> list[str]:
         """Return the methods of a plugin that were called, in order."""
@@ -98,19 +98,19 @@ class Run:
         return self.decision.attempts[-1] if self.decision.attempts else TermAttempt()
 
     def __str__(self) -> str:
-        return "\n".join(story.lines(self.binding, self.error, self.decision, self.calls))
+        return "\n".join(trace.lines(self.binding, self.error, self.decision, self.calls))
 
 
 class Circumstances(TypedDict, total=False):
-    """Under which a binding is scheduled.
+    """Options of ``schedule`` and ``scheduling``.
 
     Attributes:
-        plugins: After the in-tree ones; objects or classes, or a framework from ``framework`` or ``profiles``.
-        handle: What plugins ask; classes among ``plugins`` are made with it.
+        plugins: Objects or classes that follow the in-tree plugins, or a framework from ``framework`` or ``profiles``.
+        handle: The handle of the plugins; classes among ``plugins`` are made with it.
         gates: Feature gates.
-        in_flight: Bindings that are decided and not yet written, for PreFilter extensions; where they are
-            until then is what ``handle`` knows.
-        write_fails: What the API server answers to the write.
+        in_flight: Bindings that are decided and not yet written, for PreFilter extensions. ``handle`` has
+            their stored version.
+        write_fails: The error of the API server's response to the write.
     """
 
     plugins: Framework | Sequence[Plugin | type[Plugin]]
@@ -126,13 +126,13 @@ def schedule(
     when_waiting: Callable[[WaitingBinding], None] | None = None,
     **circumstances: Unpack[Circumstances],
 ) -> Run:
-    """Take a binding through all plugins.
+    """Run a binding through all plugins.
 
     Args:
-        binding: What to schedule.
-        clusters: Where it could go.
-        when_waiting: Called when the binding waits at Permit; may allow or reject it. Without an answer its
-            time is up at once.
+        binding: The binding to schedule.
+        clusters: The clusters of the control plane.
+        when_waiting: Called when the binding waits at Permit; may allow or reject it. If it does neither,
+            the wait times out at once.
         circumstances: See ``Circumstances``.
     """
 
@@ -150,7 +150,7 @@ async def scheduling(
 ) -> Run:
     """Do what ``schedule`` does, in a coroutine: several bindings can wait at Permit at the same time.
 
-    Whoever waits does so until ``handle.waiting`` is used to answer, or until its time is really up.
+    A waiting binding is allowed or rejected through ``handle.waiting``; its timeout is a real time.
     """
     return await _run(binding, clusters, lambda _waiting, _waits: None, circumstances)
 
@@ -205,7 +205,7 @@ async def _run(
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes into the memory of a handle."""
+    """Stores bindings in a handle."""
 
     handle: FakeHandle
     stored: Binding
@@ -215,7 +215,7 @@ class _Writer:
         """Do nothing."""
 
     async def write(self, _binding: Binding, _decision: Decision) -> TransactionResult:
-        """Store the binding, or fail as the test wants."""
+        """Store the binding, or raise the error that the test set."""
         if self.failure is not None:
             raise self.failure
         self.handle.put(self.stored)
@@ -228,7 +228,7 @@ class _Writer:
 
 @dataclass(frozen=True, slots=True)
 class _Permit:
-    """Waits as the test wants."""
+    """Waits at Permit as the test determines."""
 
     handle: FakeHandle
     binding: Binding
@@ -256,7 +256,7 @@ def _as_stored(binding: Binding, decision: Decision) -> Binding:
 
 
 class _Recorder(PluginCaller):
-    """Calls plugins and keeps what they answer."""
+    """Calls plugins and records their results."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Plugins, made and put in order as the scheduler does it."""
+"""Makes and orders plugins as the scheduler does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
 from karmada_scheduler.framework import Handle, Plugin
-from karmada_scheduler.framework.profile import factory as framework_making
+from karmada_scheduler.framework.profile import factory
 from karmada_scheduler.framework.profile.factory import Factory, Registration
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.plugin_loader import PluginSetup
@@ -29,10 +29,10 @@ def make(plugin: type[P], args: Mapping[str, Any] | None = None, *, handle: Hand
     """Make a plugin as a profile would, with args as a configuration file has them.
 
     Raises:
-        ConfigError: What the scheduler would say at its start.
+        ConfigError: The scheduler would not start with these args.
     """
     registration = Registration(plugin.name, plugin)
-    return cast("P", framework_making.make(registration, args, handle or FakeHandle()))
+    return cast("P", factory.make(registration, args, handle or FakeHandle()))
 
 
 def framework(
@@ -60,10 +60,10 @@ def profiles(
     handle: Handle | None = None,
     gates: FeatureGates | None = None,
 ) -> dict[str, Framework]:
-    """Build what ``--config`` and ``--plugin-dir`` would, by scheduler name; ``plugins`` are there as well.
+    """Build the profiles of ``--config`` and ``--plugin-dir``, by scheduler name; ``plugins`` are registered as well.
 
     Raises:
-        ConfigError: Everything that the scheduler would refuse.
+        ConfigError: All problems with which the scheduler would not start.
     """
     setup = PluginSetup(
         in_tree(gates or FeatureGates()),

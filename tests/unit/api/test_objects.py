@@ -230,10 +230,12 @@ def test_equal_api_lists_are_one_object() -> None:
 
 
 def test_capacity_is_neither_allocated_nor_allocating() -> None:
-    built = cluster("m1").room(cpu=4, memory="8Gi").allocated({"cpu": 1}).allocating({"cpu": "500m"}).build()
+    built = (
+        cluster("m1").capacity(cpu=4, memory="8Gi").allocated({"cpu": 1}).allocating({"cpu": "500m"}).build()
+    )
     assert built.resource_summary is not None
-    assert built.resource_summary.room["cpu"].milli_value == 2500
-    assert built.resource_summary.room["memory"].value == 8 * 2**30
+    assert built.resource_summary.available["cpu"].milli_value == 2500
+    assert built.resource_summary.available["memory"].value == 8 * 2**30
 
 
 @pytest.mark.parametrize(
@@ -264,7 +266,7 @@ def test_a_malformed_cluster_names_the_field(change: Change, message: str) -> No
 @pytest.mark.parametrize("where", ["allocatable", "allocated", "allocating"])
 @pytest.mark.parametrize("amount", ["many", "1e20000000"])
 def test_an_unreadable_quantity_removes_only_its_resource(where: str, amount: str) -> None:
-    manifest = cluster("m1").room(cpu=4, memory="8Gi").manifest()
+    manifest = cluster("m1").capacity(cpu=4, memory="8Gi").manifest()
     manifest["status"]["resourceSummary"].setdefault(where, {})["cpu"] = amount
     built = Cluster.from_manifest(manifest)
     assert built.resource_summary is not None

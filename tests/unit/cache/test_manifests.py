@@ -18,7 +18,7 @@ WEB = BindingKey("ResourceBinding", "demo", "web-deployment")
 
 @pytest.fixture
 def cache() -> ManifestCache:
-    return ManifestCache(wants=lambda _: True, clusters=True)
+    return ManifestCache(is_needed=lambda _: True, clusters=True)
 
 
 def put(cache: ManifestCache, manifest: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def test_a_removed_object_has_no_manifest(cache: ManifestCache) -> None:
 
 
 def test_only_objects_that_requests_can_contain_are_stored() -> None:
-    cache = ManifestCache(wants=lambda binding: binding.spec.scheduler_name == "ours", clusters=False)
+    cache = ManifestCache(is_needed=lambda binding: binding.spec.scheduler_name == "ours", clusters=False)
     put(cache, manifests.binding())
     put(cache, manifests.binding("other", schedulerName="theirs"))
     put(cache, manifests.cluster("m1"))

@@ -147,7 +147,7 @@ def test_fields_without_effect_are_printed(
     config.write_text(CONFIG + "clientConnection: {qps: 50}\n")
     assert main(["plugins", f"--plugin-dir={folder}", f"--config={config}"]) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "Warning: clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst say it"
+        "Warning: clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst set it"
     ]
 
 

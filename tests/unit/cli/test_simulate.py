@@ -73,7 +73,7 @@ def documents(*parts: BindingBuilder | ClusterBuilder | str) -> str:
     return "---\n".join(part if isinstance(part, str) else yaml.safe_dump(part.manifest()) for part in parts)
 
 
-FLEET = [cluster("m1").room(pods=4), cluster("m2").room(pods=8), cluster("m3").taint("x:NoSchedule")]
+FLEET = [cluster("m1").capacity(pods=4), cluster("m2").capacity(pods=8), cluster("m3").taint("x:NoSchedule")]
 WEB = binding("web").replicas(6).dynamic_weight()
 
 
@@ -197,7 +197,7 @@ def test_a_missing_file_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -
         clusters=["/nowhere/clusters.yaml"],
         bindings=["/nowhere/bindings.yaml"],
         workloads=None,
-        anew=False,
+        as_new=False,
         ignore_other_schedulers=False,
         output="table",
         plugins=None,
@@ -471,7 +471,7 @@ def test_clusters_without_replicas_become_targets_if_the_option_is_set(run: Run,
 
 
 def test_feature_gates_change_the_decision(run: Run) -> None:
-    fleet = [cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), cluster("m2").room(cpu=9)]
+    fleet = [cluster("m1").capacity(cpu=9).grade(1, nodes=1, cpu=1), cluster("m2").capacity(cpu=9)]
     web = binding("w").replicas(10, cpu=1).dynamic_weight()
     assert run(fleet, [web]).clusters["w-deployment"] == {"m1": 1, "m2": 9}
     off = run(fleet, [web], "--feature-gates=CustomizedClusterResourceModeling=false")
@@ -485,7 +485,7 @@ def test_an_unknown_gate_is_refused(run: Run) -> None:
 
 
 def test_with_overcommit_protection_earlier_bindings_reduce_the_capacity(run: Run) -> None:
-    fleet = [cluster("m1").room(cpu=3), cluster("m2").room(cpu=2)]
+    fleet = [cluster("m1").capacity(cpu=3), cluster("m2").capacity(cpu=2)]
     one, other = (binding(name).replicas(1, cpu=2).aggregated() for name in ("one", "other"))
     assert run(fleet, [one, other]).clusters == {"one-deployment": {"m1": 1}, "other-deployment": {"m1": 1}}
     protected = run(fleet, [one, other], "--feature-gates=SchedulingOvercommitProtection=true")

@@ -117,7 +117,7 @@ def test_a_file_of_kube_scheduler_is_read(path: Path, head: str) -> None:
         warnings=(
             (
                 "extenders[0].managedResources[0].ignoredByScheduler has no effect: "
-                "example.com/gpu counts when room is estimated"
+                "example.com/gpu counts when capacity is estimated"
             ),
         ),
         source=str(path),
@@ -179,9 +179,9 @@ def test_fields_without_effect_are_warnings(path: Path) -> None:
             "parallelism has no effect: a decision is made in one thread, and --max-in-flight limits what is "
             "being written"
         ),
-        "leaderElection has no effect: --leader-elect and its companions say it",
-        "clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst say it",
-        "podMaxBackoffSeconds has no effect: --rate-limiter-max-delay says it",
+        "leaderElection has no effect: --leader-elect and its companions set it",
+        "clientConnection has no effect: --kubeconfig, --kube-api-qps and --kube-api-burst set it",
+        "podMaxBackoffSeconds has no effect: --rate-limiter-max-delay sets it",
         "extenders[0].preemptVerb has no effect: nothing is preempted",
     )
 
@@ -192,7 +192,7 @@ def test_ignored_by_scheduler_is_a_warning(path: Path) -> None:
         "  - {name: a.b/c}\n  - {name: a.b/gpu, ignoredByScheduler: true}\n"
     )
     assert loaded(path, KUBERNETES + text).warnings == (
-        "extenders[0].managedResources[1].ignoredByScheduler has no effect: a.b/gpu counts when room is estimated",
+        "extenders[0].managedResources[1].ignoredByScheduler has no effect: a.b/gpu counts when capacity is estimated",
     )
 
 

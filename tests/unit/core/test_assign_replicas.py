@@ -370,7 +370,7 @@ def test_an_explicit_empty_overflow_list_divides_by_tiers_too() -> None:
 
 
 def test_overflow_in_a_whole_decision() -> None:
-    clusters = [cluster("m1").room(pods=2), cluster("m2").room(pods=10)]
+    clusters = [cluster("m1").capacity(pods=2), cluster("m2").capacity(pods=10)]
     builder = binding("w").replicas(5).dynamic_weight().term("a", "m1", overflow=[["m2"]])
     decision = decide(builder, *clusters)
     assert placed(decision) == {"m1": 2, "m2": 3}

@@ -14,7 +14,7 @@ from karmada_scheduler.core import limits
 from karmada_scheduler.core.available_replicas import Estimators, available_replicas
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import Paced, WaitsError, begin, run_sync
+from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin, run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import FilterContext, Result, Snapshot
@@ -55,7 +55,7 @@ async def test_a_longer_decision_continues_as_a_task_and_yields() -> None:
     clock = Clock()
     budget = _budget(clock)
     unfinished = begin(_work(clock, budget, *[0.03] * 5), budget)
-    assert isinstance(unfinished, Paced)
+    assert isinstance(unfinished, BudgetedCoroutine)
     turns = 0
 
     async def others() -> None:
@@ -86,7 +86,7 @@ async def test_waiting_time_does_not_count() -> None:
         clock.now += 100
 
     task = asyncio.create_task(passes())
-    assert await Paced(waits(), budget) == "answered"
+    assert await BudgetedCoroutine(waits(), budget) == "answered"
     await task
     assert budget.used == pytest.approx(2)
 
@@ -95,7 +95,7 @@ async def test_a_decision_over_its_budget_ends_with_an_error() -> None:
     clock = Clock()
     budget = _budget(clock)
     with pytest.raises(OverBudgetError, match=r"^the decision took longer than 5s of CPU time$"):
-        await Paced(_work(clock, budget, *[1.0] * 9), budget)
+        await BudgetedCoroutine(_work(clock, budget, *[1.0] * 9), budget)
     assert clock.now == 6
 
 
@@ -116,7 +116,7 @@ async def test_cancelling_the_task_cancels_the_coroutine() -> None:
         finally:
             ends.append("ended")
 
-    task = asyncio.create_task(_awaited(Paced(long(), budget)))
+    task = asyncio.create_task(_awaited(BudgetedCoroutine(long(), budget)))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -124,7 +124,7 @@ async def test_cancelling_the_task_cancels_the_coroutine() -> None:
     assert ends == ["ended"]
 
 
-async def _awaited(paced: Paced[None]) -> None:
+async def _awaited(paced: BudgetedCoroutine[None]) -> None:
     await paced
 
 
@@ -153,7 +153,7 @@ async def _decide(bound: Binding, clock: Clock, slow: Slow) -> Decision:
     budget = _budget(clock)
     snapshot = Snapshot.of([cluster("m1").build()])
     decision = SchedulingAlgorithm(gates(), []).decide(bound, snapshot, framework(slow), budget=budget)
-    return await Paced(decision, budget)
+    return await BudgetedCoroutine(decision, budget)
 
 
 async def test_a_decision_over_its_budget_keeps_the_placement_and_moves_to_no_other_term() -> None:
@@ -179,7 +179,7 @@ async def test_a_long_decision_within_its_budget_has_the_same_result() -> None:
 async def test_counting_sets_of_components_yields_after_every_few_clusters() -> None:
     on = gates(MultiplePodTemplatesScheduling=True)
     builder = binding("w").component("a", 1, cpu=1).component("b", 1, cpu=1).spread("cluster", 1, 1)
-    clusters = [cluster(f"m{number:03}").room(cpu=2 * (number + 1)).build() for number in range(50)]
+    clusters = [cluster(f"m{number:03}").capacity(cpu=2 * (number + 1)).build() for number in range(50)]
     turns: list[None] = []
 
     async def turn() -> None:
@@ -258,7 +258,7 @@ def test_bindings_at_the_limits_are_decided(made: BindingBuilder) -> None:
 
 
 def _decided(bound: Binding) -> Decision:
-    snapshot = Snapshot.of([cluster("m1").room(cpu=9).build()])
+    snapshot = Snapshot.of([cluster("m1").capacity(cpu=9).build()])
     return run_sync(SchedulingAlgorithm(gates(), []).decide(bound, snapshot, framework()))
 
 
@@ -278,5 +278,5 @@ async def test_time_without_cpu_counts_for_yielding_but_not_for_the_budget() -> 
             await budget.yield_if_due()
         return "done"
 
-    assert await Paced(held_up(), budget) == "done"
+    assert await BudgetedCoroutine(held_up(), budget) == "done"
     assert budget.used == pytest.approx(3)

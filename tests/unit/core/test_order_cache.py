@@ -200,7 +200,7 @@ def test_few_seats_go_to_the_same_parties_as_with_all_votes(seed: int) -> None:
         sorted((-count, name) for name, count in votes.items()),
         sum(votes.values()),
         without=without,
-        besides=besides,
+        additional=besides,
     )
     whole = {name: count for name, count in votes.items() if name not in without} | besides
     assert sorted_votes.total == sum(whole.values())

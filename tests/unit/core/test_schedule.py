@@ -148,9 +148,9 @@ def test_a_snapshot_is_sorted_by_name() -> None:
 def test_a_decision_contains_its_attempts() -> None:
     decision = decide(
         binding("w").replicas(3).dynamic_weight().spread("cluster", 1, 2).on(m3=1),
-        cluster("m1").room(pods=2),
-        cluster("m2").room(pods=9),
-        cluster("m3").room(pods=1),
+        cluster("m1").capacity(pods=2),
+        cluster("m2").capacity(pods=9),
+        cluster("m3").capacity(pods=1),
         cluster("m4").taint("x:NoSchedule"),
     )
     (attempt,) = decision.attempts
@@ -200,7 +200,10 @@ def test_any_other_failure_keeps_the_placement(
     builder: BindingBuilder, text: str, unschedulable: bool
 ) -> None:
     decision = decide(
-        builder.on(m1=1), cluster("m1").room(pods=2), cluster("m2").room(pods=1), cluster("m3").room(pods=1)
+        builder.on(m1=1),
+        cluster("m1").capacity(pods=2),
+        cluster("m2").capacity(pods=1),
+        cluster("m3").capacity(pods=1),
     )
     assert str(decision.error) == text
     assert isinstance(decision.error, UnschedulableError) is unschedulable
@@ -248,7 +251,7 @@ def test_terms_are_tried_from_the_one_in_use(observing: str, term: str, where: s
 
 
 def test_the_next_term_is_used_and_the_failure_is_reported() -> None:
-    decision = decide(terms(), cluster("m1").room(pods=1), *LARGE_CLUSTERS[1:])
+    decision = decide(terms(), cluster("m1").capacity(pods=1), *LARGE_CLUSTERS[1:])
     assert decision.affinity_name == "group2"
     assert placed(decision) == {"m2": 3}
     (failed,) = decision.failed_terms
@@ -260,7 +263,10 @@ def test_the_next_term_is_used_and_the_failure_is_reported() -> None:
 
 def test_earlier_terms_are_not_tried_again() -> None:
     decision = decide(
-        terms("group2").on(m1=3), cluster("m1"), cluster("m2").room(pods=1), cluster("m3").room(pods=2)
+        terms("group2").on(m1=3),
+        cluster("m1"),
+        cluster("m2").capacity(pods=1),
+        cluster("m3").capacity(pods=2),
     )
     assert [failed.name for failed in decision.failed_terms] == ["group2", "group3"]
     assert isinstance(decision.error, UnschedulableError)
@@ -270,8 +276,8 @@ def test_earlier_terms_are_not_tried_again() -> None:
 @pytest.mark.parametrize(
     ("clusters", "cleared"),
     [
-        pytest.param([cluster("m1").room(pods=1)], False, id="first-has-no-capacity"),
-        pytest.param([cluster("m2").room(pods=1)], True, id="first-does-not-fit"),
+        pytest.param([cluster("m1").capacity(pods=1)], False, id="first-has-no-capacity"),
+        pytest.param([cluster("m2").capacity(pods=1)], True, id="first-does-not-fit"),
     ],
 )
 def test_the_error_of_the_first_term_decides(clusters: list[ClusterBuilder], cleared: bool) -> None:
@@ -315,11 +321,14 @@ def test_duplicated_targets_are_in_their_stable_order() -> None:
     # their order; m3 is a current cluster and comes first.
     builder = binding("w").replicas(5).duplicated().on(m3=1)
     decision = decide(
-        builder, cluster("m1").room(pods=9), cluster("m2").room(pods=8), cluster("m3").room(pods=10)
+        builder,
+        cluster("m1").capacity(pods=9),
+        cluster("m2").capacity(pods=8),
+        cluster("m3").capacity(pods=10),
     )
     again = builder.on(**{target.name: target.replicas for target in decision.targets or ()}).applied()
     repeated = decide(
-        again, cluster("m1").room(pods=9), cluster("m2").room(pods=8), cluster("m3").room(pods=10)
+        again, cluster("m1").capacity(pods=9), cluster("m2").capacity(pods=8), cluster("m3").capacity(pods=10)
     )
     assert repeated.targets == decision.targets
     assert list(placed(decision)) == ["m3", "m1", "m2"]
@@ -333,7 +342,7 @@ def test_targets_without_replicas_are_in_the_order_of_names() -> None:
 
 def test_an_unclaimed_binding_is_decided_in_one_pass() -> None:
     # m1 would come first in a second pass, in which the new replicas of both count as available.
-    fleet = cluster("m1").room(pods=9), cluster("m2").room(pods=8), cluster("m3").room(pods=1)
+    fleet = cluster("m1").capacity(pods=9), cluster("m2").capacity(pods=8), cluster("m3").capacity(pods=1)
     builder = binding("w").replicas(5).duplicated().on(m2=5, m3=5)
     assert order(decide(builder, *fleet)) == ["m1", "m2", "m3"]
     assert order(decide(builder, *fleet, until_stable=False)) == ["m2", "m3", "m1"]
@@ -388,7 +397,9 @@ def test_a_binding_that_returns_to_a_cluster_has_a_footprint_there() -> None:
     # Without a footprint m2 has one more available replica than m1 and comes first; with it, neither has any.
     # So the first order returns, and this time it stays.
     builder = binding("w").replicas(9).duplicated().on(m1=9, m2=9).applied()
-    decision = decide(builder, cluster("m1").without_summary(), cluster("m2").room(pods=1), gates=OVERCOMMIT)
+    decision = decide(
+        builder, cluster("m1").without_summary(), cluster("m2").capacity(pods=1), gates=OVERCOMMIT
+    )
     assert [order_of(each) for each in decision.attempts] == [["m2", "m1"], ["m1", "m2"], ["m1", "m2"]]
     assert decision.targets == decision.attempts[-1].targets
 
@@ -398,7 +409,7 @@ def test_a_binding_stays_on_a_cluster_that_its_own_footprint_makes_unsuitable(wh
     # Its pods count four times as assumed on its cluster and do not count as available there, so the other
     # cluster is better in every pass.
     builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on(where).applied()
-    clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110)]
+    clusters = [cluster("m1").capacity(pods=110), cluster("m2").capacity(pods=110)]
     assumed = with_footprint({}, builder.build(), builder.build().spec.clusters)
     decision = decide(builder, *clusters, gates=OVERCOMMIT, assumed=assumed, plugins=WITHOUT_PLUGINS)
     assert order(decision) == [where]
@@ -408,7 +419,11 @@ def test_a_binding_stays_on_a_cluster_that_its_own_footprint_makes_unsuitable(wh
 def test_a_cycle_of_placements_ends_at_the_first_repeated_one() -> None:
     # m3 has the least capacity and is not chosen again; the binding alternates between m1 and m2.
     builder = binding("w").component("a", 3).component("b", 1).spread("cluster", 1, 1).on("m3").applied()
-    clusters = [cluster("m1").room(pods=110), cluster("m2").room(pods=110), cluster("m3").room(pods=1)]
+    clusters = [
+        cluster("m1").capacity(pods=110),
+        cluster("m2").capacity(pods=110),
+        cluster("m3").capacity(pods=1),
+    ]
     decision = decide(builder, *clusters, gates=OVERCOMMIT, plugins=WITHOUT_PLUGINS)
     assert [order_of(each) for each in decision.attempts] == [["m1"], ["m2"], ["m1"]]
     assert order(decision) == ["m1"]
@@ -417,7 +432,7 @@ def test_a_cycle_of_placements_ends_at_the_first_repeated_one() -> None:
 @pytest.mark.parametrize("spread", [1, 2, 3])
 def test_the_next_decision_with_the_footprint_changes_nothing(spread: int) -> None:
     for capacities in product((1, 4, 5, 9), repeat=3):
-        clusters = [cluster(f"m{number}").room(pods=pods) for number, pods in enumerate(capacities, 1)]
+        clusters = [cluster(f"m{number}").capacity(pods=pods) for number, pods in enumerate(capacities, 1)]
         builder = binding("w").replicas(4).duplicated().spread("cluster", 1, spread).on(m3=1, m1=4).applied()
         first = decide(builder, *clusters, gates=OVERCOMMIT, plugins=WITHOUT_PLUGINS)
         if first.targets is None:
@@ -439,7 +454,7 @@ def test_a_cluster_without_assumed_workloads_has_no_entry() -> None:
 
 def test_a_repeated_decision_reports_failed_terms_once() -> None:
     builder = binding("w").duplicated().replicas(1).term("a", "m9").term("b", "m1", "m2").on(m2=1)
-    decision = decide(builder, cluster("m1").room(pods=3), cluster("m2").room(pods=1))
+    decision = decide(builder, cluster("m1").capacity(pods=3), cluster("m2").capacity(pods=1))
     assert len(decision.attempts) > 2
     assert [failed.name for failed in decision.failed_terms] == ["a"]
 
@@ -460,10 +475,10 @@ def test_sets_of_components_go_to_one_cluster() -> None:
         .spread("cluster", 1, 1)
         .dynamic_weight()
     )
-    clusters = [cluster("m1").room(cpu=4), cluster("m2").room(cpu=10)]
+    clusters = [cluster("m1").capacity(cpu=4), cluster("m2").capacity(cpu=10)]
     on = gates(MultiplePodTemplatesScheduling=True)
     decision = decide(builder, *clusters, gates=on)
     assert placed(decision) == {"m2": 0}
     assert [each.allocatable for each in decision.attempts[0].candidates] == [2, 0]
-    full = decide(builder, cluster("m1").room(cpu=4), gates=on)
+    full = decide(builder, cluster("m1").capacity(cpu=4), gates=on)
     assert str(full.error) == "failed to select clusters: no enough resource when selecting 1 clusters"

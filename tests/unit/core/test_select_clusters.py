@@ -279,17 +279,17 @@ def test_a_selection_of_regions_that_would_take_seconds_is_over_budget() -> None
     ],
 )
 def test_selection_in_a_whole_decision(builder: BindingBuilder, chosen: list[str]) -> None:
-    clusters = [cluster("m1").room(pods=10), cluster("m2").room(pods=20)]
+    clusters = [cluster("m1").capacity(pods=10), cluster("m2").capacity(pods=20)]
     assert list(placed(decide(builder, *clusters))) == chosen
 
 
 def test_both_regions_or_one_by_the_range_of_regions() -> None:
     clusters = [
-        cluster("a1").region("RA").room(pods=4),
-        cluster("b1").region("RB").room(pods=12),
-        cluster("b2").region("RB").room(pods=6),
-        cluster("c1").region("RC").room(pods=20),
-        cluster("c2").region("RC").room(pods=1),
+        cluster("a1").region("RA").capacity(pods=4),
+        cluster("b1").region("RB").capacity(pods=12),
+        cluster("b2").region("RB").capacity(pods=6),
+        cluster("c1").region("RC").capacity(pods=20),
+        cluster("c2").region("RC").capacity(pods=1),
     ]
 
     def builder(at_least: int) -> BindingBuilder:

@@ -157,7 +157,7 @@ def test_capacities_move_with_the_rows_of_their_clusters() -> None:
 
 def test_columns_are_dropped_with_their_filter_results() -> None:
     estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
-    results.refresh(Snapshot.of([cluster("m1").room(pods=3).build()]), lambda _: {})
+    results.refresh(Snapshot.of([cluster("m1").capacity(pods=3).build()]), lambda _: {})
     assert estimator.replicas_by_row(results, columns.all_rows(1), None).tolist() == [3]
     gone = weakref.ref(results)
     del results
@@ -168,14 +168,14 @@ def test_columns_are_dropped_with_their_filter_results() -> None:
 @pytest.mark.parametrize("pods", [0, 7, 2**31 - 1, 2**31, 2**32 + 5])
 def test_pods_wrap_to_32_bits(pods: int) -> None:
     estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
-    results.refresh(Snapshot.of([cluster("m1").room(pods=pods).build()]), lambda _: {})
+    results.refresh(Snapshot.of([cluster("m1").capacity(pods=pods).build()]), lambda _: {})
     expected = one_by_one(results.feasible, None)
     assert estimator.replicas_by_row(results, columns.all_rows(1), None).tolist() == expected
 
 
 def test_minus_one_is_no_opinion_in_columns() -> None:
     spec, results = binding("w").replicas(3).build().spec, FilterResults("key")
-    built = cluster("m1").room(pods=2**32 - 1).build()
+    built = cluster("m1").capacity(pods=2**32 - 1).build()
     results.refresh(Snapshot.of([built]), lambda _: {})
     estimator = GeneralEstimator(FeatureGates())
     known = run_sync(
@@ -191,7 +191,7 @@ def test_few_of_thousands_of_resources_are_cached() -> None:
     names = [f"example.com/r{number}" for number in range(2000)]
     plenty = cluster("m1").allocatable({**dict.fromkeys(names, 3), "pods": 5, "cpu": 8}).build()
     estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
-    results.refresh(Snapshot.of([plenty, cluster("m2").room(cpu=8).build()]), lambda _: {})
+    results.refresh(Snapshot.of([plenty, cluster("m2").capacity(cpu=8).build()]), lambda _: {})
     wanted = requiring(dict.fromkeys(names, "1"))
     assert estimator.replicas_by_row(results, columns.all_rows(2), wanted).tolist() == [3, 0]
     unknown = requiring({f"unknown.example.com/r{number}": "1" for number in range(2000)})
@@ -204,7 +204,7 @@ def test_few_of_thousands_of_resources_are_cached() -> None:
 def test_capacities_of_removed_clusters_are_dropped() -> None:
     estimator, results = GeneralEstimator(FeatureGates()), FilterResults("key")
     for number in range(1000):
-        clusters = [cluster(f"m{number}-{each}").room(pods=3).build() for each in range(5)]
+        clusters = [cluster(f"m{number}-{each}").capacity(pods=3).build() for each in range(5)]
         results.refresh(Snapshot.of(clusters), lambda _: {})
         assert estimator.replicas_by_row(results, columns.all_rows(5), None).tolist() == [3] * 5
     assert len(estimator._capacities) < 150

@@ -54,7 +54,9 @@ def sets(
 
 def small() -> ClusterBuilder:
     return (
-        cluster("m1").room(cpu=4, memory="8Gi", pods=100).allocated({"cpu": 1, "memory": "2Gi", "pods": 20})
+        cluster("m1")
+        .capacity(cpu=4, memory="8Gi", pods=100)
+        .allocated({"cpu": 1, "memory": "2Gi", "pods": 20})
     )
 
 
@@ -67,25 +69,25 @@ def small() -> ClusterBuilder:
         pytest.param(small(), requiring(cpu="500m", memory="1Gi"), 6, id="the-scarcest"),
         pytest.param(cluster("m1").without_summary(), requiring(cpu=1), 0, id="no-summary"),
         pytest.param(
-            cluster("m1").room(pods=10).allocated({"pods": 10}), requiring(cpu="1m"), 0, id="no-pods"
+            cluster("m1").capacity(pods=10).allocated({"pods": 10}), requiring(cpu="1m"), 0, id="no-pods"
         ),
-        pytest.param(cluster("m1").room(pods=10), None, 10, id="no-requirements"),
-        pytest.param(cluster("m1").room(pods=10), wants({}), 10, id="empty-request"),
+        pytest.param(cluster("m1").capacity(pods=10), None, 10, id="no-requirements"),
+        pytest.param(cluster("m1").capacity(pods=10), wants({}), 10, id="empty-request"),
         pytest.param(
-            cluster("m1").room(pods=100).allocated({"pods": 40}).allocating({"pods": 10}),
+            cluster("m1").capacity(pods=100).allocated({"pods": 40}).allocating({"pods": 10}),
             None,
             50,
             id="pods",
         ),
         pytest.param(cluster("m1").allocatable({}), None, 0, id="nothing-allocatable"),
         pytest.param(
-            cluster("m1").room(pods=100).allocated({"pods": 90}).allocating({"pods": 20}),
+            cluster("m1").capacity(pods=100).allocated({"pods": 90}).allocating({"pods": 20}),
             None,
             0,
             id="overdone",
         ),
         pytest.param(
-            cluster("m1").room(memory="2Gi").allocated({"memory": "1.5Gi"}),
+            cluster("m1").capacity(memory="2Gi").allocated({"memory": "1.5Gi"}),
             requiring(memory="1Gi"),
             0,
             id="too-little",
@@ -97,10 +99,16 @@ def small() -> ClusterBuilder:
         pytest.param(small().allocating({"cpu": "500m"}), requiring(cpu=1), 2, id="about-to-be-allocated"),
         pytest.param(small().allocated({"cpu": 9}), requiring(cpu=1), 0, id="over-allocated"),
         pytest.param(
-            cluster("m1").room(cpu="20P"), requiring(cpu="10P"), 0, id="request-whose-milli-units-overflow"
+            cluster("m1").capacity(cpu="20P"),
+            requiring(cpu="10P"),
+            0,
+            id="request-whose-milli-units-overflow",
         ),
         pytest.param(
-            cluster("m1").room(memory="10Gi").allocated({"memory": "1.5Gi"}).allocating({"memory": "20Gi"}),
+            cluster("m1")
+            .capacity(memory="10Gi")
+            .allocated({"memory": "1.5Gi"})
+            .allocating({"memory": "20Gi"}),
             requiring(memory="1Gi"),
             5,
             id="garbage-of-big-decimals",
@@ -129,7 +137,7 @@ def test_assumed_workloads_reduce_the_capacity_of_a_cluster(assumed: list[Compon
 
 
 def test_assumed_workloads_count_as_allocating() -> None:
-    builder = cluster("m1").room(cpu=2, pods=20).allocating({"cpu": "400m", "pods": 5})
+    builder = cluster("m1").capacity(cpu=2, pods=20).allocating({"cpu": "400m", "pods": 5})
     assert replicas(builder, requiring(cpu="700m"), component(2, cpu="100m")) == 2
     assert replicas(builder, None, component(2, cpu="100m")) == 13
 
@@ -167,13 +175,13 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
         ),
         pytest.param(cluster("m1").grade(1, nodes=3, cpu=1), requiring(cpu="500m"), 6, id="several-nodes"),
         pytest.param(
-            cluster("m1").room(pods=4).grade(1, nodes=3, cpu=1),
+            cluster("m1").capacity(pods=4).grade(1, nodes=3, cpu=1),
             requiring(cpu="500m"),
             4,
             id="pods-still-bound",
         ),
         pytest.param(
-            cluster("m1").room(cpu=0).grade(1, nodes=3, cpu=1),
+            cluster("m1").capacity(cpu=0).grade(1, nodes=3, cpu=1),
             requiring(cpu=1),
             3,
             id="summary-not-consulted",
@@ -210,12 +218,12 @@ def three_grades(**amounts: tuple[object, object, object]) -> ClusterBuilder:
             id="absurd-minimum",
         ),
         # Without a number of the models, the summary counts.
-        pytest.param(cluster("m1").room(cpu=7).nodes(1, 2), requiring(cpu=1), 7, id="no-models"),
+        pytest.param(cluster("m1").capacity(cpu=7).nodes(1, 2), requiring(cpu=1), 7, id="no-models"),
         pytest.param(
-            cluster("m1").room(cpu=7).grade(1, nodes=-1, cpu=1), requiring(cpu=1), 7, id="negative-count"
+            cluster("m1").capacity(cpu=7).grade(1, nodes=-1, cpu=1), requiring(cpu=1), 7, id="negative-count"
         ),
         pytest.param(
-            cluster("m1").room(cpu=7).grade(1, nodes=None, cpu=1), requiring(cpu=1), 7, id="no-counts"
+            cluster("m1").capacity(cpu=7).grade(1, nodes=None, cpu=1), requiring(cpu=1), 7, id="no-counts"
         ),
     ],
 )
@@ -227,7 +235,8 @@ def test_capacity_is_estimated_by_resource_models(
 
 def test_models_count_only_if_the_gate_is_on() -> None:
     assert (
-        replicas(cluster("m1").room(cpu=9).grade(1, nodes=1, cpu=1), requiring(cpu=1), on=WITHOUT_MODELS) == 9
+        replicas(cluster("m1").capacity(cpu=9).grade(1, nodes=1, cpu=1), requiring(cpu=1), on=WITHOUT_MODELS)
+        == 9
     )
 
 
@@ -269,15 +278,17 @@ def test_assumed_workloads_take_virtual_nodes(
 @pytest.mark.parametrize(
     ("builder", "components", "expected"),
     [
-        pytest.param(cluster("m1").room(pods=10), [], 10, id="no-components"),
-        pytest.param(cluster("m1").room(cpu=10), [component(1, cpu=1), component(2, cpu="1.5")], 2, id="cpu"),
+        pytest.param(cluster("m1").capacity(pods=10), [], 10, id="no-components"),
         pytest.param(
-            cluster("m1").room(cpu=10, memory="8Gi", pods=100).allocated({"memory": "2Gi", "pods": 20}),
+            cluster("m1").capacity(cpu=10), [component(1, cpu=1), component(2, cpu="1.5")], 2, id="cpu"
+        ),
+        pytest.param(
+            cluster("m1").capacity(cpu=10, memory="8Gi", pods=100).allocated({"memory": "2Gi", "pods": 20}),
             [component(1, cpu=1, memory="2Gi"), component(2, cpu=2, memory="2Gi")],
             1,
             id="memory",
         ),
-        pytest.param(cluster("m1").room(pods=3), [component(3)], 1, id="pods"),
+        pytest.param(cluster("m1").capacity(pods=3), [component(3)], 1, id="pods"),
         pytest.param(
             cluster("m1").allocatable({"cpu": 40, "memory": "64Gi", "nvidia.com/gpu": 8, "pods": 100}),
             [Component("c", 2, wants({"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}))],
@@ -285,26 +296,32 @@ def test_assumed_workloads_take_virtual_nodes(
             id="gpu",
         ),
         pytest.param(cluster("m1").without_summary(), [component(1)], 0, id="no-summary"),
-        pytest.param(cluster("m1").room(pods=0), [component(1)], 0, id="no-pods"),
+        pytest.param(cluster("m1").capacity(pods=0), [component(1)], 0, id="no-pods"),
         pytest.param(
-            cluster("m1").room(cpu=4), [Component("c", 1, wants({"x.io/y": 1}))], 0, id="unknown-resource"
+            cluster("m1").capacity(cpu=4), [Component("c", 1, wants({"x.io/y": 1}))], 0, id="unknown-resource"
         ),
-        pytest.param(cluster("m1").room(pods=7), [component(0, cpu=1)], 7, id="no-replicas"),
+        pytest.param(cluster("m1").capacity(pods=7), [component(0, cpu=1)], 7, id="no-replicas"),
         pytest.param(
-            cluster("m1").room(memory="64Gi"), [component(1, memory="1G")], 0, id="units-are-mixed-up"
-        ),
-        pytest.param(
-            cluster("m1").room(memory="64G"), [component(1, memory="1Gi")], 1000, id="units-the-other-way"
+            cluster("m1").capacity(memory="64Gi"), [component(1, memory="1G")], 0, id="units-are-mixed-up"
         ),
         pytest.param(
-            cluster("m1").room(memory=2**30), [component(1, memory="0.0005Ki")], 1000, id="decimal-both"
+            cluster("m1").capacity(memory="64G"), [component(1, memory="1Gi")], 1000, id="units-the-other-way"
         ),
         pytest.param(
-            cluster("m1").room(memory=2**40), [component(1, memory="0.0005Ki")], 0, id="bits-of-a-quotient"
+            cluster("m1").capacity(memory=2**30), [component(1, memory="0.0005Ki")], 1000, id="decimal-both"
         ),
-        pytest.param(cluster("m1").room(pods=2**40), [component(1)], 0, id="bits-of-pods"),
         pytest.param(
-            cluster("m1").room(memory="1000Gi"), [component(2, memory="8Ei")], 500, id="overflow-is-no-demand"
+            cluster("m1").capacity(memory=2**40),
+            [component(1, memory="0.0005Ki")],
+            0,
+            id="bits-of-a-quotient",
+        ),
+        pytest.param(cluster("m1").capacity(pods=2**40), [component(1)], 0, id="bits-of-pods"),
+        pytest.param(
+            cluster("m1").capacity(memory="1000Gi"),
+            [component(2, memory="8Ei")],
+            500,
+            id="overflow-is-no-demand",
         ),
     ],
 )
@@ -320,12 +337,14 @@ FOUR_CPU_IN_THREE_PODS = (component(1, cpu=1), component(2, cpu="1.5"))
 @pytest.mark.parametrize(
     ("builder", "assumed", "expected"),
     [
-        pytest.param(cluster("m1").room(cpu=10), (), 2, id="none"),
-        pytest.param(cluster("m1").room(cpu=10), FOUR_CPU_IN_THREE_PODS, 1, id="one-set"),
-        pytest.param(cluster("m1").room(cpu=8), (component(4, cpu=2),), 0, id="all-cpu"),
-        pytest.param(cluster("m1").room(cpu=8, pods=3), (component(3),), 0, id="all-pods"),
-        pytest.param(cluster("m1").room(cpu=12), (component(1, cpu=1), component(1, cpu=3)), 2, id="part"),
-        pytest.param(cluster("m1").room(cpu=10), (component(3),), 2, id="pods-without-request"),
+        pytest.param(cluster("m1").capacity(cpu=10), (), 2, id="none"),
+        pytest.param(cluster("m1").capacity(cpu=10), FOUR_CPU_IN_THREE_PODS, 1, id="one-set"),
+        pytest.param(cluster("m1").capacity(cpu=8), (component(4, cpu=2),), 0, id="all-cpu"),
+        pytest.param(cluster("m1").capacity(cpu=8, pods=3), (component(3),), 0, id="all-pods"),
+        pytest.param(
+            cluster("m1").capacity(cpu=12), (component(1, cpu=1), component(1, cpu=3)), 2, id="part"
+        ),
+        pytest.param(cluster("m1").capacity(cpu=10), (component(3),), 2, id="pods-without-request"),
     ],
 )
 def test_assumed_workloads_reduce_the_number_of_sets(
@@ -393,7 +412,7 @@ def node(cpu: object, memory: object = "999Gi", gpu: int = 0) -> dict[str, objec
             4,
             id="different-nodes",
         ),
-        pytest.param(cluster("m1").room(cpu=7).nodes(1, 3), [component(1, cpu=1)], (), 7, id="no-models"),
+        pytest.param(cluster("m1").capacity(cpu=7).nodes(1, 3), [component(1, cpu=1)], (), 7, id="no-models"),
     ],
 )
 def test_sets_are_estimated_by_resource_models(
@@ -409,7 +428,7 @@ def test_models_limit_sets_only_if_the_gate_is_on() -> None:
 
 
 def test_assumed_workloads_belong_to_their_cluster() -> None:
-    clusters = [cluster(name).room(cpu=8).build() for name in ("a", "b")]
+    clusters = [cluster(name).capacity(cpu=8).build() for name in ("a", "b")]
     assumed = {"a": [AssumedWorkload("ns", (component(1, cpu=4),))]}
     estimator = GeneralEstimator(DEDUCTING)
     assert estimator.max_available_component_sets(clusters, [component(1, cpu=4)], "ns", assumed) == [1, 2]

@@ -91,7 +91,7 @@ class Scene:
         builders = [cluster(name).region("eu") for name in names]
         self.binding: Binding = builder.build()
         self.clusters: list[Cluster] = [each.build() for each in builders]
-        self.manifests = ManifestCache(wants=lambda _: True, clusters=True)
+        self.manifests = ManifestCache(is_needed=lambda _: True, clusters=True)
         self.manifests.stored(self.binding, builder.manifest())
         for parsed, each in zip(self.clusters, builders, strict=True):
             self.manifests.stored(parsed, each.manifest())

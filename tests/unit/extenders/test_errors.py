@@ -248,7 +248,7 @@ async def test_the_error_of_the_extender_is_reported(
 ) -> None:
     fake.answers(verb, {"error": "no licence", "ClusterNames": ["m1"]})
     text = await failure(verb, make(fake.url, scene.manifests), scene)
-    assert text == f"failed {verb} with extender at URL {fake.url}/{verb}, it says: no licence"
+    assert text == f"failed {verb} with extender at URL {fake.url}/{verb}, it returned the error: no licence"
     assert make.seen == [(fake.url, verb, "error")]
 
 
@@ -274,7 +274,7 @@ async def test_a_bind_request_needs_no_manifest(
     fake: FakeExtender, make: ExtenderFactory, scene: Scene
 ) -> None:
     fake.answers("bind", {})
-    nothing = ManifestCache(wants=lambda _: False, clusters=False)
+    nothing = ManifestCache(is_needed=lambda _: False, clusters=False)
     await make(fake.url, nothing).bind(scene.cycle, [])
     assert len(fake.requests) == 1
 

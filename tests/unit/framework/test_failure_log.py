@@ -181,7 +181,7 @@ def test_a_scheduling_error_at_select_or_assign_is_not_logged(
 
 
 def test_refusals_of_in_tree_plugins_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").room(cpu=1), plugins=framework())  # fmt: skip
+    decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").capacity(cpu=1), plugins=framework())  # fmt: skip
     assert isinstance(decision.error, UnschedulableError)
     assert tracebacks(caplog) == []
 

@@ -82,7 +82,7 @@ class FilterCacheHarness:
         self.plugin = plugin or CountingPlugin(key)
         in_tree = {each.name: each for each in framework().plugins.unique}
         self.framework = Framework(ProfilePlugins.from_plugins({**in_tree, "Counting": self.plugin}))
-        self.clusters = {name: cluster(name).room(cpu=8).build() for name in NAMES}
+        self.clusters = {name: cluster(name).capacity(cpu=8).build() for name in NAMES}
         self.algorithm = SchedulingAlgorithm(gates(), [GeneralEstimator(FeatureGates())])
         self.session: ReplicaEstimator | None = None
 
@@ -111,7 +111,7 @@ def test_plugins_are_called_again_for_changed_clusters_only() -> None:
     harness = FilterCacheHarness()
     harness.decide(spread())
     harness.plugin.taken()
-    harness.replace("m2", cluster("m2").room(cpu=1).build())
+    harness.replace("m2", cluster("m2").capacity(cpu=1).build())
     decision = harness.decide(spread())
     assert harness.plugin.taken() == (["m2"], ["m2"])
     assert {each.name: each.allocatable for each in decision.attempts[0].candidates}["m2"] < 8
@@ -122,7 +122,7 @@ def test_added_and_removed_clusters_are_seen() -> None:
     harness.decide(spread())
     harness.plugin.taken()
     harness.replace("m1", None)
-    harness.replace("m0", cluster("m0").room(cpu=8).build())
+    harness.replace("m0", cluster("m0").capacity(cpu=8).build())
     decision = harness.decide(spread())
     assert harness.plugin.taken() == (["m0"], ["m0"])
     assert {each.name for each in decision.attempts[0].candidates} == {"m0", *NAMES[1:]}
@@ -131,7 +131,7 @@ def test_added_and_removed_clusters_are_seen() -> None:
 def test_a_cluster_that_is_being_deleted_is_excluded() -> None:
     harness = FilterCacheHarness()
     harness.decide(spread())
-    harness.replace("m1", cluster("m1").room(cpu=8).deleting().build())
+    harness.replace("m1", cluster("m1").capacity(cpu=8).deleting().build())
     assert {each.name for each in harness.decide(spread()).attempts[0].candidates} == set(NAMES[1:])
 
 
@@ -243,7 +243,7 @@ class ChangingClustersHarness(FilterCacheHarness):
 
     def report(self, name: str, cpu: int) -> None:
         self.version += 1
-        builder = cluster(name).region(f"r{int(name[1:]) % 5}").room(cpu=cpu)
+        builder = cluster(name).region(f"r{int(name[1:]) % 5}").capacity(cpu=cpu)
         self.cache.put(replace(builder.build(), resource_version=str(self.version)))
 
     def decide_moving(self, number: int, builder: BindingBuilder) -> tuple[list[str], list[str]]:
@@ -333,7 +333,7 @@ def test_plugins_are_called_again_for_dropped_keys(monkeypatch: pytest.MonkeyPat
     harness = FilterCacheHarness()
     harness.decide(spread())
     harness.decide(spread().resource("batch/v1", "Job"))
-    harness.replace("m2", cluster("m2").room(cpu=1).build())
+    harness.replace("m2", cluster("m2").capacity(cpu=1).build())
     harness.plugin.taken()
     decision = harness.decide(spread())
     assert harness.plugin.taken() == (NAMES, NAMES)

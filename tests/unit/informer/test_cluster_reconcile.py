@@ -195,4 +195,4 @@ def test_a_binding_that_cannot_be_tested_is_enqueued(
     while harness.reconciler.step():
         pass
     assert len(harness.queue) == 2
-    assert "Cannot tell whether changed clusters concern" in caplog.text
+    assert "Cannot determine whether changed clusters concern" in caplog.text

@@ -66,7 +66,7 @@ class KopfHarness:
         return watch_settings(
             WatchRequests(_nothing),
             start_version=self._start_version,
-            is_news=self.watch._is_news,
+            should_deliver=self.watch._should_deliver,
             streams=self.watch._streams,
         )
 
@@ -111,7 +111,7 @@ def test_only_known_changes_are_dropped(event: str) -> None:
     harness = KopfHarness()
     harness.known.add(("Cluster", "7"))
     wanted = {
-        version: harness.watch._is_news(
+        version: harness.watch._should_deliver(
             "Cluster",
             {"type": event, "object": {"metadata": {"name": "m1", "resourceVersion": version}}},  # type: ignore[typeddict-item]
         )

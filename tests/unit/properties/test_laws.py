@@ -77,7 +77,7 @@ def fleets(draw: st.DrawFn) -> list[ClusterBuilder]:
     fleet = []
     for name in draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1)):
         builder = cluster(name).region(draw(st.sampled_from(["", "r1", "r2", "r3"])))
-        builder.room(cpu=draw(st.integers(0, 30)), pods=draw(st.integers(0, 25)))
+        builder.capacity(cpu=draw(st.integers(0, 30)), pods=draw(st.integers(0, 25)))
         if draw(st.integers(0, 5)) == 0:
             builder.taint("x:NoSchedule")
         if draw(st.integers(0, 9)) == 0:

@@ -7,9 +7,9 @@ from karmada_scheduler.testing import binding, cluster, decide
 def test_every_step_of_a_decision_is_logged_with_upstreams_text() -> None:
     decision = decide(
         binding("web").replicas(4, cpu="1").names("m1", "m2").dynamic_weight(),
-        cluster("m1").room(cpu="6"),
-        cluster("m2").room(cpu="2"),
-        cluster("m3").room(cpu="9"),
+        cluster("m1").capacity(cpu="6"),
+        cluster("m2").capacity(cpu="2"),
+        cluster("m3").capacity(cpu="9"),
     )
     assert list(decision_log.lines(decision)) == [
         'Cluster "m3" is not fit, reason: cluster(s) did not match the placement cluster affinity constraint',
@@ -30,7 +30,7 @@ def test_each_pass_over_the_own_result_has_a_heading() -> None:
 
 
 def test_the_error_that_ended_an_attempt_is_logged() -> None:
-    decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").room(cpu="2"))
+    decision = decide(binding("web").replicas(9, cpu="1").dynamic_weight(), cluster("m1").capacity(cpu="2"))
     assert list(decision_log.lines(decision))[-1] == (
         "Failed: failed to assign replicas: failed to scale up: "
         "Clusters available replicas 2 are not enough to schedule."

@@ -1,4 +1,4 @@
-"""SpaceCloud: a cluster has space for so many workloads, whatever their size."""
+"""SpaceCloud: limit the number of workloads per cluster, whatever their size."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ FULL = Result.unschedulable("cluster(s) had no space for another workload")
 class SpaceCloud:
     """Filter by the number of workloads on a cluster.
 
-    PreFilter notes once per binding who is where; Filter reads that for every cluster. Workloads that are decided
-    and not yet written come by ``add_binding``, so that two decisions at the same time do not take the same
-    space. A cluster that already has the binding passes.
+    PreFilter counts the workloads of all clusters once per binding; Filter reads the counts for every cluster.
+    ``add_binding`` adds workloads that are decided and not yet written, so that two decisions at the same time
+    do not take the same space. A cluster that already has the binding passes.
     """
 
     name = "SpaceCloud"
 
     @dataclass(frozen=True)
     class Args:
-        """How many workloads a cluster takes; a label of the cluster, ``<label>: "5"``, goes first."""
+        """Maximum number of workloads of a cluster; the cluster's label ``<label>: "5"`` takes precedence."""
 
         spaces: int = 10
         label: str = "spacecloud.example.com/spaces"
@@ -46,7 +46,7 @@ class SpaceCloud:
         self._handle = handle
 
     def pre_filter(self, context: PreFilterContext, /) -> Result:
-        """Note the workloads on every cluster, this one aside."""
+        """Store the other workloads on every cluster."""
         tenants = defaultdict[str, set[BindingKey]](set)
         for each in self._handle.bindings():
             if each.key != context.cycle.binding.key:
@@ -56,12 +56,12 @@ class SpaceCloud:
         return SUCCESS
 
     def add_binding(self, context: PeerContext, /) -> Result:
-        """Count a workload in; once, although the cluster may be known to have it."""
+        """Add a workload; without effect if it is counted already."""
         context.cycle.state.read(TENANTS)[context.cluster.name].add(context.peer.key)
         return SUCCESS
 
     def remove_binding(self, context: PeerContext, /) -> Result:
-        """Leave a workload out."""
+        """Remove a workload."""
         context.cycle.state.read(TENANTS)[context.cluster.name].discard(context.peer.key)
         return SUCCESS
 

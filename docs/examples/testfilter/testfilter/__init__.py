@@ -11,7 +11,7 @@ class TestFilter:
     """Filter by name: a cluster passes if it is on the list."""
 
     name = "TestFilter"
-    __test__ = False  # for pytest: no test, in spite of its name
+    __test__ = False  # not a test class for pytest
 
     @dataclass(frozen=True)
     class Args:
@@ -23,5 +23,5 @@ class TestFilter:
         self._admitted = frozenset(args.clusters)
 
     def filter(self, context: FilterContext, /) -> Result:
-        """Refuse what is not on the list; a cluster that already has the binding is no exception."""
+        """Refuse clusters that are not on the list, including those that already have the binding."""
         return SUCCESS if context.cluster.name in self._admitted else REFUSED

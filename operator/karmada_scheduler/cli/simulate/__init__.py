@@ -77,7 +77,7 @@ def add_parser(subparsers: Any) -> None:
         description="Decide where the bindings of a file would go on the clusters of another.",
         epilog="Bindings are decided in the order of the files, each as if the decisions before it had been written. "
         "PreEnqueue, Reserve and Permit plugins are called, PreBind, Bind and PostBind plugins are not. "
-        "Exit status: 0 every binding has its place; 1 some have none, are gated at PreEnqueue, wait at Permit, or name "
+        "Exit status: 0 every binding is placed; 1 some are not, are gated at PreEnqueue, wait at Permit, or name "
         "a scheduler that no profile has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
     )
     files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
@@ -89,7 +89,9 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
     )
-    parser.add_argument("--anew", action="store_true", help="decide placed bindings as if they were new")
+    parser.add_argument(
+        "--anew", dest="as_new", action="store_true", help="decide placed bindings as if they were new"
+    )
     parser.add_argument(
         "--ignore-other-schedulers",
         action="store_true",
@@ -190,7 +192,7 @@ def _schedule_all(
     given: _Input,
 ) -> list[SimulationResult] | None:
     """Schedule all bindings; None, after printing why, if the configuration or a plugin cannot be used."""
-    wanted = [as_new(each) for each in given.bindings.objects] if arguments.anew else given.bindings.objects
+    wanted = [as_new(each) for each in given.bindings.objects] if arguments.as_new else given.bindings.objects
     known = SimulatedBindings(wanted)
     name = arguments.scheduler_name or DEFAULT_SCHEDULER_NAME
     try:
@@ -255,7 +257,7 @@ def _frameworks(
         ConfigError: A profile or a plugin cannot be used.
     """
     if configuration.extenders:
-        _print_error("extenders are not asked, as if there were none")
+        _print_error("extenders are not called, as if there were none")
     built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
     for warning in (*configuration.warnings, *built.warnings):

@@ -1,4 +1,4 @@
-"""Files as ``kubectl get`` writes them, read so that one mistake does not hide the rest."""
+"""Reads files as ``kubectl get`` writes them; one invalid object does not hide the others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a file that cannot be used.
+    """An unusable file or object.
 
     Attributes:
         place: The file, the document in it, and the object if its name is known.
@@ -60,14 +60,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Contents(Generic[T]):
-    """What a file holds: the objects that can be used, and what cannot."""
+    """The content of a file: its objects, and the problems of unusable ones."""
 
     objects: list[T]
     problems: list[Problem]
 
 
 def read(paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
-    """Read all objects of some files; what cannot be used becomes a problem and the rest goes on.
+    """Read all objects of some files; unusable ones become problems.
 
     Args:
         paths: The files, ``-`` for standard input; each may be compressed with gzip.
@@ -178,12 +178,12 @@ def _decoded(document: str) -> Any:
         try:
             return orjson.loads(document)
         except ValueError:
-            pass  # a YAML flow mapping looks like this, too, and YAML's errors have a line
+            pass  # a YAML flow mapping begins like JSON, and YAML's errors have a line
     return yaml.load(document, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
 
 
 def _json_problem(document: str, line: int) -> str:
-    """Return what is wrong with a document that is meant to be JSON, "" for any other."""
+    """Return the error of a document that looks like JSON; "" for any other document."""
     if not _JSON_START.match(document):
         return ""
     try:

@@ -55,13 +55,13 @@ class SimulationResult:
 
     Attributes:
         binding: The binding of the file.
-        type: The kind of scheduling that it needed.
+        type: The kind of scheduling.
         targets: Its clusters afterwards.
-        condition: The condition ``Scheduled`` afterwards; None for a binding that is left alone and has none.
+        condition: The condition ``Scheduled`` afterwards; None if the binding is not scheduled and has none.
         affinity_name: The affinity term in use.
         has_profile: Whether a profile has the binding's ``schedulerName``. If not, another scheduler is responsible,
             and the binding is shown as it is.
-        held: Why it is not placed yet; the binding is shown as it is. None if nothing holds it.
+        held: Why it is gated or waits at Permit; the binding is shown as it is. None otherwise.
     """
 
     binding: Binding

@@ -56,7 +56,7 @@ class WaitingDecision:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has been allowed or rejected."""
+        """Whether it was allowed or rejected."""
         return bool(self.refusal) or not self._pending
 
 
@@ -87,7 +87,7 @@ class SimulatedBindings:
     @property
     def in_flight(self) -> list[Binding]:
         """The bindings that wait at Permit, with the clusters that they would get."""
-        return [_moved(each.binding, tuple(each.context.targets)) for each in self.waiting.values()]
+        return [_with_targets(each.binding, tuple(each.context.targets)) for each in self.waiting.values()]
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
         """Return the bindings of an affinity group."""
@@ -103,13 +103,13 @@ def with_targets(binding: Binding, decision: Decision) -> Binding:
     placement = {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
     status, name = binding.status, decision.affinity_name
     return replace(
-        _moved(binding, decision.targets or ()),
+        _with_targets(binding, decision.targets or ()),
         annotations={**binding.annotations, **placement},
         status=status if name is None else replace(status, scheduler_observing_affinity_name=name),
     )
 
 
-def _moved(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:
+def _with_targets(binding: Binding, targets: tuple[TargetCluster, ...]) -> Binding:
     return replace(binding, spec=replace(binding.spec, clusters=targets))
 
 

@@ -1,7 +1,7 @@
 """Columns of integers, one row per cluster: the only importer of numpy.
 
 A column is never mutated once another object has it; functions return new columns. All numbers have 64 bits, and callers
-make sure that nothing overflows, except where a function says otherwise.
+make sure that nothing overflows, unless a function documents another behaviour.
 """
 
 from __future__ import annotations

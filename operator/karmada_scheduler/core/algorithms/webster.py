@@ -12,7 +12,7 @@ _EXACT_AS_FLOAT: Final = 2**53
 
 
 def prefers_descending_names(uid: str) -> bool:
-    """Return whether ties go to the later name: they do for half of all objects, so that no name is always preferred.
+    """Return whether ties go to the later name; this holds for half of all uids, so that no name is always preferred.
 
     It is the parity of the 32-bit FNV-1a hash of the uid, whose lowest bit depends on the lowest bits of
     the bytes alone, as the prime is odd.
@@ -79,7 +79,7 @@ class SortedVotes:
         total: int,
         *,
         without: Mapping[str, int] = _NO_SEATS,
-        besides: Mapping[str, int] = _NO_SEATS,
+        additional: Mapping[str, int] = _NO_SEATS,
     ) -> None:
         """Take sorted votes.
 
@@ -87,16 +87,16 @@ class SortedVotes:
             ordered: Minus the votes and the name of each party, sorted.
             total: Sum of all votes, including those of ``without``.
             without: Parties in ``ordered`` that do not count, with their votes there.
-            besides: Parties that are not in ``ordered``, with their votes.
+            additional: Parties that are not in ``ordered``, with their votes.
         """
         self._ordered = ordered
         self._without = without
-        self._besides = besides
-        self.total = total - sum(without.values()) + sum(besides.values())
+        self._additional = additional
+        self.total = total - sum(without.values()) + sum(additional.values())
 
     def allocate(self, seats: int, *, descending_names: bool) -> dict[str, int]:
         """Allocate seats as ``allocate`` does, without the parties that get none."""
-        most = max(-self._ordered[0][0] if self._ordered else 0, *self._besides.values(), 0)
+        most = max(-self._ordered[0][0] if self._ordered else 0, *self._additional.values(), 0)
         needs_all = not self._has_parties(2 * seats) or most > _EXACT_AS_FLOAT
         votes = self._votes() if needs_all else self._best(seats, descending_names)
         given = allocate(seats, votes, descending_names=descending_names)
@@ -106,13 +106,13 @@ class SortedVotes:
         votes: dict[str, int] = {name: -minus for minus, name in self._ordered}
         for name in self._without:
             del votes[name]
-        votes.update(self._besides)
+        votes.update(self._additional)
         return votes
 
     def _has_parties(self, count: int) -> bool:
         """Return whether ``count`` parties have votes."""
         count += sum(1 for votes in self._without.values() if votes > 0)
-        count -= sum(1 for votes in self._besides.values() if votes > 0)
+        count -= sum(1 for votes in self._additional.values() if votes > 0)
         return count <= 0 or (count <= len(self._ordered) and self._ordered[count - 1][0] < 0)
 
     def _best(self, seats: int, descending_names: bool) -> dict[str, int]:  # noqa: FBT001
@@ -126,7 +126,7 @@ class SortedVotes:
             end = bisect_left(ordered, (least + 1, ""), lo=count)
             best = [*ordered[:begin], *ordered[end - (count - begin) : end]]
         votes = {name: -minus for minus, name in best if name not in self._without}
-        votes.update(self._besides)
+        votes.update(self._additional)
         return votes
 
 

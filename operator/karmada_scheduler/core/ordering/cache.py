@@ -41,7 +41,7 @@ class ScoreCache:
         if names is not None and not names:
             return
         feasible, clusters = self.feasible, results.feasible
-        rows = range(len(clusters)) if names is None else results.rows_of(names)
+        rows = range(len(clusters)) if names is None else results.passing_rows(names)
         scored = dict(zip(rows, score([clusters[row] for row in rows]), strict=True)) if rows else {}
         same_rows = names is not None and feasible.rows is results.rows
         if same_rows and all(_is_same(feasible, row, clusters[row], each) for row, each in scored.items()):
@@ -103,7 +103,7 @@ class OrderCache:
             if self._rows is not results.rows:
                 before = [self._rows.get(name, -1) for name in results.rows]
                 available = columns.reindexed(available, before)
-            rows = columns.column(results.rows_of(names))
+            rows = columns.column(results.passing_rows(names))
             self._available = columns.with_values(available, rows, estimate(rows)) if len(rows) else available
         self._has_unknown = columns.greatest(self._available) == MAX_INT32
         self._shared = None
@@ -129,11 +129,11 @@ class OrderCache:
 
 
 class ScoreKey(NamedTuple):
-    """What cached scores depend on.
+    """The key of cached scores.
 
     Attributes:
-        filter_key: What the filter results depend on.
-        score_key: What the plugins' scores depend on.
+        filter_key: The key of the filter results.
+        score_key: The keys of the plugins' scores.
         tiers: Placement and name of the affinity term, None without affinity terms.
     """
 
@@ -143,7 +143,7 @@ class ScoreKey(NamedTuple):
 
 
 class OrderKey(NamedTuple):
-    """What a cached order depends on.
+    """The key of a cached order.
 
     Attributes:
         filter_key: See ``ScoreKey``.

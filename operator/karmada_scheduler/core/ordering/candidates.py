@@ -1,4 +1,4 @@
-"""Candidates in the order of preference, and what selecting clusters and dividing replicas needs of them."""
+"""Candidates in the order of preference, with the data for selecting clusters and dividing replicas."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ class OrderWithOverrides(LazyCandidateList):
         overrides = {candidate.name: candidate.allocatable for candidate in self.overrides}
         shared = self._shared
         return SortedVotes(
-            shared.sorted_votes, shared.total_available, without=self._replaced, besides=overrides
+            shared.sorted_votes, shared.total_available, without=self._replaced, additional=overrides
         )
 
     def only_candidates(self, targets: Sequence[TargetCluster]) -> list[TargetCluster]:

@@ -46,8 +46,8 @@ class ProfileInputs:
         defaults: The names of the plugins that a profile has by default, in running order.
         handle_for: Returns the handle for the plugins of a scheduler name.
         previous: The previous build; a plugin with the same factory and args stays the same object.
-        disabled_elsewhere: The names that a profile may disable although there is no such plugin: those that a feature
-            gate keeps out. None: any, for the files of kube-scheduler.
+        disabled_elsewhere: The names that a profile may disable although there is no such plugin, because a feature
+            gate removes it. None: any name, for the files of kube-scheduler.
     """
 
     registry: Registry

@@ -192,6 +192,6 @@ def _require_success(plugin: Plugin, point: Point, result: Result) -> None:
         return
     if not result.is_refusal:
         raise unexpected_code(plugin, point, result)
-    if point is Point.PRE_BIND:  # says nothing about the binding
+    if point is Point.PRE_BIND:  # implies nothing about the binding
         raise PluginError(f'running {point.label} plugin "{plugin.name}": {result.message}')
     raise RefusedError(result.message, retry_after=result.retry_after)

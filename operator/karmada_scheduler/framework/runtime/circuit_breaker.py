@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 __timeout_shield__ = True
 
 FIRST_PAUSE: Final = 2.0
-"""The first pause: long enough for all other bindings to have a turn before the probe."""
+"""The first pause: long enough to process all other bindings before the probe."""
 
 LONGEST_PAUSE: Final = 60.0
 """The pause doubles with each probe that exceeds its timeout, up to this value."""
@@ -137,7 +137,7 @@ class CircuitBreakers:
             late: The timeout error.
             since: The value of ``openings`` when the call began.
             cluster: " for cluster NAME", or "".
-            place: ``file:line`` where the plugin was, for the log.
+            place: ``file:line`` of the plugin at the timeout, for the log.
         """
         text = f'plugin "{plugin.name}" {late} at {point.label}'
         if plugin.name in self._exempt:

@@ -202,13 +202,13 @@ class FilterResults:
         era, position = version
         return self._snapshot.changed_after(position) if era == self.version[0] else None
 
-    def rows_of(self, names: Iterable[str]) -> Sequence[int]:
+    def passing_rows(self, names: Iterable[str]) -> Sequence[int]:
         """Return the sorted rows of the clusters that pass, among some names."""
         return sorted(row for name in names if (row := self.rows.get(name)) is not None)
 
 
 class Cursor:
-    """The version of filter results up to which something is up to date."""
+    """The version of filter results up to which a cache has been updated."""
 
     __slots__ = ("_results", "_version")
 
@@ -223,5 +223,5 @@ class Cursor:
         return results.changed_since(self._version) if self._results() is results else None
 
     def advance(self, results: FilterResults) -> None:
-        """Record that everything is up to date."""
+        """Record that the cache has been updated to these results."""
         self._results, self._version = ref(results), results.version

@@ -19,7 +19,7 @@ __plugin_runner__ = True
 class FilterRunner:
     """Runs the filters of one attempt; the caller has one timeout for all clusters.
 
-    The caller must call ``raise_plugin_error`` with what a call raised, or ``record_success`` at the end.
+    The caller must call ``raise_plugin_error`` with the exception of a call, or ``record_success`` at the end.
     """
 
     def __init__(self, filters: Sequence[FilterPlugin], caller: PluginCaller) -> None:

@@ -169,7 +169,7 @@ class Framework:
         return self._key(cycle, self._score_keys, Point.SCORE)
 
     def score_clusters(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
-        """Return what ``run_score`` does, without PreScore: a profile with a ``score_key`` has no PreScore plugins."""
+        """Return scores as ``run_score`` does, without PreScore: a profile with a ``score_key`` has no PreScore plugins."""
         return self._scoring.run(cycle, clusters, frozenset())
 
     def _key(self, cycle: Cycle, functions: KeyFunctions | None, point: Point) -> Hashable | None:
@@ -207,7 +207,7 @@ class Framework:
             cycle: The attempt.
             diagnosis: Why each cluster is refused.
             skipped: The names of plugins that returned SKIP at PreFilter.
-            left_out: The names of clusters that PreFilter refused; the cycle state has nothing about them.
+            left_out: The names of clusters that PreFilter refused; the cycle state has no data of them.
         """
         return await self._post_filter.run(
             cycle, diagnosis, run_filter=self.run_filter, skipped=skipped, left_out=left_out

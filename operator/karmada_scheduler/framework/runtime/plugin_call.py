@@ -38,7 +38,7 @@ class Observer(Protocol):
 
 
 class PluginCaller:
-    """Calls plugins with a timeout, a circuit breaker and metrics, and turns what they raise into PluginError."""
+    """Calls plugins with a timeout, a circuit breaker and metrics, and turns their exceptions into PluginError."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class PluginCaller:
         clock: Callable[[], float] = time.monotonic,
         interrupts: tuple[type[BaseException], ...] | None = None,
     ) -> None:
-        """Take the parts of a call.
+        """Set how plugins are called.
 
         Args:
             observer: Receives the durations of calls.
@@ -58,7 +58,7 @@ class PluginCaller:
             coroutine_seconds: The timeout of a coroutine whose plugin has no ``timeout`` of its own.
             breakers: Without them a plugin is called again at once after a timeout.
             clock: Seconds, for the rate limit of logged tracebacks.
-            interrupts: Exceptions that stop the process and are no plugin's. By default KeyboardInterrupt if there is
+            interrupts: Exceptions that stop the process and do not come from plugins. By default KeyboardInterrupt if there is
                 no ``timeout``: the event loop of the scheduler, which has one, handles SIGINT itself.
         """
         self.observer: Final = observer
@@ -153,12 +153,12 @@ class PluginCaller:
     def raise_plugin_error(
         self, plugin: Plugin, point: Point, problem: BaseException, *, since: int, cluster: str = ""
     ) -> NoReturn:
-        """Raise PluginError for what a plugin raised; log its traceback, or open the circuit breaker at a timeout.
+        """Raise PluginError for an exception of a plugin; log its traceback, or open the circuit breaker at a timeout.
 
         Args:
             plugin: The plugin.
             point: The extension point of the call.
-            problem: What the call raised.
+            problem: The exception of the call.
             since: The result of ``admit``.
             cluster: The cluster of the call, "" for none.
 
@@ -181,7 +181,7 @@ class PluginCaller:
         raise PluginError(text) from problem
 
     def log_failure(self, plugin: Plugin, point: Point, problem: BaseException) -> None:
-        """Log the traceback of what a plugin raised, at most once a minute per place."""
+        """Log the traceback of an exception of a plugin, at most once a minute per place."""
         if not (isinstance(problem, SchedulingError) and point in _MAY_RAISE_SCHEDULING_ERROR):
             self._failures.log(plugin, point, problem)
 

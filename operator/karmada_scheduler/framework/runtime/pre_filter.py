@@ -106,7 +106,7 @@ class PreFilterRunner:
         for stored, planned in in_flight:
             if planned.key == cycle.binding.key:
                 continue
-            # The binding as stored is what a plugin counted in PreFilter.
+            # In PreFilter, a plugin counted the binding as stored.
             for method, peer in ((_REMOVE_BINDING, stored), (_ADD_BINDING, planned)):
                 for target in peer.spec.clusters if peer is not None else ():
                     cluster = cycle.snapshot.get(target.name)

@@ -29,7 +29,7 @@ SCORE: Final = "Score"
 
 
 class _InvalidScoreError(Exception):
-    """A plugin returned no score; the text has what was expected."""
+    """A plugin returned no valid score; the text has the expected type and range."""
 
 
 class ScoreRunner:

@@ -4,7 +4,7 @@ A plain function is interrupted by SIGALRM: the signal handler raises PluginTime
 has a deadline, and each of its steps between two waits is interrupted like a plain function.
 
 Code of a C extension that never returns to the interpreter is not interrupted. Neither is a loop that catches every
-BaseException and goes on at once. The supervisor ends the process then (docs/decisions/0007-plugins.md).
+BaseException and continues at once. The supervisor ends the process then (docs/decisions/0007-plugins.md).
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class NoTimeout:
 class SigalrmTimeout:
     """A timeout by the interval timer of the process: one per process, used in the main thread.
 
-    A nested block has no timeout of its own; that of the outermost block holds. A block whose code has caught the
-    PluginTimeoutError and returned raises it at its end.
+    A nested block has no timeout of its own; that of the outermost block holds. If the code of a block catches the
+    PluginTimeoutError and returns, the block raises it at its end.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -169,7 +169,7 @@ class TimedCoroutine(Generic[T]):
     def __init__(
         self, awaitable: Awaitable[T], timeout: CallTimeout, *, is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Wrap ``awaitable``; when it waits for something while ``is_over`` returns True, it is abandoned."""
+        """Wrap ``awaitable``; it is abandoned if it waits while ``is_over`` returns True."""
         self._awaitable = awaitable
         self._timeout = timeout
         self._is_over = is_over
@@ -219,7 +219,7 @@ class TimedCoroutine(Generic[T]):
 
 
 def _uncancel(task: asyncio.Task[Any], before: int) -> bool:
-    """Take back the cancellations of a task beyond ``before``, and return whether there were any."""
+    """Undo the cancellations of a task beyond ``before``, and return whether there were any."""
     made = task.cancelling() > before
     while task.cancelling() > before:
         task.uncancel()
@@ -277,7 +277,7 @@ async def _without_own_cancellation(coroutine: TimedCoroutine[T]) -> T:
 
 
 def _current_task() -> asyncio.Task[Any] | None:
-    """Return the task that runs this; None where a decision is taken by ``run_sync``, without an event loop."""
+    """Return the current task; None if ``run_sync`` runs the decision without an event loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:

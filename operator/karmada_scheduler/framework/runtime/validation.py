@@ -1,7 +1,7 @@
-"""Validates the answers of plugins.
+"""Validates the return values of plugins.
 
-The answers of a plugin with a true ``trusted`` are not validated: DefaultSelector and DefaultAssigner repeat upstream also
-where its result is not valid.
+Those of a plugin with a true ``trusted`` are not validated: DefaultSelector and DefaultAssigner also reproduce invalid
+results of upstream.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class WorkloadInformer:
                 self._first[name] = each.reflector.started
 
     def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
-        """Watch the workload that a changed binding names now; None for a binding that is gone."""
+        """Watch the workload that a changed binding names now; None for a deleted binding."""
         if new is not None and self._is_needed(new):
             self._follow(new.key, new)
             self._read_if_uncertain(new.key)

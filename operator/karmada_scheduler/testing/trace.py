@@ -1,4 +1,4 @@
-"""What became of a binding as lines that people read: clusters by name, and what is repeated once."""
+"""The trace of a run as lines for people: clusters by name, and repeated lines once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karmada_scheduler.framework import Candidate, Cluster, Cycle, Result
 from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS
 
 _MOST = 20
-"""Of how many clusters a line tells."""
+"""Number of clusters that a line names."""
 
 _BEFORE_FILTER = ("pre_filter", *PRE_FILTER_EXTENSIONS)
 _AFTER_SCORE = ("select", "assign")
@@ -25,7 +25,7 @@ class Step(NamedTuple):
     Attributes:
         plugin: Its name.
         method: As in the plugin: ``pre_filter``, ``reserve``, ``unreserve``.
-        answer: What it returned; a PluginError if it raised, took too long or hung.
+        answer: Its return value; a PluginError if it raised, timed out or hung.
     """
 
     plugin: str
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A step, and the attempt that it was part of."""
+    """A step and the cycle of its attempt."""
 
     step: Step
     cycle: Cycle | None
@@ -43,19 +43,19 @@ class Call(NamedTuple):
 def lines(
     binding: Binding, error: Exception | None, decision: Decision, calls: Sequence[Call]
 ) -> Iterator[str]:
-    """Tell what became of a binding: each attempt, what came after the decision, and where it is."""
+    """Yield the trace: condition, attempts, calls after the decision, and the clusters of the binding."""
     condition = outcome.condition_for(error)
     yield f"{binding.key.display}: {condition.reason}: {condition.message}"
     before, term = list[str](), ""
     for attempt, steps in _attempts(decision, calls):
-        told = list(_attempt_lines(attempt, steps))
+        current = list(_attempt_lines(attempt, steps))
         if not before or attempt.affinity_name != term:
-            yield from told
+            yield from current
         else:
-            news = [line for line in told if line not in before]
-            yield f"  decided again with that result: {'what differs' if news else 'the same'}"
-            yield from news
-        before, term = told, attempt.affinity_name
+            changes = [line for line in current if line not in before]
+            yield f"  decided again with that result: {'what differs' if changes else 'the same'}"
+            yield from changes
+        before, term = current, attempt.affinity_name
     for step, _ in calls:
         if step.method not in _DECIDING:
             yield _step_line(step)
@@ -69,7 +69,7 @@ def scores_of(attempt: TermAttempt) -> dict[str, dict[str, int]]:
 
 
 def _attempts(decision: Decision, calls: Sequence[Call]) -> Iterator[tuple[TermAttempt, list[Step]]]:
-    """Return the attempts with the steps of each, in order; also those that the decision does not keep."""
+    """Yield the attempts with their steps, in order; also those that are not part of the decision."""
     steps: dict[int, list[Step]] = {}
     for step, cycle in calls:
         if step.method in _DECIDING:
@@ -116,7 +116,7 @@ def _step_line(step: Step) -> str:
 
 
 def _shown(answer: object) -> str:
-    """Return what a plugin answered; objects by their names."""
+    """Return a plugin's return value as text; objects by their names."""
     if answer is None:
         return ""
     if isinstance(answer, Result):
