@@ -28,7 +28,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.process import gc_tuning
 from karmada_scheduler.testing import framework
-from tools.bench.worlds import Manifest
+from tools.bench.fleet import Manifest
 
 Targets = list[tuple[str, int]]
 

@@ -1,4 +1,4 @@
-"""Replays recorded worlds through the decision core and compares the settled states."""
+"""Replays recordings through the decision core and compares the settled states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tools.conformance import recording
 
 AVOID: Final = ScheduleType.AVOID
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler"})
-WORLDS = sorted((Path(__file__).parent / "worlds").glob("world-*.json.gz"))
+RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("recording-*.json.gz"))
 
 State = Mapping[str, Any]
 
@@ -55,8 +55,8 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class World:
-    """One recorded world, with the scheduler that its flags ask for."""
+class Recording:
+    """One recording, with the scheduler that its flags ask for."""
 
     name: str
     clusters: tuple[Cluster, ...]
@@ -66,7 +66,7 @@ class World:
     empty_workload_propagation: bool
 
     @classmethod
-    def load(cls, path: Path) -> World:
+    def load(cls, path: Path) -> Recording:
         document = json.loads(gzip.decompress(path.read_bytes()))
         gates, plugins, empty = [], ["*"], False
         for flag in document["schedulerFlags"]:

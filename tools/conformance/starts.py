@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tools.oracle.generator.placements import draw_placement
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 
 Manifest = dict[str, Any]
 
@@ -30,7 +30,7 @@ UNREADABLE: Final = (
 )
 
 # Everyday notation, because what is decided is the subject of the fuzzer, which compares a million cases.
-_CALM: Final = WorldProfile(odd=0.0, extreme=0.0, strict=0.2, room=40, models=0.0, vast=False, tiny=0.0)
+_CALM: Final = ScenarioProfile(odd=0.0, extreme=0.0, strict=0.2, room=40, models=0.0, vast=False, tiny=0.0)
 
 
 @dataclass(slots=True)

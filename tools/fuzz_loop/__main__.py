@@ -51,15 +51,15 @@ def summary(report: Report, *, seed: int) -> str:
     """Return what a game came to, in a few lines."""
     steps = sum(report.steps.values()) - report.steps["beginning"]
     rate = steps / report.seconds if report.seconds else 0.0
-    verdict = "equal" if report.found is None else "NOT equal"
+    result = "equal" if report.found is None else "NOT equal"
     head = f"seed {seed}: {steps} steps in {report.seconds:.0f} s ({rate:.1f}/s)"
     return "\n".join(
         (
-            f"{head}, {report.compared} states compared, {verdict}",
+            f"{head}, {report.compared} states compared, {result}",
             f"  steps: {_counts(report.steps)}",
             f"  conditions seen: {_counts(report.outcomes)}",
             f"  lastScheduledTime moved, upstream/ours (None: within one second): {_counts(report.moved)}",
-            f"  differences that are none: {_counts(report.freedoms) or 'none'}",
+            f"  allowed differences: {_counts(report.allowed_differences) or 'none'}",
         )
     )
 

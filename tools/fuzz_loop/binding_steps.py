@@ -23,10 +23,13 @@ ELSEWHERE = "another-scheduler"
 
 def scale(model: Model) -> Step | None:
     """Change the replicas."""
-    dice = model.dice
+    choices = model.choices
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
     return patch(
-        model, "scale", keys, lambda _: {"spec": {"replicas": dice.pick((0, 1, 2, 3, 4, 6, 9, 14, 30, 200))}}
+        model,
+        "scale",
+        keys,
+        lambda _: {"spec": {"replicas": choices.pick((0, 1, 2, 3, 4, 6, 9, 14, 30, 200))}},
     )
 
 
@@ -36,7 +39,7 @@ def place(model: Model) -> Step | None:
         model,
         "place",
         model.made(),
-        lambda _: {"spec": {"placement": replaced(placements.placement(model.dice, fleet.CLUSTERS))}},
+        lambda _: {"spec": {"placement": replaced(placements.placement(model.choices, fleet.CLUSTERS))}},
     )
 
 
@@ -44,7 +47,7 @@ def edit(model: Model) -> Step | None:
     """Edit one part of the placement."""
 
     def body(item: Object) -> Object:
-        new = placements.edited(model.dice, item["spec"]["placement"], fleet.CLUSTERS)
+        new = placements.edited(model.choices, item["spec"]["placement"], fleet.CLUSTERS)
         return {"spec": {"placement": replaced(new)}}
 
     return patch(model, "edit placement", model.made(), body)
@@ -82,7 +85,7 @@ def _only(name: str, value: Object) -> Object:
 def require(model: Model) -> Step | None:
     """Change what a replica asks for."""
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
-    request = {"cpu": model.dice.pick(("250m", "500m", "1", "2", "3"))}
+    request = {"cpu": model.choices.pick(("250m", "500m", "1", "2", "3"))}
     return patch(
         model, "requirements", keys, lambda _: {"spec": {"replicaRequirements": {"resourceRequest": request}}}
     )
@@ -90,9 +93,9 @@ def require(model: Model) -> Step | None:
 
 def recompose(model: Model) -> Step | None:
     """Change the pod templates of a workload that has several."""
-    dice = model.dice
+    choices = model.choices
     keys = model.made(lambda _, item: "components" in item["spec"])
-    made = [fleet.component(dice, number) for number in range(dice.between(1, 3))]
+    made = [fleet.component(choices, number) for number in range(choices.between(1, 3))]
     return patch(model, "components", keys, lambda _: {"spec": {"components": made}})
 
 
@@ -101,7 +104,7 @@ def trigger(model: Model) -> Step | None:
     keys = model.made()
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     moment = next_second(model.times.get(key))
     return patch(model, "reschedule", [key], lambda _: {"spec": {"rescheduleTriggeredAt": moment}})
 
@@ -180,13 +183,16 @@ def resume_all(model: Model) -> Step | None:
 
 def write_clusters(model: Model) -> Step | None:
     """Write spec.clusters as nobody but a scheduler should."""
-    dice = model.dice
+    choices = model.choices
 
     def body(item: Object) -> Object:
         most = max(1, item["spec"].get("replicas", 0))
         clusters = [
-            {"name": name, **({"replicas": dice.between(1, most)} if most > 1 or dice.chance(0.7) else {})}
-            for name in dice.some(model.names(), 0, 3)
+            {
+                "name": name,
+                **({"replicas": choices.between(1, most)} if most > 1 or choices.chance(0.7) else {}),
+            }
+            for name in choices.some(model.names(), 0, 3)
         ]
         return {"spec": {"clusters": clusters or None}}
 
@@ -220,22 +226,22 @@ def poked(item: Object) -> Object:
 
 def evict(model: Model) -> Step | None:
     """Move a binding off a cluster with a task, as the controllers of failures do."""
-    dice = model.dice
+    choices = model.choices
     keys = model.made(lambda key, item: item["spec"].get("clusters") and _was_applied(key, item))
     if not keys:
         return None
-    key = dice.pick(keys)
+    key = choices.pick(keys)
     spec = model.bindings[key]["spec"]
-    target = dice.pick(spec["clusters"])
+    target = choices.pick(spec["clusters"])
     task: Object = {
         "fromCluster": target["name"],
         "reason": "ApplicationFailure",
         "producer": "fuzz-loop",
-        "purgeMode": dice.pick(("Gracefully", "Directly")),
+        "purgeMode": choices.pick(("Gracefully", "Directly")),
     }
     if target.get("replicas"):
         task["replicas"] = target["replicas"]
-    if dice.chance(0.2):
+    if choices.chance(0.2):
         task["suppressDeletion"] = True
     kept = [item for item in spec.get("gracefulEvictionTasks") or () if item["fromCluster"] != target["name"]]
     clusters = [item for item in spec["clusters"] if item["name"] != target["name"]]
@@ -248,7 +254,7 @@ def end_eviction(model: Model) -> Step | None:
     keys = model.made(lambda _, item: item["spec"].get("gracefulEvictionTasks"))
 
     def body(item: Object) -> Object:
-        if model.dice.chance(0.5):
+        if model.choices.chance(0.5):
             return {"spec": {"gracefulEvictionTasks": None}}
         tasks = [{**task, "suppressDeletion": False} for task in item["spec"]["gracefulEvictionTasks"]]
         return {"spec": {"gracefulEvictionTasks": tasks}}
@@ -261,7 +267,7 @@ def delete(model: Model) -> Step | None:
     keys = model.made()
     if len(keys) < len(fleet.MADE) // 2:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     held = HOLD in model.bindings[key]["metadata"].get("finalizers", [])
     return Step(
         "binding deleting" if held else "binding deleted",
@@ -274,7 +280,7 @@ def delete(model: Model) -> Step | None:
 def touch_deleting(model: Model) -> Step | None:
     """Change a binding that is being deleted, or let it go."""
     keys = [key for key in fleet.MADE if key in model.bindings and is_deleting(model.bindings[key])]
-    if model.dice.chance(0.6):
+    if model.choices.chance(0.6):
         return patch(model, "binding removed", keys, lambda _: {"metadata": {"finalizers": None}})
     return patch(model, "binding deleting, changed", keys, poked)
 
@@ -284,9 +290,9 @@ def create(model: Model) -> Step | None:
     keys = [key for key in fleet.MADE if key not in model.bindings]
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     # A retry that one of this name left behind would decide it, suspended or not.
-    manifest = fleet.binding(model.dice, key, grouped=model.groups and key not in model.failed)
+    manifest = fleet.binding(model.choices, key, grouped=model.groups and key not in model.failed)
     return Step("binding created", str(key), manifest, lambda plane: plane.client.create(manifest))
 
 
@@ -294,6 +300,6 @@ def patch(model: Model, kind: str, keys: list[Key], body_of: Callable[[Object], 
     """Merge-patch one of some bindings, None if there are none."""
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     body = body_of(model.bindings[key])
     return Step(kind, str(key), body, lambda plane: plane.patch(key, body), taken=evictions_are_done)

@@ -26,11 +26,11 @@ MOST_DELETING = 2
 def relabel(model: Model) -> Step | None:
     """Change, add or remove a label."""
     name = model.any_cluster()
-    key = model.dice.pick(tuple(LABELS))
+    key = model.choices.pick(tuple(LABELS))
     values: list[str | None] = [
         value for value in (*LABELS[key], None) if value != model.clusters[name].labels.get(key)
     ]
-    value = model.dice.pick(values)
+    value = model.choices.pick(values)
     if value is None:
         model.clusters[name].labels.pop(key)
     else:
@@ -41,15 +41,15 @@ def relabel(model: Model) -> Step | None:
 def move(model: Model) -> Step | None:
     """Change the region or the provider."""
     name = model.any_cluster()
-    part, values = model.dice.pick((("region", REGIONS), ("provider", PROVIDERS)))
-    return _patch("cluster spec", name, {"spec": {part: model.dice.pick(values)}})
+    part, values = model.choices.pick((("region", REGIONS), ("provider", PROVIDERS)))
+    return _patch("cluster spec", name, {"spec": {part: model.choices.pick(values)}})
 
 
 def taint(model: Model) -> Step | None:
     """Add a NoSchedule taint, or remove one."""
     name = model.any_cluster()
     cluster = model.clusters[name]
-    key, value = model.dice.pick(TAINTS)
+    key, value = model.choices.pick(TAINTS)
     kept = [item for item in cluster.taints if item["key"] != key]
     if len(kept) == len(cluster.taints):
         kept.append(_taint(key, value, "NoSchedule"))
@@ -67,7 +67,7 @@ def evict_all(model: Model) -> Step | None:
     grouped = group_steps.on_turn(model)
     if grouped is None:
         return None
-    key, value = model.dice.pick(TAINTS)
+    key, value = model.choices.pick(TAINTS)
     evicting = _taint(key, value, "NoExecute")
     tainted = replace_taints(cluster, [*cluster.taints, evicting])
     calm = _taints(cluster)
@@ -90,7 +90,7 @@ def evict_all(model: Model) -> Step | None:
             "taint NoExecute", name, tainted, act, taken, through_clusters=True, patient=True, then=last
         )
 
-    touched = {"metadata": {"labels": {"touched": str(model.dice.between(1, 10**9))}}}
+    touched = {"metadata": {"labels": {"touched": str(model.choices.between(1, 10**9))}}}
 
     def touch(plane: Plane) -> None:
         group_steps.suspend(plane, grouped)
@@ -105,8 +105,8 @@ def capacity(model: Model) -> Step | None:
     cluster = model.clusters[name]
     cluster.member = replace(
         cluster.member,
-        cpu=model.dice.pick(("1", "3", "6", "12", "20", "40")),
-        modelings=fleet.modelings(model.dice) if cluster.member.modelings else (),
+        cpu=model.choices.pick(("1", "3", "6", "12", "20", "40")),
+        modelings=fleet.modelings(model.choices) if cluster.member.modelings else (),
     )
     return _status(model, "capacity", name)
 
@@ -144,7 +144,7 @@ def delete(model: Model) -> Step | None:
     grouped = group_steps.on_turn(model)
     if len(model.names("deleting")) >= MOST_DELETING or len(names) < 5 or grouped is None:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     model.clusters[name].phase = "deleting"
 
     def act(plane: Plane) -> None:
@@ -170,7 +170,7 @@ def remove(model: Model, clusters: Mapping[str, list[Object]]) -> Step | None:
     ]
     if not names:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     model.clusters[name].phase = "gone"
 
     def act(plane: Plane) -> None:
@@ -185,8 +185,8 @@ def add(model: Model) -> Step | None:
     names = model.names("gone")
     if not names:
         return None
-    name = model.dice.pick(names)
-    member = fleet.member(model.dice, name)
+    name = model.choices.pick(names)
+    member = fleet.member(model.choices, name)
     model.clusters[name] = Cluster(member, dict(member.labels))
     return Step(
         "cluster added",

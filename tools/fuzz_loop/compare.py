@@ -1,6 +1,6 @@
 """Which differences between the two schedulers' bindings count.
 
-Two freedoms are upstream's own, which decides by chance there: the order of the clusters of a division that
+Two differences are allowed because upstream decides by chance: the order of the clusters of a division that
 is or was Aggregated, and the plugin under which a cluster that does not fit is counted (see state). Two
 differences are deliberate (docs/differences-from-upstream.md, "Writes and the loop"): a binding that is decided
 again and comes out as it is gets no new lastScheduledTime; and the observed generation is that after our own
@@ -39,9 +39,9 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """The memory of a game: what is free for good, and how often each freedom was taken."""
+    """The memory of a game: what is free for good, and how often each allowed difference was met."""
 
-    freedoms: Counter[str] = field(default_factory=Counter)
+    allowed_differences: Counter[str] = field(default_factory=Counter)
     moved: Counter[str] = field(default_factory=Counter)
     aggregated: set[Key] = field(default_factory=set)
 
@@ -86,10 +86,10 @@ class Comparison:
             if one == other:
                 continue
             if name == "clusters" and key in self.aggregated and sorted(one) == sorted(other):
-                self.freedoms[ORDER] += 1
+                self.allowed_differences[ORDER] += 1
                 continue
             if name == "observed" and (one, other) == ("older", "current") and not mine.is_claimed:
-                self.freedoms[OBSERVED] += 1
+                self.allowed_differences[OBSERVED] += 1
                 continue
             if name == "inputs":
                 one, other = json.loads(one), json.loads(other)
@@ -113,10 +113,10 @@ class Comparison:
         if None in (theirs, mine) or theirs == mine:
             return []
         if theirs and is_as_it_was(*ours) and as_it_was_upstream(*upstream):
-            self.freedoms[SETTLED] += 1
+            self.allowed_differences[SETTLED] += 1
             return []
         if theirs and is_as_it_was(*ours) and key in self.aggregated and _only_reordered(*upstream):
-            self.freedoms[REORDERED] += 1
+            self.allowed_differences[REORDERED] += 1
             return []
         if (
             theirs
@@ -124,7 +124,7 @@ class Comparison:
             and _is_always_decided(upstream[1])
             and not (upstream[1].fits or ours[1].fits)
         ):
-            self.freedoms[ON_THE_WAY] += 1
+            self.allowed_differences[ON_THE_WAY] += 1
             return []
         return [Difference(key, "lastScheduledTime moved", theirs, mine)]
 

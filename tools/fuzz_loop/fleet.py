@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.controlplane import Object, SimulatedMember
 
-from .placements import LABELS, PROVIDERS, REGIONS, Dice, placement
+from .placements import LABELS, PROVIDERS, REGIONS, RandomChoices, placement
 
 NAMESPACE = "fuzz"
 SCHEDULER = "default-scheduler"
@@ -57,82 +57,82 @@ def binding_of(workload: str) -> Key:
     return Key("rb", f"{workload}-deployment")
 
 
-def members(dice: Dice) -> list[SimulatedMember]:
+def members(choices: RandomChoices) -> list[SimulatedMember]:
     """Draw the clusters."""
-    return [member(dice, name) for name in CLUSTERS]
+    return [member(choices, name) for name in CLUSTERS]
 
 
-def member(dice: Dice, name: str) -> SimulatedMember:
+def member(choices: RandomChoices, name: str) -> SimulatedMember:
     """Draw one cluster."""
     return SimulatedMember(
         name,
-        provider=dice.pick(PROVIDERS),
-        region=dice.pick(REGIONS),
-        labels={key: dice.pick(values) for key, values in LABELS.items() if dice.chance(0.8)},
-        cpu=dice.pick(("2", "6", "12", "20")),
+        provider=choices.pick(PROVIDERS),
+        region=choices.pick(REGIONS),
+        labels={key: choices.pick(values) for key, values in LABELS.items() if choices.chance(0.8)},
+        cpu=choices.pick(("2", "6", "12", "20")),
         allocated={"cpu": "1", "memory": "1Gi", "pods": "5"},
-        modelings=modelings(dice) if dice.chance(0.4) else (),
+        modelings=modelings(choices) if choices.chance(0.4) else (),
     )
 
 
-def modelings(dice: Dice) -> tuple[int, ...]:
+def modelings(choices: RandomChoices) -> tuple[int, ...]:
     """Draw how many nodes of each grade a cluster has; those of grade 3 have 4 CPUs at least."""
-    return tuple(dice.pick((0, 0, 1, 2, 5)) for _ in range(dice.between(2, 6)))
+    return tuple(choices.pick((0, 0, 1, 2, 5)) for _ in range(choices.between(2, 6)))
 
 
-def binding(dice: Dice, key: Key, *, grouped: bool = False) -> Object:
+def binding(choices: RandomChoices, key: Key, *, grouped: bool = False) -> Object:
     """Draw a binding. Its resource has a uid of its own, for the division's ties depend on it.
 
     With `grouped`, most are members of workload groups, suspended until it is their turn (group_steps).
     """
-    luck = dice.random()
+    luck = choices.random()
     workload = luck < 0.8
     spec: Object = {
         "resource": {
             "apiVersion": "apps/v1" if workload else "v1",
             "kind": "Deployment" if workload else "ConfigMap",
             "name": f"no-{key.name}",
-            "uid": str(uuid.UUID(int=dice.getrandbits(128))),
+            "uid": str(uuid.UUID(int=choices.getrandbits(128))),
         },
         "schedulerName": SCHEDULER,
-        "placement": placement(dice, CLUSTERS),
+        "placement": placement(choices, CLUSTERS),
         "conflictResolution": "Abort",
     }
     if key.kind == "rb":
         spec["resource"]["namespace"] = NAMESPACE
     if luck < 0.15:
-        spec["components"] = [component(dice, number) for number in range(dice.between(1, 3))]
+        spec["components"] = [component(choices, number) for number in range(choices.between(1, 3))]
     elif workload:
-        spec["replicas"] = dice.between(1, 9)
-        spec["replicaRequirements"] = {"resourceRequest": {"cpu": dice.pick(("500m", "1", "2"))}}
-    if grouped and key.kind == "rb" and dice.chance(0.7):
-        spec["workloadAffinityGroups"] = groups(dice)
+        spec["replicas"] = choices.between(1, 9)
+        spec["replicaRequirements"] = {"resourceRequest": {"cpu": choices.pick(("500m", "1", "2"))}}
+    if grouped and key.kind == "rb" and choices.chance(0.7):
+        spec["workloadAffinityGroups"] = groups(choices)
         spec["suspension"] = {"scheduling": True}
         # Rarely without room: one that is tried again and again keeps its turn for good.
         spec["placement"] = {
             **spec["placement"],
             "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
         }
-    return _manifest(key, spec, finalizers=[HOLD] if dice.chance(0.3) else [])
+    return _manifest(key, spec, finalizers=[HOLD] if choices.chance(0.3) else [])
 
 
-def groups(dice: Dice) -> Object:
+def groups(choices: RandomChoices) -> Object:
     """Draw with whom a workload shares its clusters, and with whom it does not, or one of the two."""
-    luck = dice.random()
+    luck = choices.random()
     made: Object = {}
     if luck < 0.6:
-        made["affinityGroup"] = dice.pick(("team=red", "team=blue"))
+        made["affinityGroup"] = choices.pick(("team=red", "team=blue"))
     if luck > 0.4:
-        made["antiAffinityGroup"] = dice.pick(("app=big", "app=small"))
+        made["antiAffinityGroup"] = choices.pick(("app=big", "app=small"))
     return made
 
 
-def component(dice: Dice, number: int) -> Object:
+def component(choices: RandomChoices, number: int) -> Object:
     """Draw one of several pod templates of a workload."""
-    request = {"cpu": dice.pick(("250m", "1", "2")), "memory": dice.pick(("128Mi", "2Gi"))}
+    request = {"cpu": choices.pick(("250m", "1", "2")), "memory": choices.pick(("128Mi", "2Gi"))}
     return {
         "name": f"part{number}",
-        "replicas": dice.between(0, 4),
+        "replicas": choices.between(0, 4),
         "replicaRequirements": {"resourceRequest": request},
     }
 

@@ -26,7 +26,7 @@ def turn(model: Model) -> Step | None:
     others = [key for key in _members(model) if key not in model.failed]
     if now is None or not others:
         return None
-    key = model.dice.pick(others)
+    key = model.choices.pick(others)
 
     def act(plane: Plane) -> None:
         suspend(plane, now)
@@ -40,7 +40,7 @@ def regroup(model: Model) -> Step | None:
 
     def body(_: Object) -> Object:
         none = {"affinityGroup": None, "antiAffinityGroup": None}
-        return {"spec": {"workloadAffinityGroups": {**none, **fleet.groups(model.dice)}}}
+        return {"spec": {"workloadAffinityGroups": {**none, **fleet.groups(model.choices)}}}
 
     return patch(model, "groups", _members(model), body)
 

@@ -11,7 +11,7 @@ from tools.controlplane import Object, SimulatedMember
 
 from . import fleet
 from .fleet import Key
-from .placements import Dice, tolerates
+from .placements import RandomChoices, tolerates
 from .plane import Bindings, Plane
 from .state import State, state_of
 
@@ -68,7 +68,7 @@ class Model:
     """The world as both planes have it, for they are equal at rest.
 
     Attributes:
-        dice: Where all chance comes from.
+        choices: Where all chance comes from.
         clusters: By name.
         groups: Whether new bindings may be members of workload groups.
         bindings: Upstream's, as they were last at rest.
@@ -80,7 +80,7 @@ class Model:
         deployed: Which workloads' Deployments exist.
     """
 
-    dice: Dice
+    choices: RandomChoices
     clusters: dict[str, Cluster]
     groups: bool = False
     bindings: Mapping[Key, Object] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Model:
 
     def any_cluster(self) -> str:
         """Draw a cluster that is there."""
-        return self.dice.pick(self.names())
+        return self.choices.pick(self.names())
 
 
 def is_deleting(item: Object) -> bool:

@@ -8,7 +8,7 @@ from . import fleet, placements
 from .binding_steps import next_second, poked, replaced
 from .fleet import NAMESPACE, Key, binding_of
 from .model import Model, Step, evictions_are_done, is_suspended
-from .placements import Dice
+from .placements import RandomChoices
 from .plane import Bindings, Plane
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -20,8 +20,8 @@ def scale(model: Model) -> Step | None:
     """Scale a Deployment."""
     if not model.deployed & model.claimed:
         return None
-    name = model.dice.pick(sorted(model.deployed & model.claimed))
-    key, replicas = binding_of(name), model.dice.between(0, 12)
+    name = model.choices.pick(sorted(model.deployed & model.claimed))
+    key, replicas = binding_of(name), model.choices.between(0, 12)
     return Step(
         "Deployment scaled", name, replicas,
         lambda plane: plane.client.patch(f"{DEPLOYMENTS}/{name}", {"spec": {"replicas": replicas}}),
@@ -34,8 +34,8 @@ def place(model: Model) -> Step | None:
     """Edit the placement of a policy."""
     if not model.deployed & model.claimed:
         return None
-    name = model.dice.pick(sorted(model.deployed & model.claimed))
-    placement = _placement(model.dice)
+    name = model.choices.pick(sorted(model.deployed & model.claimed))
+    placement = _placement(model.choices)
     policies = Policies(name)
 
     def act(plane: Plane) -> None:
@@ -50,13 +50,13 @@ def rebalance(model: Model) -> Step | None:
     names = sorted(name for name in model.deployed if binding_of(name) in model.bindings)
     if not names:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     moment = next_second(model.times.get(binding_of(name)))
     workload = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": NAMESPACE, "name": name}
     rebalancer = {
         "apiVersion": "apps.karmada.io/v1alpha1",
         "kind": "WorkloadRebalancer",
-        "metadata": {"name": f"{name}-{model.dice.getrandbits(40):x}"},
+        "metadata": {"name": f"{name}-{model.choices.getrandbits(40):x}"},
         "spec": {"workloads": [workload]},
     }
 
@@ -82,7 +82,7 @@ def suspend(model: Model) -> Step | None:
     ]
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     body = {"spec": {"suspension": {"scheduling": not is_suspended(model.bindings[key])}}}
     return Step(
         "suspend or resume",
@@ -99,11 +99,11 @@ def unclaim(model: Model) -> Step | None:
 
     The binding is decided on before its policy goes, for ours looks at it once more then.
     """
-    name = model.dice.pick(fleet.WORKLOADS)
+    name = model.choices.pick(fleet.WORKLOADS)
     key = binding_of(name)
     if name not in model.claimed:
         model.claimed.add(name)
-        manifest, policies = fleet.policy(name, _placement(model.dice)), Policies(name)
+        manifest, policies = fleet.policy(name, _placement(model.choices)), Policies(name)
         expected = name in model.deployed
         return Step(
             "policy created", name, manifest,
@@ -131,7 +131,7 @@ def deploy(model: Model) -> Step | None:
     names = [name for name in fleet.WORKLOADS if name not in model.claimed]
     if not names:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     key = binding_of(name)
     if name in model.deployed:
         model.deployed.remove(name)
@@ -142,8 +142,8 @@ def deploy(model: Model) -> Step | None:
             patient=True,
         )  # fmt: skip
     model.deployed.add(name)
-    manifest = fleet.deployment(name, model.dice.between(1, 12))
-    odd = model.dice.chance(0.5)
+    manifest = fleet.deployment(name, model.choices.between(1, 12))
+    odd = model.choices.chance(0.5)
     return Step(
         "Deployment created", name, manifest, lambda plane: create(plane, manifest, odd=odd), patient=True
     )
@@ -188,9 +188,9 @@ def _is_claimed(bindings: Bindings, key: Key) -> bool:
     return bool(bindings[key]["metadata"].get("labels", {}).get(fleet.POLICY_LABEL))
 
 
-def _placement(dice: Dice) -> Object:
+def _placement(choices: RandomChoices) -> Object:
     """Draw a placement that the webhook of policies accepts."""
-    made = placements.placement(dice, fleet.CLUSTERS)
+    made = placements.placement(choices, fleet.CLUSTERS)
     strategy = made.get("replicaScheduling", {})
     by_room = strategy.get("replicaDivisionPreference") == "Aggregated" or "dynamicWeight" in strategy.get(
         "weightPreference", {}

@@ -1,6 +1,6 @@
 """Defects of upstream that are not copied, recognized by the value that causes them.
 
-Upstream then decides about the same world without that value, and our core about the world as it is. The results have
+Upstream then decides about the same scenario without that value, and our core about the scenario as it is. The results have
 to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. PANIC is an exception: it ends
 upstream's process, so there is no result.
 """

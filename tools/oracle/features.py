@@ -10,31 +10,31 @@ from typing import Any
 
 from tools.oracle.program import UpstreamResult
 
-World = Mapping[str, Any]
+Scenario = Mapping[str, Any]
 Manifest = Mapping[str, Any]
 
 
-def of_world(world: World) -> Iterator[str]:
-    """Name what the settings and clusters of a world exercise."""
-    for gate, on in world["gates"].items():
+def of_scenario(scenario: Scenario) -> Iterator[str]:
+    """Name what the settings and clusters of a scenario exercise."""
+    for gate, on in scenario["gates"].items():
         yield f"gate {gate} {'on' if on else 'off'}"
-    if world["plugins"] != ["*"]:
+    if scenario["plugins"] != ["*"]:
         yield "plugins switched off"
-    if world["emptyWorkloadPropagation"]:
+    if scenario["emptyWorkloadPropagation"]:
         yield "empty-workload propagation"
-    count = len(world["clusters"])
+    count = len(scenario["clusters"])
     yield "clusters: " + (
         "1" if count == 1 else "2-12" if count <= 12 else "13-60" if count <= 60 else "61-500"
     )
-    if world.get("peers"):
+    if scenario.get("peers"):
         yield "peers in groups"
-    if world.get("assigning"):
+    if scenario.get("assigning"):
         yield "peers written but not yet seen"
-    if world.get("assumed"):
+    if scenario.get("assumed"):
         yield "assumed workloads"
-    if "accurate" in world:
-        yield "accurate estimator fails" if "error" in world["accurate"] else "accurate estimator"
-    for cluster in world["clusters"]:
+    if "accurate" in scenario:
+        yield "accurate estimator fails" if "error" in scenario["accurate"] else "accurate estimator"
+    for cluster in scenario["clusters"]:
         yield from _of_cluster(cluster)
 
 

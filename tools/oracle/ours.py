@@ -1,4 +1,4 @@
-"""The decision core over the same worlds."""
+"""The decision core over the same scenarios."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class OurDecision:
     decision: Decision | None
 
 
-class World:
-    """A world, read."""
+class Scenario:
+    """A scenario, read."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.gates = FeatureGates(document["gates"])
@@ -95,7 +95,7 @@ class World:
 
 @cache
 def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
-    """Build the plugins once for all worlds that have the same, as a running scheduler does."""
+    """Build the plugins once for all scenarios that have the same, as a running scheduler does."""
     return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
 
 
@@ -107,7 +107,7 @@ def _newest(listed: Binding, written: Binding | None) -> Binding:
 
 @dataclass
 class _Peers:
-    """The bindings of a world by workload group, the one that is being decided as it is now."""
+    """The bindings of a scenario by workload group, the one that is being decided as it is now."""
 
     stored: Sequence[Binding]
     deciding: Binding | None = None
@@ -136,7 +136,7 @@ class _Peers:
 
 
 class _Accurate:
-    """Answers as the estimators in the member clusters do in this world: all of them, or none counts."""
+    """Answers as the estimators in the member clusters do in this scenario: all of them, or none counts."""
 
     name = "scheduler-estimator"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tools.bench.cores import Batch, Bill, Go, Ours
 from tools.bench.decisions import MIXED, Row, Scenario, markdown, scenarios
-from tools.bench.worlds import PLACEMENTS, SHAPES, Bindings, Fleet
+from tools.bench.fleet import PLACEMENTS, SHAPES, Bindings, Fleet
 from tools.oracle import program
 
 PLACES = tuple(PLACEMENTS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.oracle.generator.quantities import draw_pods, draw_quantity, usual_values
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.values import (
     CONFIGS,
     LABELS,
@@ -21,7 +21,7 @@ from tools.oracle.generator.values import (
 )
 
 
-def draw_cluster(rng: Random, profile: WorldProfile, name: str) -> Manifest:
+def draw_cluster(rng: Random, profile: ScenarioProfile, name: str) -> Manifest:
     metadata: Manifest = {"name": name}
     labels = {key: rng.pick(values) for key, values in LABELS.items() if rng.chance(0.5)}
     if labels or rng.chance(profile.tiny):
@@ -63,7 +63,7 @@ def draw_taint(rng: Random) -> Manifest:
     return taint
 
 
-def _draw_enablements(rng: Random, profile: WorldProfile, status: Manifest) -> None:
+def _draw_enablements(rng: Random, profile: ScenarioProfile, status: Manifest) -> None:
     apis: dict[str, list[Manifest]] = {}
     for version, kind in dict.fromkeys((*WORKLOADS, *CONFIGS)):
         if not rng.chance(profile.strict * 0.12):
@@ -91,7 +91,7 @@ def _draw_enablements(rng: Random, profile: WorldProfile, status: Manifest) -> N
         ]
 
 
-def _draw_models(rng: Random, profile: WorldProfile) -> list[Manifest]:
+def _draw_models(rng: Random, profile: ScenarioProfile) -> list[Manifest]:
     # Some extreme minima keep upstream busy for ever (see defects.py), so they stay rare.
     profile = replace(profile, extreme=profile.extreme * 0.1)
     if rng.chance(0.3):
@@ -129,7 +129,7 @@ def _draw_models(rng: Random, profile: WorldProfile) -> list[Manifest]:
     return models
 
 
-def _draw_summary(rng: Random, profile: WorldProfile, models: Sequence[Manifest]) -> Manifest:
+def _draw_summary(rng: Random, profile: ScenarioProfile, models: Sequence[Manifest]) -> Manifest:
     room = max(1, rng.upto(profile.room))
     usual = {
         "cpu": (str(room), f"{room * 500}m", str(room * 2)),

@@ -1,4 +1,4 @@
-"""Random draws, and how odd the values of a world are."""
+"""Random draws, and how odd the values of a scenario are."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Random(random.Random):
 
 
 @dataclass(frozen=True, slots=True)
-class WorldProfile:
-    """What a world is like.
+class ScenarioProfile:
+    """What a scenario is like.
 
     Attributes:
         odd: Probability that a quantity is written in an unusual notation.
