@@ -83,7 +83,7 @@ def _child_of(parent: subprocess.Popen[bytes]) -> int:
 
 
 def _handles(pid: int, number: signal.Signals) -> bool:
-    """Tell whether a process has a handler of its own for a signal, as far as Linux can say."""
+    """Return whether a process has a handler of its own for a signal, as far as Linux can say."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

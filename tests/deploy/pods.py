@@ -123,7 +123,7 @@ class Kubelet:
         script = f'hostname {name}; exec "$@"'
         own_name = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-ec", script, "sh"]
         pod.process = self.plane.spawn(name, [*own_name, *self.programs[container["image"]], *words])
-        pod.process.asked_to_stop = True  # its end is the kubelet's business
+        pod.process.stop_requested = True  # its end is the kubelet's business
         pod.starts += 1
 
     def _fill(self, path: Path, volume: Object) -> Path:

@@ -66,7 +66,7 @@ def controlplane(
 
 @pytest.fixture(autouse=True)
 def _nothing_dies(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test during which a program of the control plane ended unasked."""
+    """Fail a test during which a program of the control plane ended unexpectedly."""
     yield
     if "controlplane" in request.fixturenames:
         request.getfixturevalue("controlplane").check()

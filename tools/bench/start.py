@@ -3,7 +3,7 @@
     python -m tools.bench.start --bindings 100000 --clusters 5000 --json FILE [-- FLAGS OF THE SCHEDULER]
 
 The scheduler is the real process, ``python -m karmada_scheduler``, with its defaults: kopf, leader election, metrics,
-every plugin. The API server is ``tools.bench.replay``, a process of its own on the same two cores; its docstring says what
+every plugin. The API server is ``tools.bench.replay``, a process of its own on the same two cores; its docstring describes what
 of it is not real. One binding in a hundred waits for its first decision, the others are settled, and a fifth of these
 is Duplicated and therefore decided again by any scheduler that starts. Memory is the kernel's account of the process.
 """

@@ -35,7 +35,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing to measure."""
+    """One case to measure."""
 
     scheduler: str
     estimators: bool = True
@@ -44,7 +44,7 @@ class Case:
     @property
     def label(self) -> str:
         if not self.estimators:
-            return "none asked"
+            return "no estimators"
         return "one hangs" if self.hanging else "all answer"
 
 
@@ -244,7 +244,7 @@ def main() -> None:
         metavar="N",
         help="instead: N pairs of windows within one run of ours",
     )
-    parser.add_argument("--equal-requests", action="store_true", help="all bindings ask for the same")
+    parser.add_argument("--equal-requests", action="store_true", help="all bindings have equal requests")
     arguments = parser.parse_args()
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     for count in arguments.estimators:

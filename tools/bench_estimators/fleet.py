@@ -77,18 +77,18 @@ class Fleet:
 
     def hang(self, number: int) -> None:
         """Have an estimator say nothing from now on; it still takes connections and questions."""
-        self._say(f"hang {number}")
+        self._send(f"hang {number}")
 
     def answer(self, number: int) -> None:
         """Have it answer again."""
-        self._say(f"answer {number}")
+        self._send(f"answer {number}")
 
     def asked(self) -> int:
         """Return how many questions there were in all."""
-        self._say("asked")
+        self._send("asked")
         return int(self._line())
 
-    def _say(self, command: str) -> None:
+    def _send(self, command: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()

@@ -1,6 +1,6 @@
 """Record what karmada-scheduler decides: ``python -m tools.conformance.record --seed S --out FILE``.
 
-A random scenario is created on a real control plane, and the unmodified karmada-scheduler is let loose on it
+A random scenario is created on a real control plane, and the unmodified karmada-scheduler schedules it
 three times, each time from the same start. karmada-controller-manager is stopped beforehand, so that
 only the scheduler changes bindings and clusters.
 """

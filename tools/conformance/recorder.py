@@ -178,7 +178,7 @@ class Recorder:
 
 
 def _is_done(binding: Mapping[str, Any]) -> bool:
-    """Tell whether the scheduler has looked at it, if it ever will."""
+    """Return whether the scheduler is done with a binding; one that it ignores counts as done."""
     spec, metadata, status = binding["spec"], binding["metadata"], binding.get("status", {})
     labels = metadata.get("labels", {})
     claims = ("propagationpolicy", "clusterpropagationpolicy")

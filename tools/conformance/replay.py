@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Recording:
-    """One recording, with the scheduler that its flags ask for."""
+    """One recording, with the configuration of the scheduler that its flags describe."""
 
     name: str
     clusters: tuple[Cluster, ...]
@@ -79,7 +79,9 @@ class Recording:
                 case "--enable-empty-workload-propagation":
                     empty = value == "true"
                 case _:
-                    raise ValueError(f"{path.name} was recorded with {flag}, which the replay does not know")
+                    raise ValueError(
+                        f"{path.name} was recorded with {flag}, which the replay does not support"
+                    )
         return cls(
             name=path.name.removesuffix(".json.gz"),
             clusters=tuple(map(Cluster.from_manifest, document["clusters"])),

@@ -30,7 +30,9 @@ UNREADABLE: Final = (
 )
 
 # Everyday notation, because what is decided is the subject of the fuzzer, which compares a million cases.
-_CALM: Final = ScenarioProfile(odd=0.0, extreme=0.0, strict=0.2, room=40, models=0.0, vast=False, tiny=0.0)
+_CALM: Final = ScenarioProfile(
+    odd=0.0, extreme=0.0, strict=0.2, capacity=40, models=0.0, vast=False, tiny=0.0
+)
 
 
 @dataclass(slots=True)
@@ -247,7 +249,7 @@ def any_placement(rng: Random, clusters: Sequence[str], spec: Manifest) -> Manif
         # purpose. Two ways to name clusters are one too many.
         if "[]" in as_json(placement) or {"clusterAffinity", "clusterAffinities"} <= set(placement):
             continue
-        # What is not divided is scheduled whatever happened to it, which tells little.
+        # What is not divided is scheduled whatever happened to it, so it covers little.
         if is_divided(placement) or rng.chance(0.4):
             return placement
 

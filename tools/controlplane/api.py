@@ -44,7 +44,7 @@ class Client:
     def __init__(self, server: str, *, ca: Path, user: Credentials | str) -> None:
         self.server = server
         self._session = requests.Session()
-        # Else REQUESTS_CA_BUNDLE and proxies of the environment win over what is said here.
+        # Else REQUESTS_CA_BUNDLE and proxies of the environment take precedence over these settings.
         self._session.trust_env = False
         self._session.verify = str(ca)
         if isinstance(user, str):
@@ -183,7 +183,7 @@ class Client:
                         yield event["type"], event["object"]
 
     def collection_of(self, manifest: Object) -> str:
-        """Return the path of the collection an object belongs to, asking discovery for its kind."""
+        """Return the path of the collection an object belongs to, by discovery of its kind."""
         prefix, plural, namespaced = self._resource(manifest["apiVersion"], manifest["kind"])
         if not namespaced:
             return f"{prefix}/{plural}"

@@ -52,7 +52,7 @@ class ControlPlane:
 
         Args:
             folder: Where to put everything; must be empty or not exist yet.
-            feature_gates: Beside (or instead of) karmada.DEFAULT_FEATURE_GATES; for controller-manager,
+            feature_gates: In addition to (or instead of) karmada.DEFAULT_FEATURE_GATES; for controller-manager,
                 webhook and karmada-scheduler.
             extra_flags: Program name (see binaries.NAMES) to flags that come last and so win.
             audit_log: Whether every request goes to logs/audit.log.
@@ -97,7 +97,7 @@ class ControlPlane:
         self.stop()
 
     def stop(self) -> None:
-        """End every process: clients first and asked, API servers and etcd killed."""
+        """End every process: clients first by SIGTERM, then API servers and etcd by SIGKILL."""
         servers = {"etcd", "karmada", *self.members}
         if hasattr(self, "_agents"):
             self._agents.stop()
@@ -113,7 +113,7 @@ class ControlPlane:
             member.close()
 
     def check(self) -> None:
-        """Raise processes.ProcessDiedError if any program ended that nobody asked to."""
+        """Raise processes.ProcessDiedError if any program ended unexpectedly."""
         self._supervisor.check()
 
     def wait_for(
@@ -206,7 +206,7 @@ class ControlPlane:
             kubeconfig: By default its usual identity, a member of system:masters.
             leader_elect: Whether it takes the Lease `karmada-scheduler` first. Its Lease is not given
                 back at the end, so the next one waits 15 s.
-            with_estimators: Whether it asks the estimators of real members.
+            with_estimators: Whether it uses the estimators of real members.
         """
         health_port = free_port()
         process = self._karmada.run(

@@ -51,12 +51,12 @@ class Seen:
 
     @property
     def placed(self) -> dict[str, int]:
-        """Where the binding says its replicas are to run."""
+        """Clusters to replicas, from the binding's spec.clusters."""
         return {item["name"]: item.get("replicas", 0) for item in self.binding["spec"].get("clusters", [])}
 
     @property
     def reporters(self) -> list[str]:
-        """Who reported having scheduled it."""
+        """Components that reported having scheduled it."""
         return _sources(self.events)
 
     @property
@@ -66,7 +66,7 @@ class Seen:
 
     @property
     def schedulers(self) -> list[str]:
-        """Those of the two schedulers' users who wrote anything to it at all."""
+        """Users of the two schedulers that wrote to the binding."""
         return sorted({write.user for write in self.writes} & {case.user for case in CASES})
 
     def condition(self, kind: str) -> Object:
@@ -86,7 +86,7 @@ class Seen:
             f"{name}: reported on the Deployment by", [case.belongs_to], _sources(self.template_events)
         )
         yield Claim(f"{name}: API users who wrote the placement", [case.user], self.placers)
-        yield Claim(f"{name}: schedulers that wrote anything", [case.user], self.schedulers)
+        yield Claim(f"{name}: schedulers that wrote to it", [case.user], self.schedulers)
         yield Claim(f"{name}: Scheduled", ("True", "Success"), brief(self.condition("Scheduled")))
         yield Claim(
             f"{name}: FullyApplied", ("True", "FullyAppliedSuccess"), brief(self.condition("FullyApplied"))

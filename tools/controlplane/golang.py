@@ -51,7 +51,7 @@ class Go:
 
 
 def wanted_version(go_mod: Path) -> Version:
-    """Return what the `go` directive of a go.mod asks for."""
+    """Return the version in the `go` directive of a go.mod."""
     match = re.search(r"^go (\d+\.\d+(?:\.\d+)?)$", go_mod.read_text(), re.MULTILINE)
     if match is None:
         raise GoError(f"{go_mod}: no `go` directive")

@@ -138,7 +138,7 @@ class Installation:
         return self.site.kubeconfig(credentials.certificate.stem, server=self.front.url, user=credentials)
 
     def system_kubeconfig(self, component: str) -> Path:
-        """Write the kubeconfig that Karmada's installers give a component: it may do anything."""
+        """Write the kubeconfig that Karmada's installers give a component; its user is a cluster administrator."""
         return self.kubeconfig_for(f"system:karmada:{component}", [ADMIN_GROUP])
 
     def wait_http(self, url: str, name: str) -> None:
@@ -191,7 +191,7 @@ class Installation:
         self.run("kube-controller-manager", "kube-controller-manager", flags)
 
     def _start_controller_manager(self) -> str:
-        """Return the URL that says when it is up."""
+        """Return the URL of its health check."""
         port = free_port()
         flags = karmada.controller_manager_flags(
             kubeconfig=self.system_kubeconfig("karmada-controller-manager"), health_port=port

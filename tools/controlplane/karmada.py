@@ -244,7 +244,7 @@ def estimator_flags(*, kubeconfig: Path, member: str, server: Credentials, ca: P
 
 
 def estimator_client_flags(*, credentials: Credentials, ca: Path) -> list[str]:
-    """Return what makes a scheduler ask estimators.
+    """Return the flags with which a scheduler uses estimators.
 
     Pull members are left out: dialling a cluster that has no estimator costs ten seconds at start.
     """

@@ -122,7 +122,7 @@ class Member:
         self._server.kill()
 
     def stop_loops(self) -> None:
-        """Ask the loops to end; they notice once the API server is gone."""
+        """Signal the loops to end; they do so once the API server is gone."""
         self._stop.set()
 
     def close(self) -> None:

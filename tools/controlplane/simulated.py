@@ -48,7 +48,7 @@ PLURALS = {kind: plural for kinds in API_ENABLEMENTS.values() for plural, kind i
 
 @dataclass(frozen=True, slots=True)
 class SimulatedMember:
-    """A member cluster that exists only in what the harness says about it."""
+    """A member cluster that exists only as objects that the harness writes."""
 
     name: str
     provider: str = ""
@@ -137,7 +137,7 @@ def register(
 
 
 class Agents:
-    """Plays the agent of every simulated member that asked for one."""
+    """Plays the agent of every simulated member passed to `serve`."""
 
     def __init__(self, karmada: Client) -> None:
         self._karmada = karmada
@@ -153,7 +153,7 @@ class Agents:
             self._loop.start()
 
     def stop(self) -> None:
-        """Ask the loop to end; it notices once the API server is gone."""
+        """Signal the loop to end; it does so once the API server is gone."""
         self._stop.set()
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ class Agents:
 
 
 def applied(work: Object) -> Object | None:
-    """Return the status of a Work whose manifests are applied and healthy, None if it says so already."""
+    """Return the status of a Work whose manifests are applied and healthy, None if it has that status already."""
     manifests = work["spec"].get("workload", {}).get("manifests", [])
     reports = [_report(work, ordinal, manifest) for ordinal, manifest in enumerate(manifests)]
     known = work.get("status", {})

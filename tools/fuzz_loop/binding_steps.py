@@ -1,9 +1,9 @@
 """Changes of a binding itself, as controllers and people make them.
 
 A binding that an attempt failed for is tried again by upstream even after it was suspended or given to another
-scheduler; ours looks again when its turn comes (docs/differences-from-upstream.md). When upstream's next try is
-cannot be known, so such a binding is not drawn for these two steps, nor for losing its policy: what would
-wake it at a moment that the game knows does not any more.
+scheduler; ours reads it again before that attempt (docs/differences-from-upstream.md). The time of upstream's next try
+cannot be known, so such a binding is not drawn for these two steps, nor for losing its policy: the events
+that would enqueue it at a known moment are then ignored.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _only(name: str, value: Object) -> Object:
 
 
 def require(model: Model) -> Step | None:
-    """Change what a replica asks for."""
+    """Change the resource request of a replica."""
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
     request = {"cpu": model.choices.pick(("250m", "500m", "1", "2", "3"))}
     return patch(
@@ -100,7 +100,7 @@ def recompose(model: Model) -> Step | None:
 
 
 def trigger(model: Model) -> Step | None:
-    """Ask for a reschedule, as a WorkloadRebalancer does: later than the last scheduling by a second at least."""
+    """Request a reschedule, as a WorkloadRebalancer does: later than the last scheduling by a second at least."""
     keys = model.made()
     if not keys:
         return None
@@ -157,7 +157,7 @@ def claim(model: Model) -> Step | None:
 
 
 def claimed_by(policy: str | None) -> Object:
-    """Return a patch of the label that says which policy claims a binding."""
+    """Return a patch of the label that names the policy which claims a binding."""
     return {"metadata": {"labels": {POLICY_LABEL: policy}}}
 
 
@@ -166,7 +166,7 @@ def _is_claimed(item: Object) -> bool:
 
 
 def resume_all(model: Model) -> Step | None:
-    """Make a binding that nobody schedules ours again, so that not all of them drop out in the end."""
+    """Give back a binding that no scheduler is responsible for, so that not all drop out in the end."""
 
     def body(item: Object) -> Object:
         suspension = {} if is_grouped(item) else {"suspension": {"scheduling": False}}
@@ -182,7 +182,7 @@ def resume_all(model: Model) -> Step | None:
 
 
 def write_clusters(model: Model) -> Step | None:
-    """Write spec.clusters as nobody but a scheduler should."""
+    """Write spec.clusters, as only a scheduler should."""
     choices = model.choices
 
     def body(item: Object) -> Object:
@@ -200,7 +200,7 @@ def write_clusters(model: Model) -> Step | None:
 
 
 def forget_placement(model: Model) -> Step | None:
-    """Remove the applied-placement annotation, with a change that makes schedulers look."""
+    """Remove the applied-placement annotation, with a change that makes schedulers reconcile the binding."""
     return patch(
         model,
         "annotation removed",
@@ -214,7 +214,7 @@ def _was_applied(_: Key, item: Object) -> bool:
 
 
 def poke(model: Model) -> Step | None:
-    """Change the spec in a field that decides nothing."""
+    """Change a field of the spec that no decision depends on."""
     return patch(model, "generation only", model.made(), poked)
 
 

@@ -60,7 +60,7 @@ def taint(model: Model) -> Step | None:
 def evict_all(model: Model) -> Step | None:
     """Have the taint manager move bindings off a cluster; the next step takes the taint away.
 
-    It looks again every ten seconds while the taint is there, which no step should have to wait for.
+    It repeats its check every ten seconds while the taint exists, which is too long for a step.
     """
     name = model.any_cluster()
     cluster = model.clusters[name]
@@ -79,7 +79,7 @@ def evict_all(model: Model) -> Step | None:
     def act(plane: Plane) -> None:
         plane.patch_cluster(name, tainted)
         plane.wait(lambda: taken(plane.bindings()), f"the evictions from {name}")
-        # A binding that no policy claims is woken by its clusters only, and by this one perhaps too early.
+        # A binding that no policy claims is enqueued by changes of its clusters only, and by this one perhaps too early.
         plane.patch_cluster(name, {"metadata": {"labels": {"touched": "after"}}})
 
     def last() -> Step:
@@ -100,7 +100,7 @@ def evict_all(model: Model) -> Step | None:
 
 
 def capacity(model: Model) -> Step | None:
-    """Change how much there is in a cluster; schedulers hear of it with the next change that wakes a binding."""
+    """Change a cluster's capacity; schedulers use it at the next change that enqueues a binding."""
     name = model.any_cluster()
     cluster = model.clusters[name]
     cluster.member = replace(

@@ -1,4 +1,4 @@
-"""What there is when a game begins: clusters, bindings, and what makes a plane tell that it is at rest."""
+"""The objects at the start: clusters, bindings, and the barrier objects that show when a plane is at rest."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def binding(choices: RandomChoices, key: Key, *, grouped: bool = False) -> Objec
     if grouped and key.kind == "rb" and choices.chance(0.7):
         spec["workloadAffinityGroups"] = groups(choices)
         spec["suspension"] = {"scheduling": True}
-        # Rarely without room: one that is tried again and again keeps its turn for good.
+        # Rarely too large: a binding that is tried again and again would keep its turn for good.
         spec["placement"] = {
             **spec["placement"],
             "replicaScheduling": {"replicaSchedulingType": "Duplicated"},

@@ -1,7 +1,7 @@
 """Changes of workload groups, for games with the gate WorkloadAffinity.
 
-What a member of a group may have depends on where the others are, and a change of a cluster wakes bindings in
-an order of upstream's own chance. So of all members one at a time is scheduled, the others are suspended; they
+What a member of a group may have depends on where the others are, and a change of a cluster enqueues bindings in
+a random order upstream. So of all members one at a time is scheduled, the others are suspended; they
 count as placed all the same. While controllers move bindings off a cluster, none is scheduled: it would depend
 on which of them they have moved already.
 """

@@ -1,7 +1,7 @@
 """Random placements that Karmada's webhooks would accept: all strategies, affinities, constraints.
 
 Odd values are the business of tools/oracle; here the placements change on a living binding, so names repeat
-(clusters, labels, affinity terms) and most changes move something.
+(clusters, labels, affinity terms) and most changes move replicas.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TERMS = ("t1", "t2", "t3")
 
 
 class RandomChoices(Random):
-    """Draws, in the words of this package."""
+    """A random generator with the draws of this package."""
 
     def chance(self, probability: float) -> bool:
-        """Tell whether something of this probability happens."""
+        """Return True with this probability."""
         return self.random() < probability
 
     def pick(self, items: Sequence[T]) -> T:
@@ -176,7 +176,7 @@ def strategy(choices: RandomChoices, clusters: Sequence[str]) -> Object:
 
 
 def tolerates(placement: Object, taint: Object) -> bool:
-    """Tell whether a placement tolerates a taint, as Kubernetes has it."""
+    """Return whether a placement tolerates a taint, as Kubernetes has it."""
     return any(
         item.get("key", "") in {"", taint["key"]}
         and item.get("effect", "") in {"", taint["effect"]}

@@ -46,7 +46,7 @@ def place(model: Model) -> Step | None:
 
 
 def rebalance(model: Model) -> Step | None:
-    """Ask for a reschedule with a WorkloadRebalancer."""
+    """Request a reschedule with a WorkloadRebalancer."""
     names = sorted(name for name in model.deployed if binding_of(name) in model.bindings)
     if not names:
         return None
@@ -97,7 +97,7 @@ def suspend(model: Model) -> Step | None:
 def unclaim(model: Model) -> Step | None:
     """Delete a policy, or create it again with another placement.
 
-    The binding is decided on before its policy goes, for ours looks at it once more then.
+    The binding is decided on before its policy goes, because ours reconciles it once more then.
     """
     name = model.choices.pick(fleet.WORKLOADS)
     key = binding_of(name)
@@ -175,7 +175,7 @@ class Policies:
         self._placement = written["spec"]["placement"]
 
     def arrived(self, bindings: Bindings) -> bool:
-        """Tell whether the detector has brought it to the binding."""
+        """Return whether the detector has brought it to the binding."""
         item = bindings.get(binding_of(self._workload))
         return (
             item is not None
@@ -192,9 +192,9 @@ def _placement(choices: RandomChoices) -> Object:
     """Draw a placement that the webhook of policies accepts."""
     made = placements.placement(choices, fleet.CLUSTERS)
     strategy = made.get("replicaScheduling", {})
-    by_room = strategy.get("replicaDivisionPreference") == "Aggregated" or "dynamicWeight" in strategy.get(
-        "weightPreference", {}
-    )
-    for item in made.get("clusterAffinities") or () if not by_room else ():
+    by_capacity = strategy.get(
+        "replicaDivisionPreference"
+    ) == "Aggregated" or "dynamicWeight" in strategy.get("weightPreference", {})
+    for item in made.get("clusterAffinities") or () if not by_capacity else ():
         item.pop("overflowAffinities", None)
     return made

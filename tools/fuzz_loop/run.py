@@ -69,12 +69,12 @@ SECOND_LOOKS = 3
 
 @dataclass
 class Report:
-    """What a game came to.
+    """Results of a run.
 
     Attributes:
         steps: How many of each kind were made.
         allowed_differences: How often each difference was met that does not count.
-        moved: How often lastScheduledTime moved: upstream/ours, None where seconds cannot tell.
+        moved: How often lastScheduledTime moved: upstream/ours, None where whole seconds do not show it.
         seconds: How long the steps took together.
         found: The first difference, as text; None when there was none.
     """
@@ -205,7 +205,7 @@ class Game:
         return _complaint(step, differences, before, after) if differences else None
 
     def _try_now(self, plane: Plane, step: Step) -> dict[Key, Object]:
-        """Have all bindings looked at that one of the schedulers may try again, before it does at its own time."""
+        """Enqueue all bindings that one of the schedulers may try again, before it does at its own time."""
         found = plane.bindings()
         keys = sorted(self._model.to_be_tried & found.keys())
         unclaimed = [key for key in keys if not state_of(found[key]).is_claimed]

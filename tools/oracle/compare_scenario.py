@@ -48,13 +48,13 @@ def compare_scenario(document: dict[str, Any], oracle: Oracle, *, count_features
     tally = Tally(scenarios=1)
     clusters, changed = defects.sanitized_clusters(document["clusters"])
     sanitized = [defects.sanitized_binding(binding) for binding in document["bindings"]]
-    oracle.ask({**document, "clusters": clusters, "bindings": [binding for binding, _ in sanitized]})
+    oracle.send({**document, "clusters": clusters, "bindings": [binding for binding, _ in sanitized]})
     if changed:
         tally.defects[defects.NEGATIVE_MINIMUM] += len(sanitized)
     scenario = Scenario(document)
     ours = [_ours(scenario, binding) for binding in document["bindings"]]  # while upstream decides
     try:
-        results = oracle.answer()
+        results = oracle.receive()
     except OracleSilentError:
         tally.found.append((str(document.get("id")), -1, [SILENT]))
         return tally

@@ -1,4 +1,4 @@
-"""Features that a case exercises, so that a number of cases says what was covered.
+"""Features that a case exercises, so that a number of cases shows what was covered.
 
 tools/oracle/tests/test_generator.py fails if a run of reasonable length does not meet every feature.
 """
@@ -103,10 +103,12 @@ def of_case(binding: Manifest) -> Iterator[str]:
         yield "uid " + ("odd" if _is_odd(spec["resource"]["uid"]) else "even")
     else:
         yield "uid missing"
-    asked, done = spec.get("rescheduleTriggeredAt"), status.get("lastScheduledTime")
-    if asked and done:
+    requested, done = spec.get("rescheduleTriggeredAt"), status.get("lastScheduledTime")
+    if requested and done:
         yield (
-            "trigger " + ("after" if asked > done else "at" if asked == done else "before") + " last schedule"
+            "trigger "
+            + ("after" if requested > done else "at" if requested == done else "before")
+            + " last schedule"
         )
     annotations = binding["metadata"].get("annotations")
     yield "applied placement" if annotations else "no applied placement"
@@ -117,7 +119,7 @@ def of_case(binding: Manifest) -> Iterator[str]:
 
 
 def _is_odd(uid: str) -> bool:
-    """Tell whether ties go to the last name: the lowest bit of FNV-1a is that of 1 and all bytes."""
+    """Return whether ties go to the last name: the lowest bit of FNV-1a is that of 1 and all bytes."""
     bits = 1
     for byte in uid.encode():
         bits ^= byte

@@ -98,13 +98,13 @@ class Oracle:
         self.close()
         self._process = self._start()
 
-    def ask(self, scenario: dict[str, Any]) -> None:
+    def send(self, scenario: dict[str, Any]) -> None:
         """Send one scenario; its result must be read before the next is sent."""
         assert self._process.stdin is not None
         self._process.stdin.write(orjson.dumps(scenario) + b"\n")
         self._process.stdin.flush()
 
-    def answer(self) -> list[UpstreamResult]:
+    def receive(self) -> list[UpstreamResult]:
         """Read the results for the bindings of the scenario that was sent last.
 
         Raises:
@@ -128,5 +128,5 @@ class Oracle:
 
     def decide(self, scenario: dict[str, Any]) -> list[UpstreamResult]:
         """Send one scenario and read the results."""
-        self.ask(scenario)
-        return self.answer()
+        self.send(scenario)
+        return self.receive()

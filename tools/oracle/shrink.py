@@ -26,7 +26,7 @@ def shrink(scenario: Scenario, still_fails: Callable[[Scenario], bool], *, budge
 
     Args:
         scenario: A failing one, with one binding.
-        still_fails: Tells whether a scenario shows the difference; False for a scenario that cannot be read.
+        still_fails: Returns whether a scenario shows the difference; False for a scenario that cannot be read.
         budget: How many scenarios to try at most.
     """
     tries = 0

@@ -1,4 +1,4 @@
-"""What is measured is what the report says: fleets, bindings, medians, comparisons."""
+"""The benchmark measures what its report describes: fleets, bindings, medians, comparisons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_clusters_report_every_ten_seconds_while_a_hundred_decisions_are_taken_e
     assert max(map(len, per_decision)) == -(-reports // 10)
 
 
-def test_a_cluster_reports_other_room_under_a_newer_version() -> None:
+def test_a_changed_cluster_has_another_capacity_and_a_newer_version() -> None:
     fleet = Fleet(6)
     before = dict(fleet.clusters)
     (after,) = fleet.changes(1)

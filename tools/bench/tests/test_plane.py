@@ -71,16 +71,16 @@ def _shown(name: str, *clusters: str, generation: int = 1, observed: int = 0) ->
     }
 
 
-def test_the_stopwatch_takes_the_first_time_and_leaves_warming_up_out() -> None:
+def test_the_stopwatch_keeps_first_times_and_ignores_the_warm_up() -> None:
     stopwatch = Stopwatch(2)
-    said = [
+    reported = [
         stopwatch.note(_shown("warm-0", "m1"), 0.5),
         stopwatch.note(_shown("work-0"), 1.0),
         stopwatch.note(_shown("work-0", "m1", "m2", generation=2), 2.0),
         stopwatch.note(_shown("work-0", "m1", "m2", generation=2, observed=2), 2.5),
         stopwatch.note(_shown("work-1", "m1"), 3.0),
     ]
-    assert said == [None, None, "first", None, "all"]
+    assert reported == [None, None, "first", None, "all"]
     assert stopwatch.results() == {
         "seen": {"work-0": 1.0, "work-1": 3.0},
         "placed": {"work-0": 2.0, "work-1": 3.0},

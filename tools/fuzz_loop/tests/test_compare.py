@@ -73,7 +73,7 @@ def test_equal_states_are_equal() -> None:
         ("clusters", (("m1", 1),)),
         ("applied", {}),
         ("applied", None),
-        ("condition", ("False", "Unschedulable", "no room")),
+        ("condition", ("False", "Unschedulable", "no capacity")),
         ("observed", "older"),
         ("term", "t1"),
     ],
@@ -94,12 +94,12 @@ def test_the_order_of_clusters_counts_unless_the_division_is_aggregated() -> Non
     assert compared(*aggregated) == ([], [compare.ORDER])
 
 
-def test_a_decision_that_changed_nothing_needs_no_new_time() -> None:
+def test_a_decision_without_a_change_needs_no_new_time() -> None:
     before = state(), state()
     assert compared(state(time=AFTER), state(), before=before) == ([], [compare.SETTLED])
 
 
-def test_an_order_of_upstreams_own_may_be_put_right_without_a_new_time_for_ours() -> None:
+def test_a_reordering_by_upstream_needs_no_new_time_from_ours() -> None:
     one, other = (("m1", 1), ("m2", 1)), (("m2", 1), ("m1", 1))
     comparison = Comparison()
     before = (
@@ -116,28 +116,28 @@ def test_an_order_of_upstreams_own_may_be_put_right_without_a_new_time_for_ours(
     assert [item.field for item in comparison.of(BEGAN, (moved, ours), after)] == ["lastScheduledTime moved"]
 
 
-def test_a_time_that_only_ours_moved_is_a_difference() -> None:
+def test_a_new_time_only_from_ours_is_a_difference() -> None:
     before = state(), state()
     assert compared(state(), state(time=AFTER), before=before) == (["lastScheduledTime moved"], [])
 
 
-def test_a_time_that_only_upstream_moved_is_a_difference_if_a_division_was_decided_again() -> None:
+def test_a_new_time_only_from_upstream_is_a_difference_for_a_division() -> None:
     before = state(placement=AGGREGATED), state(placement=AGGREGATED)
     after = state(placement=AGGREGATED, time=AFTER), state(placement=AGGREGATED)
     assert compared(*after, before=before) == (["lastScheduledTime moved"], [])
 
 
-def test_a_time_that_only_upstream_moved_is_a_difference_if_ours_was_written_all_the_same() -> None:
+def test_a_new_time_only_from_upstream_is_a_difference_if_ours_wrote_too() -> None:
     before = state(), replace(state(), generation=2)
     assert compared(state(time=AFTER), state(), before=before) == (["lastScheduledTime moved"], [])
 
 
-def test_within_one_second_nobody_can_tell_whether_a_time_moved() -> None:
+def test_a_time_moved_within_one_second_is_no_difference() -> None:
     same = state(time="2026-01-02T03:04:10Z")
     assert compared(state(time=AFTER), same, before=(same, same)) == ([], [])
 
 
-def test_an_unclaimed_binding_may_be_observed_sooner() -> None:
+def test_ours_may_observe_an_unclaimed_binding_sooner() -> None:
     late = replace(state(claimed=False), observed="older")
     assert compared(late, state(claimed=False)) == ([], [compare.OBSERVED])
     assert compared(state(claimed=False), late) == (["observed"], [])
@@ -175,7 +175,7 @@ def test_ties_of_a_division_are_broken_as_the_scheduler_breaks_them() -> None:
     assert len({is_odd(uid) is prefers_descending_names(uid) for uid in uids}) == 1
 
 
-def test_what_fitted_nowhere_and_what_failed_is_tried_again_by_both_when_clusters_change() -> None:
+def test_failed_and_unfit_claimed_bindings_may_be_tried_again_when_clusters_change() -> None:
     def with_reason(reason: str, *, claimed: bool = True) -> State:
         return replace(state(claimed=claimed), condition=("False", reason, "because"))
 

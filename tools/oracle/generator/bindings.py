@@ -132,7 +132,7 @@ def _draw_previous(
         if count or rng.chance(profile.tiny):
             target["replicas"] = count
         targets.append(target)
-    if targets and rng.chance(0.2):  # exactly what is asked for
+    if targets and rng.chance(0.2):  # exactly the requested replicas
         targets[0]["replicas"] = max(0, replicas - sum(target.get("replicas", 0) for target in targets[1:]))
     return targets
 

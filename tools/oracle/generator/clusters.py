@@ -130,15 +130,15 @@ def _draw_models(rng: Random, profile: ScenarioProfile) -> list[Manifest]:
 
 
 def _draw_summary(rng: Random, profile: ScenarioProfile, models: Sequence[Manifest]) -> Manifest:
-    room = max(1, rng.upto(profile.room))
+    capacity = max(1, rng.upto(profile.capacity))
     usual = {
-        "cpu": (str(room), f"{room * 500}m", str(room * 2)),
-        "memory": (f"{room}Gi", f"{room * 512}Mi", f"{room}G"),
-        "pods": (str(room), "110", str(room * 3)),
-        "ephemeral-storage": (f"{room * 10}Gi",),
-        "nvidia.com/gpu": (str(room // 4), str(room)),
-        "foo": (str(room),),
-        "hugepages-2Mi": (f"{room}Gi",),
+        "cpu": (str(capacity), f"{capacity * 500}m", str(capacity * 2)),
+        "memory": (f"{capacity}Gi", f"{capacity * 512}Mi", f"{capacity}G"),
+        "pods": (str(capacity), "110", str(capacity * 3)),
+        "ephemeral-storage": (f"{capacity * 10}Gi",),
+        "nvidia.com/gpu": (str(capacity // 4), str(capacity)),
+        "foo": (str(capacity),),
+        "hugepages-2Mi": (f"{capacity}Gi",),
     }
     summary: Manifest = {}
     present = [name for name in usual if rng.chance(0.97 if name in {"cpu", "memory", "pods"} else 0.3)]
@@ -151,7 +151,7 @@ def _draw_summary(rng: Random, profile: ScenarioProfile, models: Sequence[Manife
         if rng.chance(share):
             summary[part] = {
                 name: (draw_pods if name == "pods" else draw_quantity)(
-                    rng, profile, _draw_used(rng, name, room)
+                    rng, profile, _draw_used(rng, name, capacity)
                 )
                 for name in usual
                 if rng.chance(share)
@@ -169,8 +169,8 @@ def _draw_summary(rng: Random, profile: ScenarioProfile, models: Sequence[Manife
     return summary
 
 
-def _draw_used(rng: Random, name: str, room: int) -> Sequence[str]:
-    used = rng.upto(room)
+def _draw_used(rng: Random, name: str, capacity: int) -> Sequence[str]:
+    used = rng.upto(capacity)
     if name == "cpu":
         return (str(used), f"{used * 333}m")
     if name == "memory":

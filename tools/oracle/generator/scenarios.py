@@ -66,7 +66,7 @@ def draw_scenario(rng: Random, *, clusters: int, bindings: int, identity: str) -
         odd=rng.pick((0.0, 0.02, 0.02, 0.15, 0.4)),
         extreme=rng.pick((0.0, 0.0, 0.0, 0.005, 0.03, 0.15)),
         strict=rng.pick((0.05, 0.2, 0.35, 0.6)),
-        room=rng.pick((2, 10, 40, 150, 1000)),
+        capacity=rng.pick((2, 10, 40, 150, 1000)),
         models=rng.pick((0.0, 0.0, 0.0, 0.4, 1.0)),
         vast=rng.chance(0.1),
         tiny=rng.pick((0.0, 0.0, 0.02, 0.2)),

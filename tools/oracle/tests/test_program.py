@@ -44,7 +44,7 @@ def _settings(flags: list[str]) -> dict[str, Any]:
 
 
 def _reaches_the_loop(spec: dict[str, Any]) -> bool:
-    """Tell whether the scheduler's event filter lets a binding pass; the oracle begins behind it."""
+    """Return whether the scheduler's event filter lets a binding pass; the oracle starts after that filter."""
     suspended = spec.get("suspension", {}).get("scheduling", False)
     return not suspended and spec.get("schedulerName", "default-scheduler") == "default-scheduler"
 
