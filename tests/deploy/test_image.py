@@ -73,7 +73,7 @@ def test_it_holds_an_installation_without_sources_compilers_and_pip(engine: Buil
     assert int(size.split()[0]) < 310  # numpy is 70 of them: docs/decisions/0008-incremental-decisions.md
 
 
-def test_its_user_can_write_nothing_of_it(engine: Buildah) -> None:
+def test_the_user_of_the_image_cannot_write_its_files(engine: Buildah) -> None:
     writable = "find /opt /usr /etc -xdev -writable -not -type l 2>/dev/null || true"
     assert engine.run(OURS, "sh", "-c", writable) == ""
 

@@ -64,12 +64,12 @@ class Audit:
 
     @property
     def paths(self) -> set[str]:
-        """What was asked for of other paths."""
+        """Requested paths outside the resources."""
         return {event["requestURI"].partition("?")[0] for event in self.events if "objectRef" not in event}
 
     @property
     def refused(self) -> list[str]:
-        """The requests that were forbidden."""
+        """Requests that were forbidden."""
         return [
             f"{event['verb']} {event['requestURI']}"
             for event in self.events
@@ -109,8 +109,8 @@ def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_n
     _the_same_refusal_twice(web)
     with _cluster_scoped(plane, namespace) as path:
         plane.wait_for(lambda: plane.client.get(path), "the ClusterResourceBinding", until=is_settled)
-        _someone_else_writes(plane, path, lambda: _asked_for(plane, "clusterresourcebindings", "get"))
-    _someone_else_writes(plane, web.binding_path, lambda: _asked_for(plane, "resourcebindings", "get"))
+        _someone_else_writes(plane, path, lambda: _is_requested(plane, "clusterresourcebindings", "get"))
+    _someone_else_writes(plane, web.binding_path, lambda: _is_requested(plane, "resourcebindings", "get"))
     web.wait(is_settled, "settled in the end")
 
     found = plane.wait_for(
@@ -125,12 +125,12 @@ def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_n
     assert "orbidden" not in scheduler.log
 
 
-def _asked_for(plane: ControlPlane, resource: str, verb: str) -> bool:
+def _is_requested(plane: ControlPlane, resource: str, verb: str) -> bool:
     return ("work.karmada.io", resource, verb) in audit(plane, user_of("my-scheduler")).permissions
 
 
 def _the_same_refusal_twice(web: Workload) -> None:
-    """The second Event about the same thing is a patch of the first."""
+    """Provoke the same Event twice; the second is a patch of the first."""
 
     def count(found: list[Object]) -> int:
         return max((event["count"] for event in found), default=0)
@@ -254,7 +254,7 @@ def test_every_rule_has_a_test_of_its_absence() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(LOSSES)), ids=lambda number: LOSSES[number].rule)
-def test_without_any_one_of_the_rules_something_breaks_and_the_log_says_what(
+def test_without_any_one_rule_a_function_fails_and_the_log_names_it(
     number: int, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     loss = LOSSES[number]
@@ -279,7 +279,7 @@ def _is_about(rule: Object, name: str) -> bool:
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["with the role", "without the role"])
-def test_estimators_need_one_permission_more_and_the_chart_gives_it_only_for_them(
+def test_estimators_need_one_more_permission_that_the_chart_grants_only_for_them(
     given: bool, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     name = "with-estimators" if given else "sans-estimators"
@@ -294,7 +294,7 @@ def test_estimators_need_one_permission_more_and_the_chart_gives_it_only_for_the
     services = ("", "services", "get")
     found = plane.wait_for(
         lambda: audit(plane, user_of(name)),
-        "a Service to be asked for",
+        "a request for a Service",
         until=lambda found: services in found.permissions,
     )
     assert found.permissions <= granted(values) | {services}
@@ -318,7 +318,7 @@ class ByType:
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["with the rule", "without the rule"])
-def test_a_plugin_that_reads_workloads_needs_their_kinds_and_the_chart_gives_them_only_where_they_are_named(
+def test_a_plugin_that_reads_workloads_needs_permissions_that_the_chart_grants_for_named_kinds_only(
     given: bool, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
 ) -> None:
     name = "with-workloads" if given else "sans-workloads"
@@ -336,7 +336,7 @@ def test_a_plugin_that_reads_workloads_needs_their_kinds_and_the_chart_gives_the
     web.wait(lambda found: wanted in condition(found).get("message", ""), f"refused: {wanted}")
     found = plane.wait_for(
         lambda: audit(plane, user_of(name)),
-        "Deployments to be asked for",
+        "requests for Deployments",
         until=lambda found: ("apps", "deployments", "watch" if given else "list") in found.permissions,
     )
     metadata = {permission for permission in found.permissions if permission[1] == "deployments"}

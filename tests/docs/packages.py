@@ -1,4 +1,4 @@
-"""Installs the packages of docs/examples where a process can be told to find them."""
+"""Installs the packages of docs/examples into a folder that a process can be given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that docs/writing-plugins.md shows is written, run and compared with what it says.
+"""Everything that docs/writing-plugins.md shows is written, run and compared with the page.
 
 What starts a scheduler needs a control plane: tests/e2e/test_plugin_examples.py.
 """

@@ -54,7 +54,7 @@ def controlplane(
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
-        binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and says so
+        binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and prints so
     # Without effect where there is no quota and no policy with groups.
     gates = {"FederatedQuotaEnforcement": True, "WorkloadAffinity": True}
     folder = tmp_path_factory.mktemp("controlplane") / "run"

@@ -194,7 +194,7 @@ def test_a_binding_waits_at_permit_until_it_is_allowed_or_its_time_is_up(
 
 
 class Extender(BaseHTTPRequestHandler):
-    """Keeps what has a 2 in its name; broken while its file says so."""
+    """Keeps clusters with a 2 in their name; answers 500 while `broken`."""
 
     broken = False
 
@@ -204,7 +204,7 @@ class Extender(BaseHTTPRequestHandler):
         answer: Any = [{"Host": name, "Score": 10 if name == "sim-a2" else 0} for name in names]
         if self.path.endswith("/filter"):
             kept = [name for name in names if name.endswith("2")]
-            refused = {name: "extender says no" for name in names if name not in kept}
+            refused = {name: "refused by the extender" for name in names if name not in kept}
             answer = {"ClusterNames": kept, "FailedClusters": refused}
         body = json.dumps(answer).encode()
         self.send_response(500 if self.broken else 200)

@@ -31,7 +31,7 @@ def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
     web.apply_policy(named("real1", "real2", replicaScheduling=DYNAMIC))
     web.wait(
         lambda found: is_settled(found) and "real2" in str(found["spec"]["placement"]),
-        "to know the new policy",
+        "to have the new policy",
     )
     assert web.placed() == {"real1": 4}, "the sum is right, so nothing moves by itself"
 
@@ -58,7 +58,7 @@ def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
     )
 
 
-def test_a_cluster_that_is_deleted_loses_its_bindings_and_can_go(
+def test_a_deleted_cluster_loses_its_bindings_and_is_removed(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()

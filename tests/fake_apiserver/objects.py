@@ -86,7 +86,7 @@ def binding(
         clusters: Where it is: replicas by cluster name. None for not scheduled yet.
         requests: What one replica needs.
         scheduler: The ``schedulerName``.
-        labels: Beside the policy's id.
+        labels: In addition to the policy's id.
         status: Its status.
     """
     spec: Object = {

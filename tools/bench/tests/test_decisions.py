@@ -74,13 +74,13 @@ def test_a_ratio_is_the_median_of_those_of_the_rounds() -> None:
     assert (row.go_wall_ms, row.decisions, row.compared) == (8000, 12, 6)
 
 
-def test_decisions_that_both_have_taken_are_compared() -> None:
+def test_decisions_of_both_cores_are_compared() -> None:
     go, ours = bill(1.0, [("m1", 1)], None), bill(1.0, [("m1", 2)], None, [("m1", 1)])
     row = Row.of(5, False, "x", [(go, ours)])
     assert (row.compared, row.different) == (2, 1)
 
 
-def test_every_placement_is_measured_still_and_moving_new_and_scaled_and_for_the_first_time() -> None:
+def test_each_placement_is_measured_for_new_and_scaled_bindings_on_still_and_changing_fleets() -> None:
     labels = [scenario.label for scenario in scenarios(models=False)]
     assert len(set(labels)) == len(labels)
     for placement, bindings, fleet in itertools.product(PLACES, ("new", "scaled"), ("still", "moves")):

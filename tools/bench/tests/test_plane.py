@@ -142,7 +142,7 @@ def test_the_bare_client_writes_different_clusters_that_exist(placement: str) ->
     assert names <= {member.name for member in scenarios.fleet(0, 100)}
 
 
-def test_what_is_compared_is_measured_together_and_the_limited_scheduler_gets_less() -> None:
+def test_compared_schedulers_are_measured_together_and_the_limited_one_with_fewer_bindings() -> None:
     arguments = plane.parse(["--rates", "20", "--stream-seconds", "30", "--in-flight", "16", "32"])
     groups = plane.cases(arguments, 100)
     assert [(group[0].placement, group[0].rate) for group in groups] == [
@@ -198,7 +198,7 @@ def test_tables_hold_medians_over_rounds_and_ratios_within_a_run() -> None:
     assert ratios.rows[1][6] == "0.50x"
 
 
-def test_a_page_keeps_what_stands_around_the_tables() -> None:
+def test_a_page_keeps_the_text_around_the_tables() -> None:
     begin, end = "<!-- one: made by tools.bench.report -->", "<!-- end of one -->"
     other = begin.replace("one", "other") + "\nkept\n" + end.replace("one", "other")
     page = f"{other}\n{begin}\nold\n{end}\nafter\n"

@@ -7,7 +7,7 @@ from tools.bench.recording import Sizes
 from tools.controlplane.processes import Supervisor
 
 
-def test_a_start_places_what_is_new_writes_nothing_else_and_lists_each_kind_once(
+def test_a_start_places_new_bindings_writes_nothing_else_and_lists_each_kind_once(
     tmp_path: Path,
 ) -> None:
     sizes = Sizes(bindings=300, clusters=220)

@@ -22,7 +22,7 @@ from tools.controlplane.workspace import WorkspaceError, workspace
 ROOT = Path(__file__).parents[3]
 
 
-def test_waiting_in_vain_reports_the_last_state_seen() -> None:
+def test_a_wait_that_times_out_reports_the_last_state() -> None:
     states = iter([{"phase": "Pending"}, {"phase": "Stuck"}])
     last = {"phase": "Stuck"}
 

@@ -78,7 +78,7 @@ def test_equal_states_are_equal() -> None:
         ("term", "t1"),
     ],
 )
-def test_every_field_counts(field: str, value: object) -> None:
+def test_every_differing_field_is_a_difference(field: str, value: object) -> None:
     assert compared(state(), replace(state(), **{field: value})) == ([field], [])  # type: ignore[arg-type]
 
 

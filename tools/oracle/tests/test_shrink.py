@@ -19,7 +19,7 @@ def test_irrelevant_fields_are_removed() -> None:
     assert small["bindings"][0]["spec"].keys() <= {"resource"}
 
 
-def test_numbers_become_as_small_as_the_difference_allows() -> None:
+def test_shrinking_reduces_numbers_as_far_as_the_difference_remains() -> None:
     scenario = _one_case()
     scenario["bindings"][0]["spec"]["replicas"] = 977
     small = shrink(scenario, lambda each: each["bindings"][0]["spec"].get("replicas", 0) >= 13)
