@@ -111,7 +111,7 @@ def test_workloads_are_watched_only_while_a_plugin_needs_them(
             plugin.write_text(IDLE.format(needs=False))
 
             def has_ended() -> bool:
-                server.put(deployment("other"))  # a server notices by a write that nobody reads any more
+                server.put(deployment("other"))  # the server detects a closed connection at its next write
                 return not server.watching("Deployment")
 
             wait_for(has_ended, "the end of the watch", scheduler)

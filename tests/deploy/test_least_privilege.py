@@ -217,7 +217,7 @@ def _never_ready(_: Workload, scheduler: Scheduler) -> None:
     assert scheduler.answers("/readyz") == 503
 
 
-def _nobody_leads(web: Workload, _: Scheduler) -> None:
+def _no_replica_leads(web: Workload, _: Scheduler) -> None:
     assert not placed(web.binding())
 
 
@@ -237,8 +237,8 @@ LOSSES = [
     Without("propagationpolicies", _never_ready, "cannot list resource"),
     Without("clusters", _never_ready, "cannot list resource"),
     Without("events", _no_event, "cannot create resource"),
-    Without("leases create", _nobody_leads, "cannot create resource"),
-    Without("leases get", _nobody_leads, "cannot get resource"),
+    Without("leases create", _no_replica_leads, "cannot create resource"),
+    Without("leases get", _no_replica_leads, "cannot get resource"),
 ]
 
 

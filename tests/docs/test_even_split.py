@@ -1,4 +1,4 @@
-"""EvenSplit: the same for everybody."""
+"""EvenSplit: the same replicas for every cluster."""
 
 from __future__ import annotations
 

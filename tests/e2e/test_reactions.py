@@ -186,7 +186,7 @@ def test_the_other_scheduler_takes_over_a_binding_when_its_policy_is_replaced(
     web.wait_placed({"sim-a1": 1})
     controlplane.client.delete(web.policy_path)
     label = "propagationpolicy.karmada.io/permanent-id"
-    web.wait(lambda found: not found["metadata"].get("labels", {}).get(label), "to be claimed by nobody")
+    web.wait(lambda found: not found["metadata"].get("labels", {}).get(label), "to be unclaimed")
     controlplane.wait_for(lambda: controlplane.client.find(web.policy_path) is None, "the policy to go")
     assert web.placed() == {"sim-a1": 1}
 

@@ -1,4 +1,4 @@
-"""Watch truth: what happens while nobody watches leaves no ghost in the caches."""
+"""Changes during a watch gap leave no stale object in the caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the benchmark's own processes talk to the API server: aiohttp, one kubeconfig, HTTP/1.1."""
+"""The connection of the benchmark's own processes to the API server: aiohttp, one kubeconfig, HTTP/1.1."""
 
 from __future__ import annotations
 

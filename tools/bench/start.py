@@ -99,7 +99,7 @@ class Bench:
         self._session.close()
 
     def run(self, *, rate: float, seconds: float, limit: float, flags: Sequence[str] = ()) -> Result:
-        """Start the scheduler, wait until everything is placed and quiet, then let Clusters report.
+        """Start the scheduler, wait until all bindings are placed and requests have stopped, then let Clusters report.
 
         Args:
             rate: Status updates a second.
@@ -181,7 +181,7 @@ class Bench:
             if cpu_seconds(pid) - before < QUIET_SHARE * QUIET_SECONDS:
                 return since
             self._supervisor.check()
-        raise TimeoutError(f"the scheduler was not quiet after {limit:.0f}s")
+        raise TimeoutError(f"the scheduler still sent requests after {limit:.0f}s")
 
     def _seen(self) -> dict[str, Any]:
         answer: dict[str, Any] = self._session.get(f"{self._server}/replay/seen", timeout=60).json()

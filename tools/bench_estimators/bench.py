@@ -228,8 +228,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--estimators", type=int, nargs="+", default=[10, 50], metavar="N")
-    everybody = (UPSTREAM, *OURS)
-    parser.add_argument("--schedulers", nargs="+", default=everybody, choices=everybody)
+    schedulers = (UPSTREAM, *OURS)
+    parser.add_argument("--schedulers", nargs="+", default=schedulers, choices=schedulers)
     parser.add_argument("--bindings", type=int, default=1500, help="waiting for each run (1500)")
     parser.add_argument(
         "--seconds", type=float, default=25, help="longest run, from the first placement on (25)"

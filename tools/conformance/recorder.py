@@ -1,4 +1,4 @@
-"""Creates a random scenario on a real control plane and watches karmada-scheduler at it."""
+"""Creates a random scenario on a real control plane and watches how karmada-scheduler schedules it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SCHEDULER: Final = "default-scheduler"
 
 
 class Recorder:
-    """Creates a scenario on a control plane and watches karmada-scheduler at it.
+    """Creates a scenario on a control plane and watches how karmada-scheduler schedules it.
 
     Attributes:
-        refused: The API server's reason for every object that it did not take.
+        refused: The API server's reason for every object that it refused.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Recorder:
             path = client.path_of(created)
             if manifest["status"]:
                 client.patch(f"{path}/status", {"status": manifest["status"]})
-            if generation > 1:  # a change that no scheduler looks at
+            if generation > 1:  # a change that no scheduler reacts to
                 client.patch(path, {"spec": {"preserveResourcesOnDeletion": True}})
 
     @contextmanager
@@ -130,7 +130,7 @@ class Recorder:
         }
 
     def _wait_for_rest(self) -> None:
-        """Wait until every binding that is the scheduler's was looked at and nothing has changed for a while."""
+        """Wait until every binding of the scheduler was reconciled and nothing has changed for a while."""
         seen: tuple[object, object] | None = None
         since = time.monotonic()
 
@@ -145,7 +145,7 @@ class Recorder:
                 seen, since = now, time.monotonic()
             waiting = [name for name, binding in bindings.items() if not _is_done(binding)]
             if not waiting and time.monotonic() - since < QUIET_SECONDS:
-                return ["(all of them were looked at; is it quiet?)"]
+                return ["(all were reconciled; waiting for further changes)"]
             return waiting
 
         wait_for(

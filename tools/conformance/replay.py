@@ -131,10 +131,10 @@ def as_upstream_reads(binding: Binding) -> Binding:
 
 
 def final_state(binding: Binding, decision: Decision | None, *, responsible: bool = True) -> State:
-    """Return what the binding comes to once a decision is written.
+    """Return the state of the binding once a decision is written.
 
     Args:
-        binding: As it was.
+        binding: Before the decision.
         decision: None if there was nothing to do.
         responsible: Whether the binding is the scheduler's at all; if not, it is left alone.
     """

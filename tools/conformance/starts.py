@@ -203,7 +203,7 @@ class Start:
         self.was_scaled()
         self.spec["schedulerName"] = "another-scheduler"
 
-    def belongs_to_nobody(self) -> None:
+    def is_unclaimed(self) -> None:
         """No policy claims it."""
         self.was_scaled()
         self.manifest["metadata"]["labels"] = self.rng.pick(
@@ -235,7 +235,7 @@ _WEIGHTS: Final[Mapping[Callable[[Start], None], int]] = {
     Start.is_suspended: 4,
     Start.is_suspended_otherwise: 3,
     Start.belongs_to_another: 3,
-    Start.belongs_to_nobody: 3,
+    Start.is_unclaimed: 3,
     Start.is_claimed_by_a_controller: 3,
 }
 EVENTS: Final = [event for event, weight in _WEIGHTS.items() for _ in range(weight)]

@@ -69,7 +69,7 @@ class ControlPlane:
     def __enter__(self) -> Self:
         """Start everything up to and including the controller managers; no scheduler yet."""
         if self.folder.exists() and any(self.folder.iterdir()):
-            raise FileExistsError(f"{self.folder} is not empty; a control plane wants a folder of its own")
+            raise FileExistsError(f"{self.folder} is not empty; a control plane needs an empty folder")
         self.binaries = binaries.ensure(quiet=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._supervisor = Supervisor(self.folder / "logs")

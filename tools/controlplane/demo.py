@@ -48,8 +48,8 @@ def report(karmada: ControlPlane) -> str:
                 seen.case.replicas,
                 seen.case.policy_scheduler or "(not given)",
                 seen.binding["spec"].get("schedulerName", ""),
-                ", ".join(seen.reporters) or "nobody",
-                ", ".join(seen.placers) or "nobody",
+                ", ".join(seen.reporters) or "none",
+                ", ".join(seen.placers) or "none",
                 shown(seen.placed),
             )
             for seen in everything

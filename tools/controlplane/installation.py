@@ -29,7 +29,7 @@ class Installation:
 
     Attributes:
         site: What further API servers of this control plane share with the first.
-        front: The kube-apiserver that everybody talks to.
+        front: The kube-apiserver that all clients connect to.
         client: The harness' client of it, as an administrator.
     """
 

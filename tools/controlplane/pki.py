@@ -72,7 +72,7 @@ class Authority:
 
     @property
     def bundle(self) -> str:
-        """The authority's certificate as base64, the form caBundle fields want."""
+        """The authority's certificate as base64, the form of caBundle fields."""
         return base64.b64encode(self.certificate.read_bytes()).decode()
 
     def issue(

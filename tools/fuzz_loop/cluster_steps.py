@@ -139,7 +139,7 @@ def readiness(model: Model) -> Step | None:
 
 
 def delete(model: Model) -> Step | None:
-    """Begin to delete a cluster; a finalizer of the game keeps it until a later step."""
+    """Begin to delete a cluster; a finalizer of the run keeps it until a later step."""
     names = model.names()
     grouped = group_steps.on_turn(model)
     if len(model.names("deleting")) >= MOST_DELETING or len(names) < 5 or grouped is None:

@@ -14,7 +14,7 @@ SCHEDULER = "default-scheduler"
 POLICY_LABEL = "propagationpolicy.karmada.io/permanent-id"
 APPLIED = "policy.karmada.io/applied-placement"
 WORK = "/apis/work.karmada.io/v1alpha2"
-HOLD = "fuzz.karmada-pyscheduler.io/hold"  # a finalizer, so that it is the game that ends a deletion
+HOLD = "fuzz.karmada-pyscheduler.io/hold"  # a finalizer, so that the run itself ends a deletion
 CLUSTERS = tuple(f"m{number}" for number in range(1, 9))
 BARRIER = "barrier"  # names of the barrier objects; no other placement tolerates the taint
 BARRIER_TAINT = {"key": "barrier", "effect": "NoSchedule"}
@@ -44,7 +44,7 @@ MADE = (
     *(Key("rb", f"b{number}") for number in range(1, 12)),
     *(Key("crb", f"c{number}") for number in (1, 2, 3)),
 )
-"""Bindings without a template, made by the game: no controller minds them but those of evictions."""
+"""Bindings without a template, created by the run: only the eviction controllers change them."""
 
 WORKLOADS = ("web1", "web2")
 """Deployments with a policy each; Karmada's controllers make their bindings."""
@@ -177,7 +177,7 @@ def barriers() -> list[Object]:
 
 
 def barrier_member() -> SimulatedMember:
-    """Return the cluster of the barriers, where nobody else may go."""
+    """Return the cluster of the barriers, where no other binding may go."""
     return SimulatedMember(BARRIER, labels={"barrier": "off"}, taints=(BARRIER_TAINT,))
 
 

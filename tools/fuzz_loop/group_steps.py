@@ -1,4 +1,4 @@
-"""Changes of workload groups, for games with the gate WorkloadAffinity.
+"""Changes of workload groups, for runs with the gate WorkloadAffinity.
 
 What a member of a group may have depends on where the others are, and a change of a cluster enqueues bindings in
 a random order upstream. So of all members one at a time is scheduled, the others are suspended; they

@@ -46,12 +46,12 @@ class Step:
 
 @dataclass
 class Cluster:
-    """One cluster of the game.
+    """One cluster of the run.
 
     Attributes:
         member: As it was last made.
         labels: Its labels now.
-        taints: The taints that the game gave it.
+        taints: The taints that the run gave it.
         phase: ``there``, ``deleting`` or ``gone``.
         ready: The status of its Ready condition.
     """

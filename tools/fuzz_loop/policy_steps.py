@@ -74,7 +74,7 @@ def rebalance(model: Model) -> Step | None:
 
 
 def suspend(model: Model) -> Step | None:
-    """Suspend the scheduling of a binding that the detector looks after, or resume it."""
+    """Suspend the scheduling of a binding that the detector manages, or resume it."""
     keys = [
         key
         for key in map(binding_of, fleet.WORKLOADS)

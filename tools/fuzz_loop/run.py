@@ -1,4 +1,4 @@
-"""Playing: draw a step, make it on both planes, let both come to rest, compare."""
+"""The run: draw a step, make it on both planes, let both come to rest, compare."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Report:
     found: str | None = None
 
 
-class Game:
+class FuzzRun:
     """Two planes, one sequence of changes."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Game:
 
         self._both(one)
 
-    def play(self, steps: int) -> Report:
+    def run(self, steps: int) -> Report:
         """Make steps until there were enough, or a difference; return how it went."""
         start = time.monotonic()
         forced: Step | None = Step(
@@ -265,9 +265,9 @@ def _shown(state: State | None) -> str:
 
 
 @contextmanager
-def game(
+def fuzz_run(
     folder: Path, *, seed: int, flags: Sequence[str] = (), say: Callable[[str], None] = lambda _: None
-) -> Iterator[Game]:
+) -> Iterator[FuzzRun]:
     """Start two control planes side by side and prepare them.
 
     Args:
@@ -283,6 +283,6 @@ def game(
         )
         first, second = planes
         groups = any("WorkloadAffinity=true" in flag for flag in flags)
-        made = Game((first, second), seed=seed, groups=groups, say=say)
+        made = FuzzRun((first, second), seed=seed, groups=groups, say=say)
         made.prepare()
         yield made

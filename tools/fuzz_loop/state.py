@@ -52,7 +52,7 @@ class State:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether a policy claims it, so that schedulers mind its changes."""
+        """Whether a policy claims it, so that schedulers react to its changes."""
         return bool(json.loads(self.inputs)["claims"])
 
 

@@ -26,7 +26,7 @@ from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
-from tools.oracle.defects import RESTLESS, without_nobody
+from tools.oracle.defects import RESTLESS, without_placeholder
 from tools.oracle.ours import OurDecision, Scenario
 from tools.oracle.program import UpstreamResult
 
@@ -216,7 +216,7 @@ def _compare_final(comparison: Comparison, decided: OurDecision, result: Upstrea
     name = binding.status.scheduler_observing_affinity_name
     comparison.check("affinity in force", final["affinity"], decision.affinity_name or name)
     if decision.targets is not None:
-        applied = without_nobody(json.loads(final["appliedPlacement"]))
+        applied = without_placeholder(json.loads(final["appliedPlacement"]))
         comparison.check("applied placement", applied, json.loads(decision.applied_placement or "null"))
     comparison.check("lastScheduledTime set", final["scheduledNow"], decision.was_placed)
     upstream_condition = next(each[1:] for each in final["conditions"] if each[0] == "Scheduled")

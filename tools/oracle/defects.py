@@ -19,15 +19,15 @@ from karmada_scheduler.estimator.resources import amounts
 
 Manifest = dict[str, Any]
 
-PANIC = "a cpu request that overflows to 0 milli-units: upstream divides by it and dies"
+PANIC = "a cpu request that overflows to 0 milli-units: upstream divides by it and panics"
 NEGATIVE_MINIMUM = "a model minimum that is negative in Go's arithmetic: upstream counts pods for ever"
 UNREADABLE_ANNOTATION = "an applied placement that cannot be read: upstream takes it for unchanged"
-EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every turn"
+EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every pass"
 NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and reports success"
 
 RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"
 
-NOBODY = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
+NO_CLUSTER = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
 
 APPLIED = "policy.karmada.io/applied-placement"
 
@@ -104,7 +104,7 @@ def _without_empty_lists(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {
-            key: NOBODY if key == "overflowAffinities" and item == [] else _without_empty_lists(item)
+            key: NO_CLUSTER if key == "overflowAffinities" and item == [] else _without_empty_lists(item)
             for key, item in value.items()
             if (item != [] or key == "overflowAffinities") and not (key == "matchLabels" and item == {})
         }
@@ -113,12 +113,13 @@ def _without_empty_lists(value: Any) -> Any:
     return value
 
 
-def without_nobody(placement: Manifest) -> Manifest:
+def without_placeholder(placement: Manifest) -> Manifest:
     """Return a placement without the overflow affinity that stands for an empty list of them."""
     if "clusterAffinities" not in placement:
         return placement
     terms = [
-        {key: item for key, item in term.items() if item != NOBODY} for term in placement["clusterAffinities"]
+        {key: item for key, item in term.items() if item != NO_CLUSTER}
+        for term in placement["clusterAffinities"]
     ]
     return {**placement, "clusterAffinities": terms}
 

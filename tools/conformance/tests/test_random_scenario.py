@@ -63,7 +63,7 @@ def test_most_bindings_divide_their_replicas() -> None:
         ),
         pytest.param(lambda b: b["spec"].get("suspension", {}).get("scheduling"), 20, id="suspended"),
         pytest.param(lambda b: "schedulerName" in b["spec"], 20, id="another scheduler's"),
-        pytest.param(lambda b: b["metadata"]["labels"] == {"app": "web"}, 10, id="nobody's"),
+        pytest.param(lambda b: b["metadata"]["labels"] == {"app": "web"}, 10, id="unclaimed"),
         pytest.param(lambda b: b["spec"].get("gracefulEvictionTasks"), 50, id="evicted"),
         pytest.param(lambda b: b["metadata"]["generation"] == 2, 400, id="not yet observed"),
         pytest.param(lambda b: b["kind"] == "ClusterResourceBinding", 100, id="cluster-scoped"),
