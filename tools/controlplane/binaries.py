@@ -172,7 +172,7 @@ def _compile(go: golang.Go, into: Path, say: _Progress) -> None:
             f"`{' '.join(command)}` in {TOOLS} ended with status {build.returncode}. The end of its output:\n\n"
             + "\n".join(f"    {line}" for line in last_lines)
             + "\n\nModules come from GOPROXY (`go env GOPROXY`), so check that it can be reached from here, and that\n"
-            "the disk has room for Go's caches (`go env GOCACHE GOMODCACHE`). What was built so far is kept:\n"
+            "the disk has space for Go's caches (`go env GOCACHE GOMODCACHE`). What was built so far is kept:\n"
             "running the same command again goes on from there."
         )
 
