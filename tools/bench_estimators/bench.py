@@ -55,7 +55,7 @@ class Result:
     rate: float
     stall: float
     placed: int
-    questions: int
+    calls: int
 
 
 OURS = {"ours, partial": "partial", "ours, upstream": "upstream"}
@@ -79,7 +79,7 @@ class Bench:
         self._create(name)
         if case.hanging:
             self.fleet.hang(0)
-        before = self.fleet.asked()
+        before = self.fleet.calls()
         try:
             with self._running(case, name) as started:
                 rate, stall, placed = self._watch(name, started)
@@ -87,7 +87,7 @@ class Bench:
             self.fleet.answer(0)
             path = f"{WORK}/namespaces/{name}/resourcebindings"
             self.plane.client.request("DELETE", path, timeout=300)
-        return Result(rate, stall, placed, self.fleet.asked() - before)
+        return Result(rate, stall, placed, self.fleet.calls() - before)
 
     def alternate(self, windows: int, seconds: float) -> tuple[list[float], list[float]]:
         """Have one estimator hang and answer in turns under ``partial``, within one run.

@@ -76,16 +76,16 @@ class Fleet:
         self.ports = [int(self._line()) for _ in range(count)]
 
     def hang(self, number: int) -> None:
-        """Have an estimator say nothing from now on; it still takes connections and questions."""
+        """Make an estimator hang from now on; it still accepts connections and requests."""
         self._send(f"hang {number}")
 
     def answer(self, number: int) -> None:
         """Have it answer again."""
         self._send(f"answer {number}")
 
-    def asked(self) -> int:
-        """Return how many questions there were in all."""
-        self._send("asked")
+    def calls(self) -> int:
+        """Return how many calls there were in all."""
+        self._send("calls")
         return int(self._line())
 
     def _send(self, command: str) -> None:

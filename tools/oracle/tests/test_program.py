@@ -91,7 +91,7 @@ def test_the_oracle_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> No
 
 def test_after_an_unreadable_scenario_the_next_one_is_decided(oracle: Oracle) -> None:
     scenario = {"gates": {}, "plugins": ["*"], "clusters": [{"metadata": 5}], "bindings": []}
-    with pytest.raises(ValueError, match="cannot read the world"):
+    with pytest.raises(ValueError, match="cannot read the scenario"):
         oracle.decide(scenario)
     assert oracle.decide({**scenario, "clusters": []}) == []
 
