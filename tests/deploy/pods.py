@@ -1,4 +1,4 @@
-"""What kubelets would do with the Pods of a host cluster, as far as the commands of docs/operations.md need it.
+"""A fake kubelet for the Pods of a host cluster, as far as the commands of docs/operations.md need it.
 
 kube-controller-manager makes Pods of Deployments. A Pod here is a process of this machine, not a container: it has the
 args and variables of its container, the Pod's name as its host name, and an address of its own in 127.0.2.0/24. Its volumes

@@ -214,7 +214,7 @@ def test_the_metadata_of_workloads_may_be_read_of_the_kinds_that_are_named_and_n
         {"resources": ["deployments"]},
     ],
 )
-def test_wildcards_in_workload_metadata_are_refused(entry: Object) -> None:
+def test_workload_metadata_without_named_groups_and_resources_is_refused(entry: Object) -> None:
     with pytest.raises(HelmError, match="workloadMetadata"):
         objects({"workloadMetadata": {"resources": [entry]}}, side="karmada")
 

@@ -1,4 +1,4 @@
-"""The image: the Dockerfile builds, and what comes of it runs confined as the chart confines it."""
+"""The image: the Dockerfile builds, and the image runs confined as the chart confines it."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _confined(rendered: list[Object], image: Object, root: Path, kubeconfig: Pat
 
 
 def _is_confined(process: Process) -> None:
-    """Look at the process as the kernel has it."""
+    """Assert that the kernel shows the process as confined."""
     proc = Path(f"/proc/{process.pid}")
     status = dict(re.findall(r"^(\w+):\t(.*)$", (proc / "status").read_text(), re.MULTILINE))
     assert set(status["Uid"].split()) == {"65532"}

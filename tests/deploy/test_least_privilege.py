@@ -1,4 +1,4 @@
-"""The chart's roles are what the scheduler needs: enough, and nothing more."""
+"""The chart's roles grant exactly what the scheduler needs."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _cluster_scoped(plane: ControlPlane, name: str) -> Iterator[str]:
 
 
 def _someone_else_writes(plane: ControlPlane, path: str, until: Callable[[], bool]) -> None:
-    """Have a binding decided again and again while somebody else writes it, until that is seen."""
+    """Write a binding from other clients while it is decided again and again, until `until` holds."""
     done = threading.Event()
 
     def write() -> None:
@@ -197,7 +197,7 @@ def _someone_else_writes(plane: ControlPlane, path: str, until: Callable[[], boo
         return until()
 
     try:
-        plane.wait_for(move, f"a write of {path} to meet somebody else's")
+        plane.wait_for(move, f"a write of {path} to conflict with another")
     finally:
         done.set()
         for writer in writers:
@@ -206,7 +206,7 @@ def _someone_else_writes(plane: ControlPlane, path: str, until: Callable[[], boo
 
 @dataclass(frozen=True)
 class Without:
-    """One rule less, and what breaks."""
+    """A missing rule and its effect."""
 
     rule: str
     breaks: Callable[[Workload, Scheduler], object]

@@ -1,4 +1,4 @@
-"""docs/operations.md: its commands, executed in order, by somebody who has two kubeconfigs."""
+"""docs/operations.md: its commands, executed in order, with two kubeconfigs."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps({"status": "success", "data": {"result": rows}}).encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name there)
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

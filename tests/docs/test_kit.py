@@ -64,7 +64,7 @@ class Ledger:
         """Give back."""
 
     async def post_bind(self, context: BindContext, /) -> None:
-        """Take note."""
+        """Do nothing."""
 
 
 class Gang:
@@ -83,7 +83,7 @@ class Gang:
 
 
 class Talks:
-    """Scores by an answer that takes a while."""
+    """Scores asynchronously."""
 
     name = "Talks"
 
@@ -234,7 +234,7 @@ def test_the_trace_shows_that_the_second_decision_is_the_same() -> None:
 
 
 class Odd:
-    """Answers with names, numbers, and by raising."""
+    """Returns names and numbers, and raises."""
 
     name = "Odd"
 
@@ -256,7 +256,7 @@ def test_the_trace_has_names_and_exceptions() -> None:
 
 
 def everything() -> BindingBuilder:
-    """A binding that differs from an empty one in everything."""
+    """Return a binding with every field set."""
     return (
         binding("web")
         .binding_uid("b").uid("w").resource_version("7").generation(3).deleting()
@@ -306,7 +306,7 @@ def test_the_cluster_builder_has_all_fields() -> None:
 
 
 class ByMetadata:
-    """Takes what is of type space, and notes the owner at Reserve."""
+    """Accepts workloads of type space, and records the owner at Reserve."""
 
     name = "ByMetadata"
     needs_workload = True
@@ -400,7 +400,7 @@ def test_an_invalid_declaration_is_an_error(attribute: str, value: object, text:
 
 
 class Peers:
-    """Notes what it gets of the workloads of other bindings."""
+    """Records the workloads of other bindings that it can read."""
 
     name = "Peers"
     needs_workload = True

@@ -1,4 +1,4 @@
-"""What is promised of docs/examples/plugins: one short file each, and a configuration that works."""
+"""docs/examples/plugins keeps its promises: one short file each, and a configuration that works."""
 
 from __future__ import annotations
 

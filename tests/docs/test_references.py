@@ -19,7 +19,7 @@ _TEST = re.compile(r"(?:test|\.\.\.)_\w+(?:\.\.\.)?")
 
 
 def spans(document: Path) -> list[str]:
-    """Return what stands between backticks."""
+    """Return the spans between backticks."""
     return _SPAN.findall(document.read_text())
 
 

@@ -1,4 +1,4 @@
-"""A real etcd goes back to a backup: versions are lower than before, and both replicas of the scheduler notice."""
+"""A real etcd is restored from a backup: resourceVersions are lower, and both replicas of the scheduler detect it."""
 
 from __future__ import annotations
 

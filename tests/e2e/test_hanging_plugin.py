@@ -45,7 +45,7 @@ PER_SECOND = 5.0
 
 
 class Placements:
-    """Notes when each binding gets its first place."""
+    """Records when each binding gets its first clusters."""
 
     def __init__(self, backlog: Backlog) -> None:
         self.at: dict[str, float] = {}

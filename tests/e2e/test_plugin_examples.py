@@ -161,7 +161,7 @@ def test_one_process_serves_every_other_example_by_profile(
 
 
 def grant_deployments(plane: ControlPlane) -> None:
-    """Let my-scheduler read Deployments, by the rule that the chart makes of its value."""
+    """Let my-scheduler read Deployments, by the rule that the chart renders from its value."""
     values = {"workloadMetadata": {"resources": [{"apiGroups": ["apps"], "resources": ["deployments"]}]}}
     [*_, rule] = one(objects(values, side="karmada"), "ClusterRole")["rules"]
     api, name = "rbac.authorization.k8s.io", {"metadata": {"name": "my-scheduler:deployments"}}

@@ -1,4 +1,4 @@
-"""Priorities: behind the gate, what is urgent goes first."""
+"""Priorities: with the gate, bindings of higher priority are scheduled first."""
 
 from __future__ import annotations
 

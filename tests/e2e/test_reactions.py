@@ -1,4 +1,4 @@
-"""Reactions: what Karmada's own controllers do to a binding, and what the scheduler makes of it."""
+"""Reactions of the scheduler to changes of a binding by Karmada's controllers."""
 
 from __future__ import annotations
 

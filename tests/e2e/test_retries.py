@@ -1,4 +1,4 @@
-"""Retries: a key that failed is tried again later, whatever has become of the binding that it names."""
+"""Retries: a failed key is retried later, even if its binding was deleted or replaced meanwhile."""
 
 from __future__ import annotations
 

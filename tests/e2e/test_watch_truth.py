@@ -18,7 +18,7 @@ ALONE = "--leader-elect=false"
 
 @contextmanager
 def frozen(scheduler: Scheduler) -> Iterator[None]:
-    """Stop the process, so that its watches see nothing of what happens meanwhile."""
+    """Stop the process, so that its watches receive no events meanwhile."""
     os.kill(scheduler.process.pid, signal.SIGSTOP)
     try:
         yield

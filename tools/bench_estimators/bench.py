@@ -50,7 +50,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of it; rate in bindings a second, stall in seconds."""
+    """Results of a run; rate in bindings a second, stall in seconds."""
 
     rate: float
     stall: float

@@ -63,7 +63,7 @@ def _build(program: Path) -> None:
 
 
 class Fleet:
-    """Estimators that answer every question with the same number, at once; use it as a context manager.
+    """Estimators that answer every request with the same number, at once; use it as a context manager.
 
     Attributes:
         ports: Where they listen on 127.0.0.1, without TLS.

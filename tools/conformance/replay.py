@@ -136,7 +136,7 @@ def final_state(binding: Binding, decision: Decision | None, *, responsible: boo
     Args:
         binding: Before the decision.
         decision: None if there was nothing to do.
-        responsible: Whether the binding is the scheduler's at all; if not, it is left alone.
+        responsible: Whether the scheduler is responsible for the binding; if not, it does not change it.
     """
     targets, applied = binding.spec.clusters, binding.applied_placement_json
     status = binding.status
@@ -171,7 +171,7 @@ def _is_aggregated(binding: Binding) -> bool:
 
 
 def _comparable(outcome: State, *, ordered: bool) -> State:
-    """Take away what upstream leaves to chance."""
+    """Remove what is random upstream."""
     clusters = outcome["clusters"]
     conditions = [
         {

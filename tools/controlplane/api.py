@@ -25,7 +25,7 @@ FIELD_MANAGER = "controlplane-harness"
 
 
 class ApiError(RuntimeError):
-    """The server answered, and the answer was no.
+    """The server answered with an error.
 
     Attributes:
         status: The HTTP status.
@@ -39,7 +39,7 @@ class ApiError(RuntimeError):
 
 
 class Client:
-    """Talks to one API server as one user. Threads may share it."""
+    """A client of one API server as one user. Threads may share it."""
 
     def __init__(self, server: str, *, ca: Path, user: Credentials | str) -> None:
         self.server = server
@@ -70,7 +70,7 @@ class Client:
         params: Mapping[str, str] | None = None,
         timeout: float = 30,
     ) -> requests.Response:
-        """Send one request and return the answer; raises ApiError for 400 and above."""
+        """Send one request and return the response; raises ApiError for 400 and above."""
         answer = self._session.request(
             method,
             self.server + path,
@@ -113,7 +113,7 @@ class Client:
         return answer
 
     def apply(self, manifest: Object) -> Object:
-        """Create an object or make it so, by server-side apply."""
+        """Create or update an object by server-side apply."""
         params = {"fieldManager": FIELD_MANAGER, "force": "true"}
         path = self.path_of(manifest)
         answer: Object = self.request(

@@ -16,7 +16,7 @@ from .waiting import wait_for
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What every API server of one control plane shares."""
+    """Settings that all API servers of one control plane share."""
 
     folder: Path
     supervisor: Supervisor

@@ -124,7 +124,7 @@ class ControlPlane:
         timeout: float = 60.0,
         until: Callable[[T], object] = bool,
     ) -> T:
-        """Wait as waiting.wait_for does, and complain at once when a program dies."""
+        """Wait as waiting.wait_for does, and fail at once when a program dies."""
         return wait_for(probe, what, timeout=timeout, until=until, check=self.check)
 
     @property
@@ -133,7 +133,7 @@ class ControlPlane:
         return self._supervisor.processes
 
     def spawn(self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Process:
-        """Start any further program under the same care: log file, death notice, end with us."""
+        """Start a further program with a log file, detection of its end, and the lifetime of the control plane."""
         return self._supervisor.spawn(name, argv, env)
 
     def forget(self, process: Process) -> None:
@@ -143,11 +143,11 @@ class ControlPlane:
     # -- members --------------------------------------------------------------------------------
 
     def add(self, *members: RealMember | SimulatedMember, agents: bool = True) -> None:
-        """Start and join members, all at once, and wait until Karmada takes them for ready.
+        """Start and join members, all at once, and wait until Karmada reports them as ready.
 
         Args:
             members: What to add.
-            agents: Whether the harness plays the agent of the simulated ones; without, their Works
+            agents: Whether the harness runs the agents of the simulated ones; without, their Works
                 stay unanswered, which is cheaper.
         """
         real = [Member(spec, self._karmada.site) for spec in members if isinstance(spec, RealMember)]
@@ -281,7 +281,7 @@ class ControlPlane:
         self._karmada.restart_apiserver()
 
     def kubectl(self, *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None) -> str:
-        """Run kubectl and return what it prints; what it complains about becomes an exception."""
+        """Run kubectl and return what it prints; an error becomes an exception."""
         command = [
             str(self.binaries.path("kubectl")),
             f"--kubeconfig={kubeconfig or self.kubeconfig}",

@@ -1,4 +1,4 @@
-"""What the demo sees on the API servers, and what it claims about it."""
+"""The findings of the demo on the API servers, and its claims about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that must be so."""
+    """An expected and a found value."""
 
     what: str
     expected: object
@@ -26,7 +26,7 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether it is so."""
+        """Whether found equals expected."""
         return self.expected == self.found
 
 
@@ -40,7 +40,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the API servers say about one case."""
+    """The state of one case on the API servers."""
 
     case: Case
     binding: Object
@@ -75,7 +75,7 @@ class Seen:
         return next((item for item in conditions if item["type"] == kind), {})
 
     def claims(self) -> Iterator[Claim]:
-        """Yield all that must be so for this case."""
+        """Yield all claims for this case."""
         case, name = self.case, self.case.name
         spec, status = self.binding["spec"], self.binding.get("status", {})
         yield Claim(f"{name}: the binding belongs to", case.belongs_to, spec.get("schedulerName"))

@@ -1,4 +1,4 @@
-"""What the demo applies, and what must come of it."""
+"""The objects of the demo, and their expected placements."""
 
 from __future__ import annotations
 

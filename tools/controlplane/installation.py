@@ -200,7 +200,7 @@ class Installation:
         return f"http://127.0.0.1:{port}/healthz"
 
     def _configure_webhooks(self) -> None:
-        """Have the API server call the webhook, once it answers: from then on, no answer means no."""
+        """Configure the API server to call the webhook, once that answers; later a missing answer refuses the request."""
         self.wait_http(f"{self._webhook}/readyz", "karmada-webhook")
         kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
         in_parallel(self.client.create, [manifest for kind in kinds for manifest in self._manifests(kind)])

@@ -1,4 +1,4 @@
-"""Simulated members: Cluster objects with nothing behind them.
+"""Simulated members: Cluster objects without a cluster.
 
 They are in Pull mode, so Karmada expects an agent in the cluster to do the work. The
 harness plays that agent: it writes the cluster's status once, reports every Work as
@@ -106,7 +106,7 @@ class SimulatedMember:
 def register(
     karmada: Client, members: Sequence[SimulatedMember], check: Callable[[], None], *, timeout: float = 120
 ) -> None:
-    """Create the Clusters with their status, and wait until Karmada takes them for ready."""
+    """Create the Clusters with their status, and wait until Karmada reports them as ready."""
 
     def one(member: SimulatedMember) -> None:
         karmada.create(member.manifest())
@@ -137,7 +137,7 @@ def register(
 
 
 class Agents:
-    """Plays the agent of every simulated member passed to `serve`."""
+    """Runs the agents of every simulated member passed to `serve`."""
 
     def __init__(self, karmada: Client) -> None:
         self._karmada = karmada

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class WaitTimeoutError(AssertionError):
-    """It did not become true in time; the message holds the last state seen."""
+    """The condition was not met in time; the message has the last state."""
 
 
 def wait_for(

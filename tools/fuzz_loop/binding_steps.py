@@ -1,7 +1,7 @@
 """Changes of a binding itself, as controllers and people make them.
 
 A binding that an attempt failed for is tried again by upstream even after it was suspended or given to another
-scheduler; ours reads it again before that attempt (docs/differences-from-upstream.md). The time of upstream's next try
+scheduler; ours checks it again when the retry is due (docs/differences-from-upstream.md). The time of upstream's next try
 cannot be known, so such a binding is not drawn for these two steps, nor for losing its policy: the events
 that would enqueue it at a known moment are then ignored.
 """
@@ -54,7 +54,7 @@ def edit(model: Model) -> Step | None:
 
 
 def replaced(placement: Object) -> Object:
-    """Make a merge patch leave nothing of the placement before."""
+    """Return a merge patch that replaces the whole placement."""
     names = (
         "clusterAffinity",
         "clusterAffinities",
@@ -166,7 +166,7 @@ def _is_claimed(item: Object) -> bool:
 
 
 def resume_all(model: Model) -> Step | None:
-    """Give back a binding that no scheduler is responsible for, so that not all drop out in the end."""
+    """Return a binding that no scheduler handles to the run's scheduler, so that not all drop out in the end."""
 
     def body(item: Object) -> Object:
         suspension = {} if is_grouped(item) else {"suspension": {"scheduling": False}}
@@ -219,7 +219,7 @@ def poke(model: Model) -> Step | None:
 
 
 def poked(item: Object) -> Object:
-    """Return a patch that moves a binding's generation and nothing else."""
+    """Return a patch that increases a binding's generation and has no other effect."""
     flag = "Overwrite" if item["spec"].get("conflictResolution") != "Overwrite" else "Abort"
     return {"spec": {"conflictResolution": flag}}
 
@@ -263,7 +263,7 @@ def end_eviction(model: Model) -> Step | None:
 
 
 def delete(model: Model) -> Step | None:
-    """Delete a binding; one with a finalizer stays and is left alone from then on."""
+    """Delete a binding; one with a finalizer stays and is not changed from then on."""
     keys = model.made()
     if len(keys) < len(fleet.MADE) // 2:
         return None
@@ -278,7 +278,7 @@ def delete(model: Model) -> Step | None:
 
 
 def touch_deleting(model: Model) -> Step | None:
-    """Change a binding that is being deleted, or let it go."""
+    """Change a binding that is being deleted, or remove its finalizer."""
     keys = [key for key in fleet.MADE if key in model.bindings and is_deleting(model.bindings[key])]
     if model.choices.chance(0.6):
         return patch(model, "binding removed", keys, lambda _: {"metadata": {"finalizers": None}})
@@ -286,7 +286,7 @@ def touch_deleting(model: Model) -> Step | None:
 
 
 def create(model: Model) -> Step | None:
-    """Create a binding that is not there, under a name that may have been there before."""
+    """Create a binding under a name that no binding has now; an earlier one may have had it."""
     keys = [key for key in fleet.MADE if key not in model.bindings]
     if not keys:
         return None

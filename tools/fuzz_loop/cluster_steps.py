@@ -1,6 +1,6 @@
 """Changes of clusters: labels, spec, taints, capacity, readiness, and their coming and going.
 
-Each reaches a scheduler as one change, so that nobody can act on half of it. Before a taint that evicts, the
+Each reaches a scheduler as one change, so that no client can act on half of it. Before a taint that evicts, the
 cluster's labels are touched and everything comes to rest: a status that changed silently would otherwise have
 a scheduler and the taint manager write at the same moment, and upstream's last writer wins.
 """
@@ -124,7 +124,7 @@ def enablements(model: Model) -> Step | None:
 
 
 def readiness(model: Model) -> Step | None:
-    """Let a cluster become unready, or ready again: the cluster controller answers with a taint."""
+    """Make a cluster unready, or ready again: the cluster controller adds or removes a taint."""
     name = model.any_cluster()
     cluster = model.clusters[name]
     cluster.ready = not cluster.ready
@@ -157,10 +157,10 @@ def delete(model: Model) -> Step | None:
 
 
 def remove(model: Model, clusters: Mapping[str, list[Object]]) -> Step | None:
-    """Let a deleted cluster go, once Karmada has let it go on both planes.
+    """Remove the finalizer of a deleted cluster, once Karmada has removed its own on both planes.
 
     Args:
-        model: The world.
+        model: The state of the run.
         clusters: The deleting clusters by name, as each plane has them.
     """
     names = [
@@ -199,7 +199,7 @@ def add(model: Model) -> Step | None:
 
 
 def join(plane: Plane, member: SimulatedMember) -> None:
-    """Create a cluster in the order that every installation sees: it is tainted, reports, and is not any more."""
+    """Create a cluster in the order that every installation sees: it is tainted, reports its status, and loses the taint."""
     manifest = member.manifest()
     manifest["metadata"]["finalizers"] = [HOLD]
     plane.client.create(manifest)

@@ -1,4 +1,4 @@
-"""Which differences between the two schedulers' bindings count.
+"""Comparison of the two schedulers' bindings: which differences count, and which are allowed.
 
 Two differences are allowed because upstream decides by chance: the order of the clusters of a division that
 is or was Aggregated, and the plugin under which a cluster that does not fit is counted (see state). Two

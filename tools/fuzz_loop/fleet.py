@@ -32,7 +32,7 @@ class Key:
 
     @property
     def path(self) -> str:
-        """Where the API server has it."""
+        """Its path on the API server."""
         return f"{COLLECTIONS[self.kind]}/{self.name}"
 
 
@@ -117,7 +117,7 @@ def binding(choices: RandomChoices, key: Key, *, grouped: bool = False) -> Objec
 
 
 def groups(choices: RandomChoices) -> Object:
-    """Draw with whom a workload shares its clusters, and with whom it does not, or one of the two."""
+    """Draw an affinity group, an anti-affinity group, or both."""
     luck = choices.random()
     made: Object = {}
     if luck < 0.6:
@@ -138,7 +138,7 @@ def component(choices: RandomChoices, number: int) -> Object:
 
 
 def barriers() -> list[Object]:
-    """Return three bindings whose reaction shows that a scheduler has read all that came before.
+    """Return three bindings whose reaction shows that a scheduler has read all earlier changes.
 
     The first two follow a change of themselves with one status patch. The third follows the label
     `barrier` of the cluster `barrier`, on or off it.

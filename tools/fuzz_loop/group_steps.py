@@ -1,6 +1,6 @@
 """Changes of workload groups, for runs with the gate WorkloadAffinity.
 
-What a member of a group may have depends on where the others are, and a change of a cluster enqueues bindings in
+The clusters that a member of a group may have depend on those of the others, and a change of a cluster enqueues bindings in
 a random order upstream. So of all members one at a time is scheduled, the others are suspended; they
 count as placed all the same. While controllers move bindings off a cluster, none is scheduled: it would depend
 on which of them they have moved already.

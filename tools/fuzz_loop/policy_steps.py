@@ -1,4 +1,4 @@
-"""Changes that take the long way: a Deployment or a policy is changed, and Karmada's controllers do the rest."""
+"""Changes through Karmada's controllers: a Deployment or a policy is changed, and they update the binding."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def create(plane: Plane, manifest: Object, *, odd: bool) -> None:
 
 
 def is_odd(uid: str) -> bool:
-    """Return what decides ties of a division: the parity of the uid's FNV-1a hash, so of its bytes."""
+    """Return whether the uid's FNV-1a hash, so the sum of its bytes, is odd; ties of a division depend on it."""
     return sum(uid.encode()) % 2 == 1
 
 
@@ -170,7 +170,7 @@ class Policies:
         self._placement: Object = {}
 
     def put(self, plane: Plane, written: Object) -> None:
-        """Take note of a policy as the webhook left it, which is the same everywhere."""
+        """Record a policy as the webhook changed it, which is the same on both planes."""
         del plane
         self._placement = written["spec"]["placement"]
 

@@ -131,7 +131,7 @@ class FuzzRun:
         self._both(one)
 
     def run(self, steps: int) -> Report:
-        """Make steps until there were enough, or a difference; return how it went."""
+        """Make steps until there were enough, or a difference; return the report."""
         start = time.monotonic()
         forced: Step | None = Step(
             "beginning", "", None, lambda _: None, evictions_are_done, through_clusters=True, patient=True
@@ -175,7 +175,7 @@ class FuzzRun:
         }
 
     def _make(self, step: Step) -> str | None:
-        """Make a step on both planes and compare; return the complaint, None if they are equal."""
+        """Make a step on both planes and compare; return the difference as text, None if they are equal."""
         began = dt.datetime.now(dt.UTC)
 
         def one(plane: Plane) -> dict[Key, Object]:

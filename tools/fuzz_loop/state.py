@@ -1,4 +1,4 @@
-"""What of a binding counts: everything a scheduler writes, and what it was given."""
+"""The compared state of a binding: everything that a scheduler writes, and its inputs."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Comparison:
     defects: set[str] = field(default_factory=set)
 
     def check(self, what: str, upstream: object, ours: object) -> None:
-        """Note a difference if there is one."""
+        """Record a difference if there is one."""
         if upstream != ours:
             self.differences += [what, f"  - upstream {_shown(upstream)}", f"  + ours     {_shown(ours)}"]
 
@@ -110,7 +110,7 @@ def _runs(decided: OurDecision, passes: Sequence[Mapping[str, Any]]) -> list[_Ru
 def _compare_restless(
     comparison: Comparison, scenario: Scenario, decided: OurDecision, passes: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Compare a binding that upstream never leaves alone: the passes until ours stops are compared.
+    """Compare a binding that upstream changes at every pass: the passes until ours stops are compared.
 
     With SchedulingOvercommitProtection, upstream cycles between placements, and ours has to end at one of them.
     A Duplicated binding with overflow affinities, which admission refuses, changes by one step per pass.

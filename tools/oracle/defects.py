@@ -19,10 +19,10 @@ from karmada_scheduler.estimator.resources import amounts
 
 Manifest = dict[str, Any]
 
-PANIC = "a cpu request that overflows to 0 milli-units: upstream divides by it and panics"
+PANIC = "a cpu request that overflows to 0 milli-units: upstream divides by it and dies"
 NEGATIVE_MINIMUM = "a model minimum that is negative in Go's arithmetic: upstream counts pods for ever"
 UNREADABLE_ANNOTATION = "an applied placement that cannot be read: upstream takes it for unchanged"
-EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every pass"
+EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every turn"
 NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and reports success"
 
 RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"

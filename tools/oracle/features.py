@@ -171,7 +171,7 @@ def _of_placement(placement: Manifest, observed: str | None) -> Iterator[str]:
 
 
 def of_result(upstream: UpstreamResult) -> Iterator[str]:
-    """Name what upstream made of it."""
+    """Name the features of upstream's result."""
     passes = upstream.get("passes", ())
     yield f"passes: {len(passes) if len(passes) < 3 else '3+'}"
     for number, each in enumerate(passes):
@@ -195,7 +195,7 @@ def of_result(upstream: UpstreamResult) -> Iterator[str]:
 
 
 def _family(text: str) -> str:
-    """Cut an error down to its kind."""
+    """Return the kind of an error."""
     if "unsupported replica scheduling strategy" in text:
         return "unsupported replica scheduling strategy"
     words = text.split("available replicas ")

@@ -1,6 +1,6 @@
-"""Writes what runs of the fuzzer printed into docs/conformance.md: ``python -m tools.oracle.record LOG...``.
+"""Writes the output of fuzzer runs into docs/conformance.md: ``python -m tools.oracle.record LOG...``.
 
-Each log is the output of one ``make fuzz ... ARGS=--features``. A number that no log holds is not written.
+Each log is the output of one ``make fuzz ... ARGS=--features``. A number that is in no log is not written.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def summarize(logs: list[str], *, how: str) -> str:
-    """Return what these logs say together, as Markdown."""
+    """Return the sum of these logs as Markdown."""
     ended = [(match, log) for log in logs if (match := _SUMMARY.search(log))]
     cases, worlds, runs, different, seconds = (sum(int(match[n]) for match, _ in ended) for n in range(1, 6))
     features, variations, defects = (

@@ -1,4 +1,4 @@
-"""Makes a failing scenario small: whatever can be taken away, or made plainer, without losing the difference.
+"""Shrinks a failing scenario: removes or simplifies every part that the difference does not need.
 
 Hypothesis shrinks what it generated itself, byte by byte of its own choices; a case that was found by
 another generator has to be reduced as a document. This does it with Hypothesis' order of preference
@@ -22,7 +22,7 @@ _KEPT_AT_THE_TOP = frozenset({"gates", "plugins", "emptyWorkloadPropagation", "c
 
 
 def shrink(scenario: Scenario, still_fails: Callable[[Scenario], bool], *, budget: int = 4000) -> Scenario:
-    """Return a scenario that still fails and of which nothing can be taken away.
+    """Return a scenario that still fails and from which nothing can be removed.
 
     Args:
         scenario: A failing one, with one binding.
@@ -96,7 +96,7 @@ def _plainer(path: Path, value: Any) -> Iterator[Any]:
 
 
 def _changed(scenario: Scenario, path: Path, *replacement: Any) -> Scenario:
-    """Copy a scenario with the node at a path replaced, or taken away."""
+    """Copy a scenario with the node at a path replaced or removed."""
     copy: Scenario = json.loads(json.dumps(scenario))
     parent: Any = copy
     for key in path[:-1]:

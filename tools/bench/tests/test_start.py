@@ -1,4 +1,4 @@
-"""The benchmark of a cold start, on an installation small enough for every day: what is counted, not how long it takes."""
+"""The benchmark of a cold start, on an installation small enough for every day: the tests check counts, not durations."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which differences the fuzzer reports, and which it counts as none."""
+"""The fuzzer reports differences, except those that are allowed."""
 
 import datetime as dt
 import json

@@ -63,7 +63,7 @@ def draw_binding(
 
 
 def _draw_binding_name(rng: Random, resource: Manifest, index: int, *, fixed: bool) -> str:
-    """Name a binding as the detector does; one that belongs to groups finds itself by that name."""
+    """Name a binding as the detector does; upstream recognizes a member of a group by that name."""
     detected = f"{resource['name']}-{resource['kind'].lower()}"
     return detected if fixed or rng.chance(0.7) else f"b{index}"
 

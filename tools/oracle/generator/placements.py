@@ -11,7 +11,7 @@ from tools.oracle.generator.values import TAINT_KEYS, Manifest
 
 
 def draw_placement(rng: Random, profile: ScenarioProfile, names: Sequence[str], spec: Manifest) -> Manifest:
-    """Make a placement, mostly one that admission would let pass."""
+    """Make a placement, mostly one that admission accepts."""
     made: Manifest = {}
     strategy = draw_strategy(rng, profile, names)
     dynamic = strategy is not None and (

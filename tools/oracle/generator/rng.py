@@ -32,7 +32,7 @@ class Random(random.Random):
 
 @dataclass(frozen=True, slots=True)
 class ScenarioProfile:
-    """What a scenario is like.
+    """The probabilities and sizes of a scenario.
 
     Attributes:
         odd: Probability that a quantity is written in an unusual notation.

@@ -48,7 +48,7 @@ def draw_newer_peer(rng: Random, names: Sequence[str], peer: Manifest) -> Manife
 def draw_assumed(
     rng: Random, profile: ScenarioProfile, names: Sequence[str], *, several: bool
 ) -> list[Manifest]:
-    """Make footprints of workloads on their way.
+    """Make assumed workloads that their clusters do not report yet.
 
     Args:
         several: Whether a cluster may have more than one: their order is random upstream, and with

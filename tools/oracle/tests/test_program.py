@@ -71,7 +71,7 @@ def _answer(upstream: UpstreamResult) -> dict[str, Any]:
 
 
 def _conditions(conditions: list[list[str]]) -> list[list[str]]:
-    """Leave out the one text that upstream leaves to chance."""
+    """Leave out the one text that is random upstream."""
     return sorted([*each[:3], "" if each[2] == NO_CLUSTER_FIT else each[3]] for each in conditions)
 
 
