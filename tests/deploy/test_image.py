@@ -53,7 +53,7 @@ def test_the_image_starts_the_scheduler_as_a_user_without_rights(engine: Buildah
     assert version.strip() == f"karmada-pyscheduler version: {__version__}"
 
 
-def test_its_labels_name_the_version_the_revision_and_the_base(engine: Buildah) -> None:
+def test_the_labels_of_the_image_name_version_revision_and_base(engine: Buildah) -> None:
     prefix = "org.opencontainers.image."
     labels = engine.config(OURS)["Labels"]
     assert labels[prefix + "title"] == "karmada-pyscheduler"
@@ -63,7 +63,7 @@ def test_its_labels_name_the_version_the_revision_and_the_base(engine: Buildah) 
     assert labels[prefix + "base.name"].startswith(f"{BASE}@sha256:")
 
 
-def test_it_holds_an_installation_without_sources_compilers_and_pip(engine: Buildah) -> None:
+def test_the_image_has_no_sources_compilers_or_pip(engine: Buildah) -> None:
     assert engine.run(OURS, "sh", "-c", "command -v gcc cc make g++ || true") == ""
     with engine.mounted(OURS) as root:
         assert not (root / "src").exists()

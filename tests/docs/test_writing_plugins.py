@@ -36,7 +36,7 @@ def test_the_first_plugin_runs_within_the_first_screen() -> None:
     assert "--kubeconfig" in first
 
 
-def test_the_table_has_every_point() -> None:
+def test_the_table_has_every_extension_point() -> None:
     text = DOCUMENT.read_text()
     for point in Point:
         assert f"| {point.label} | `{point.methods[0]}" in text

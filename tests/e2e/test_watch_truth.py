@@ -95,7 +95,7 @@ def test_bindings_created_and_changed_in_a_watch_gap_are_scheduled(
     web.wait_settled(replicas=1, timeout=60)
 
 
-def test_a_periodic_list_repairs_a_cache_whatever_the_watch_did(
+def test_a_periodic_list_repairs_a_cache_after_lost_watch_events(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     scheduler = start_scheduler(ALONE, "--resync-period=2s")

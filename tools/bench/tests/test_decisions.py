@@ -113,7 +113,7 @@ def both() -> Iterator[tuple[Go, Ours, Fleet]]:
 
 
 @pytest.mark.e2e  # runs the real Go core
-def test_both_cores_see_the_clusters_report_and_decide_alike(both: tuple[Go, Ours, Fleet]) -> None:
+def test_both_cores_receive_cluster_reports_and_decide_alike(both: tuple[Go, Ours, Fleet]) -> None:
     go, ours, fleet = both
     bindings = Bindings(PLACES)
     batch = Batch([bindings.draw() for _ in range(12)], [fleet.changes(2) for _ in range(12)])

@@ -37,7 +37,7 @@ apiserver_request_duration_seconds_sum{resource="events",subresource="",verb="PO
 """
 
 
-def test_requests_are_counted_by_what_they_write_and_creations_are_not_the_schedulers() -> None:
+def test_writes_are_counted_by_kind_of_object_without_creations() -> None:
     counts = plane_meters.counted_requests(METRICS)
     assert counts["PATCH resourcebindings/status 200"] == 2001
     assert counts["POST resourcebindings 201"] == 1_000_000
