@@ -64,15 +64,15 @@ check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile,
 	$(BIN)/pytest -q -m "not e2e"
 
 .PHONY: conformance
-conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=world-103)
+conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=recording-103)
 	@$(BIN)/python -m tools.conformance $(ARGS)
 
 CASES ?= 10000
 SEED  ?= 1
 
 .PHONY: record
-record: binaries ## record the decisions of the real karmada-scheduler in a random world (SEED=1 OUT=FILE ARGS=--help)
-	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/worlds/world-$(SEED).json.gz) $(ARGS)
+record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
+	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)
 
 .PHONY: fuzz
 fuzz: install ## compare decisions of our core and the real Go core in generated cases (CASES=10000 SEED=1 ARGS=--features)

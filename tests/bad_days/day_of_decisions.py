@@ -2,7 +2,7 @@
 
     python -m tests.bad_days.day_of_decisions CLUSTERS PLACEMENTS DECISIONS REPORTS
 
-Before each decision REPORTS clusters report something else, each time new objects as the watch brings them. It prints
+Before each decision REPORTS clusters report changed statuses, each time as new objects, as from the watch. It prints
 the resident memory in MiB after a third of the decisions, after two thirds, and at the end.
 """
 

@@ -28,7 +28,7 @@ def _deep(name: str, depth: int) -> bytes:
 
 
 def _is_placed(server: FakeApiServer, name: str) -> bool:
-    """Look at what is stored; the stand-in cannot decode a deep one."""
+    """Return whether the stored binding has its placement, without decoding a deep status."""
     raw = server.collections["ResourceBinding"].objects["default", name]
     return b'"clusters":[{"name":"m1"' in raw
 

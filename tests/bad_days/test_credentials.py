@@ -111,7 +111,7 @@ def test_a_broken_kubeconfig_leaves_the_current_credentials_in_use(tmp_path: Pat
 
 
 @pytest.mark.parametrize("what", ["empty", "no plugin", "plugin fails"])
-def test_a_start_without_usable_credentials_ends_and_says_why(tmp_path: Path, what: str) -> None:
+def test_a_start_without_usable_credentials_ends_with_the_reason(tmp_path: Path, what: str) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     wanted = f"kubeconfig {kubeconfig}: "
     with FakeApiServer() as server:

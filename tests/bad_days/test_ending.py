@@ -12,7 +12,7 @@ import pytest
 from tests.fake_apiserver import FakeApiServer, Gate, binding, cluster, start_scheduler, status, wait_for
 
 
-def test_it_stops_in_order_after_it_was_refused_for_a_while(tmp_path: Path) -> None:
+def test_it_stops_in_order_after_refused_requests(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path) as scheduler:
@@ -83,7 +83,7 @@ def _child_of(parent: subprocess.Popen[bytes]) -> int:
 
 
 def _handles(pid: int, number: signal.Signals) -> bool:
-    """Tell whether a process has a handler of its own for a signal, as far as Linux can say."""
+    """Return whether a process has a handler of its own for a signal; False without procfs."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

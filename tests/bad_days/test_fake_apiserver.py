@@ -1,4 +1,4 @@
-"""The stand-in API server works as other tests require."""
+"""The fake API server works as other tests require."""
 
 from pathlib import Path
 

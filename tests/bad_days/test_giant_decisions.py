@@ -12,7 +12,7 @@ PATH = "spec.replicaRequirements.resourceRequest"
 
 
 def _probed(process: SchedulerProcess, until: Callable[[], object]) -> Callable[[], bool]:
-    """Return a look that asks for health each time; an answer later than 3 s fails the test."""
+    """Return a probe that also requests /healthz; a late answer fails the test."""
 
     def look() -> bool:
         began = time.monotonic()
@@ -36,13 +36,13 @@ def test_a_giant_binding_gets_a_condition_and_others_are_placed(tmp_path: Path) 
             server.put(binding("normal", replicas=3))
             placed = _probed(scheduler, lambda: server.targets("normal"))
             wait_for(placed, "the normal one to be placed", scheduler, timeout=20)
-            told = _probed(
+            reported = _probed(
                 scheduler,
                 lambda: all(
                     server.condition(name) for name in ("giant-0", "giant-1", "giant-2", "many-terms")
                 ),
             )
-            wait_for(told, "conditions of the others", scheduler, timeout=20)
+            wait_for(reported, "conditions of the others", scheduler, timeout=20)
             for number in range(3):
                 condition = server.condition(f"giant-{number}")
                 assert condition["reason"] == "SchedulerError"

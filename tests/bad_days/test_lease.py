@@ -118,7 +118,7 @@ def test_a_leader_that_loses_its_lease_ends_within_seconds_and_writes_nothing_mo
             assert not [each for each in server.requests if each.time > ended and each.verb == "PATCH"]
 
 
-def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_wakes(tmp_path: Path) -> None:
+def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continues(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path, *QUICK) as scheduler:
@@ -128,10 +128,10 @@ def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_wakes(tm
                 server.put(binding(f"b{number}"))
             _held_by_another(server)
             time.sleep(2.5)  # past the renew deadline
-            woken = time.monotonic()
+            continued = time.monotonic()
             scheduler.signal(signal.SIGCONT)
             assert scheduler.wait(5.0) == 1, scheduler.log
-            written = [each for each in server.requests if each.time > woken and each.verb == "PATCH"]
+            written = [each for each in server.requests if each.time > continued and each.verb == "PATCH"]
             assert written == []
 
 

@@ -32,12 +32,12 @@ async def test_a_decision_made_while_the_lease_may_have_expired_is_written_when_
     assert harness.condition()[0] == "Success"
 
 
-@pytest.mark.parametrize("told_before", [False, True])
+@pytest.mark.parametrize("reported_before", [False, True])
 async def test_a_status_that_waited_while_the_lease_may_have_expired_is_written_when_it_has_not(
-    told_before: bool,
+    reported_before: bool,
 ) -> None:
     harness = SchedulerHarness()
-    if told_before:
+    if reported_before:
         divided = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
         placement = {"clusterAffinity": {"clusterNames": ["nowhere"]}, "replicaScheduling": divided}
         harness.put(placement=placement)
@@ -88,11 +88,11 @@ async def test_a_pending_status_is_written_when_the_process_leads_again() -> Non
         ),
         pytest.param(
             ApiError('namespaces "demo" not found', code=404, reason="NotFound", name="demo"),
-            id="something else is gone",
+            id="another object is gone",
         ),
         pytest.param(
             ApiError("terminating", code=403, reason="Forbidden", causes=("NamespaceTerminating",)),
-            id="the namespace is said to go",
+            id="the namespace is terminating",
         ),
     ],
 )
@@ -111,7 +111,7 @@ async def test_conflicts_in_a_row_are_paced_and_end_with_a_newer_read(
     harness = SchedulerHarness()
     key = harness.put()
     stale = harness.server.stored["web"]
-    # A restore: everybody else's version of the binding is older than ours.
+    # A restore: the stored resourceVersion is lower than ours.
     harness.server.stored["web"] = {**stale, "metadata": {**stale["metadata"], "resourceVersion": "0"}}
     await harness.run()
     assert harness.server.reads == 2

@@ -102,12 +102,12 @@ class Odd:
         return SUCCESS
 """
 
-ASKS = """
+USES_A_SERVICE = """
 from pathlib import Path
 from karmada_scheduler.framework import SUCCESS, Result
 
-class Asks:
-    name = "Asks"
+class UsesService:
+    name = "UsesService"
 
     def filter(self, context, /):
         if Path(__file__).with_name("down").exists():
@@ -156,22 +156,22 @@ def scheduling(folder: Path, *flags: str) -> Iterator[tuple[FakeApiServer, Sched
 
 
 class Health:
-    """Asks ``/healthz`` all the time; how long the answers took, in seconds, None for none within five."""
+    """Requests ``/healthz`` all the time. `answers` has the durations in seconds, None for no answer within five."""
 
     def __init__(self, scheduler: SchedulerProcess) -> None:
         self.answers: list[float | None] = []
         self._scheduler = scheduler
         self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread = threading.Thread(target=self._request, daemon=True)
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         while not self._ends.wait(0.1):
             began = time.monotonic()
             ok = self._scheduler.answers("/healthz", timeout=5.0) == 200
             self.answers.append(time.monotonic() - began if ok else None)
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def requested(self) -> Iterator[None]:
         self._thread.start()
         try:
             yield
@@ -180,13 +180,13 @@ class Health:
             self._thread.join(10)
 
 
-def good_ones_go_on_beside_bad_ones(tmp_path: Path, source: str, point: str) -> None:
+def other_bindings_are_placed_in_time(tmp_path: Path, source: str, point: str) -> None:
     flags = configured(tmp_path, source, "Sleeps")
     with scheduling(tmp_path, *flags, *SHORT_LEASE) as (server, scheduler):
         wait_for(lambda: server.lease().get("holderIdentity"), "the Lease to be taken", scheduler)
         holder = server.lease()["holderIdentity"]
         health = Health(scheduler)
-        with health.asked():
+        with health.requested():
             for number in range(20):
                 server.put(binding(f"bad-{number}"))
             waited = []
@@ -196,11 +196,12 @@ def good_ones_go_on_beside_bad_ones(tmp_path: Path, source: str, point: str) -> 
                 wait_for(lambda n=number: server.targets(f"good-{n}"), f"good-{number}", scheduler)  # type: ignore[misc]
                 waited.append(time.monotonic() - began)
             for number in range(20):
-                told = wait_for(lambda n=number: server.condition(f"bad-{n}"), "its condition", scheduler)  # type: ignore[misc]
-                assert told["reason"] == "SchedulerError"
+                name = f"bad-{number}"
+                condition = wait_for(lambda n=name: server.condition(n), name, scheduler)  # type: ignore[misc]
+                assert condition["reason"] == "SchedulerError"
                 assert re.search(
                     rf'plugin "Sleeps" took longer than 1s at {point}.* and is not called for \d+s',
-                    told["message"],
+                    condition["message"],
                 )
         assert scheduler.exit_status is None
         assert server.lease()["holderIdentity"] == holder
@@ -214,13 +215,13 @@ def good_ones_go_on_beside_bad_ones(tmp_path: Path, source: str, point: str) -> 
 def test_a_filter_that_sleeps_affects_only_its_own_bindings(
     tmp_path: Path,
 ) -> None:
-    good_ones_go_on_beside_bad_ones(tmp_path, SLEEPS, "Filter")
+    other_bindings_are_placed_in_time(tmp_path, SLEEPS, "Filter")
 
 
 def test_a_coroutine_that_blocks_affects_only_its_own_bindings(
     tmp_path: Path,
 ) -> None:
-    good_ones_go_on_beside_bad_ones(tmp_path, BLOCKS, "PreScore")
+    other_bindings_are_placed_in_time(tmp_path, BLOCKS, "PreScore")
 
 
 def test_a_repaired_file_is_used_within_two_seconds_and_failed_bindings_are_scheduled_again_at_once(
@@ -233,7 +234,7 @@ def test_a_repaired_file_is_used_within_two_seconds_and_failed_bindings_are_sche
             server.put(binding(name))
         for name in names:
             wait_for(lambda n=name: server.condition(n), f"the condition of {name}", scheduler)  # type: ignore[misc]
-        # The pause has doubled twice: nothing of it is left for a plugin that is new.
+        # The pause has doubled twice; a new plugin starts without one.
         wait_for(lambda: "called for 4s" in str([server.condition(each) for each in names]), "it", scheduler)
         (tmp_path / "plugins" / "plugin.py").write_text(REPAIRED)
         began = time.monotonic()
@@ -248,8 +249,8 @@ def test_the_traceback_of_a_plugin_is_in_the_log_once_and_its_type_in_the_messag
         for number in range(3):
             server.put(binding(f"web-{number}"))
         for number in range(3):
-            told = wait_for(lambda n=number: server.condition(f"web-{n}"), "its condition", scheduler)  # type: ignore[misc]
-            assert told["message"].endswith(
+            condition = wait_for(lambda n=number: server.condition(f"web-{n}"), "it", scheduler)  # type: ignore[misc]
+            assert condition["message"].endswith(
                 "plugin \"Raises\" failed at Filter for cluster m1: KeyError: 'x'"
             )
         assert scheduler.log.count("Traceback") == 1
@@ -265,9 +266,9 @@ def test_exceptions_that_end_a_process_or_task_are_errors_of_the_plugin(
         for name in names:
             server.put(binding(name))
         for name in names:
-            told = wait_for(lambda n=name: server.condition(n), f"the condition of {name}", scheduler)  # type: ignore[misc]
-            assert told["reason"] == "SchedulerError"
-            assert 'plugin "Odd" failed at ' in told["message"]
+            condition = wait_for(lambda n=name: server.condition(n), f"the condition of {name}", scheduler)  # type: ignore[misc]
+            assert condition["reason"] == "SchedulerError"
+            assert 'plugin "Odd" failed at ' in condition["message"]
         server.put(binding("web"))
         wait_for(lambda: server.targets("web"), "web", scheduler)
         assert scheduler.exit_status is None
@@ -283,16 +284,18 @@ def failure_of(server: FakeApiServer, name: str, scheduler: SchedulerProcess) ->
 
 
 def test_a_filter_that_returns_an_error_keeps_the_placement(tmp_path: Path) -> None:
-    flags = configured(tmp_path, ASKS, "Asks")
+    flags = configured(tmp_path, USES_A_SERVICE, "UsesService")
     with scheduling(tmp_path, *flags) as (server, scheduler):
         server.put(binding("web", replicas=2))
         wait_for(lambda: server.targets("web") == {"m1": 2}, "web to be placed", scheduler)
         down = tmp_path / "plugins" / "down"
         down.touch()
         moves(server, "web", 3)
-        told = failure_of(server, "web", scheduler)
-        assert told["reason"] == "SchedulerError"
-        assert 'running Filter plugin "Asks": the price service does not answer' in told["message"]
+        condition = failure_of(server, "web", scheduler)
+        assert condition["reason"] == "SchedulerError"
+        assert (
+            'running Filter plugin "UsesService": the price service does not answer' in condition["message"]
+        )
         assert server.targets("web") == {"m1": 2}
         down.unlink()
         wait_for(lambda: server.targets("web") == {"m1": 3}, "web to be scaled", scheduler)
@@ -303,12 +306,12 @@ class Extender(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         self.answer: Any = None
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                outer.asked.append(self.path)
+                outer.requests.append(self.path)
                 question = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 good = {"ClusterNames": question.get("ClusterNames")}
                 body = orjson.dumps(good if outer.answer is None else outer.answer)
@@ -350,10 +353,10 @@ def test_an_extender_response_without_a_list_moves_nothing(tmp_path: Path, ignor
             extender.answer = {"status": "ok"}
             moves(server, "web", 3)
             if not ignorable:
-                told = failure_of(server, "web", scheduler)
+                condition = failure_of(server, "web", scheduler)
                 assert (
                     "expected a list in ClusterNames, or Clusters with items; its keys are status"
-                    in told["message"]
+                    in condition["message"]
                 )
                 assert server.targets("web") == {"m1": 2}
                 extender.answer = None
@@ -373,5 +376,5 @@ def test_a_leader_that_was_frozen_past_its_lease_calls_no_extender_to_bind(tmp_p
             time.sleep(3.5)  # longer than the renew deadline
             scheduler.signal(signal.SIGCONT)
             assert scheduler.wait(10) == 1
-            assert extender.asked == []
+            assert extender.requests == []
             assert "ScheduleBindingSucceed" not in scheduler.log

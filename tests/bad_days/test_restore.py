@@ -127,7 +127,7 @@ def test_conflicts_are_paced_and_request_a_comparison(tmp_path: Path) -> None:
             for name in names:
                 _scale(server, name, 5)
             wait_for(lambda: held.hits == len(names), "the results to be written", scheduler)
-            # Neither a list nor a watch can tell of the restore, only conflicts can.
+            # Neither a list nor a watch can show the restore, only conflicts can.
             server.fault(method="LIST", answer=status(500, "InternalError"))
             server.fault(method="WATCH", answer=status(500, "InternalError"))
             server.restore(backup)

@@ -33,7 +33,7 @@ def test_probes_are_answered_while_plugins_are_loaded(tmp_path: Path) -> None:
         server.put(cluster("m1"))
         server.put(binding("web"))
         wait_for(lambda: scheduler.answers("/healthz") == 200, "an answer", scheduler)
-        assert scheduler.says("/readyz") == "plugins are being loaded\n"
+        assert scheduler.text("/readyz") == "plugins are being loaded\n"
         gate.touch()
         wait_for(lambda: server.targets("web"), "a binding to be placed", scheduler)
         assert scheduler.answers("/readyz") == 200

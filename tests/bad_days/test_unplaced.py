@@ -25,7 +25,7 @@ class Gate:
 NOWHERE = {"clusterAffinity": {"clusterNames": ["moon"]}}
 SINCE_2026 = {
     "conditions": [
-        {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "no room",
+        {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "no capacity",
          "lastTransitionTime": "2026-01-01T00:00:00Z"},
     ]
 }  # fmt: skip

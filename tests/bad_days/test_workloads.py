@@ -86,8 +86,8 @@ def test_a_plugin_decides_by_the_annotation_of_the_workload_and_a_changed_one_en
             server.put(binding("new"))
             placed(server, scheduler, "new")
             assert server.count("LIST", DEPLOYMENTS) == server.count("WATCH", DEPLOYMENTS) == 1
-            asked = [each.accept for each in server.requests if each.path.startswith(DEPLOYMENTS)]
-            assert all("as=PartialObjectMetadata" in accept for accept in asked)
+            accepted = [each.accept for each in server.requests if each.path.startswith(DEPLOYMENTS)]
+            assert all("as=PartialObjectMetadata" in accept for accept in accepted)
             assert (
                 scheduler.metric('karmada_scheduler_queue_incoming_bindings_total{event="WorkloadChanged"}')
                 == 1
@@ -111,7 +111,7 @@ def test_workloads_are_watched_only_while_a_plugin_needs_them(
             plugin.write_text(IDLE.format(needs=False))
 
             def has_ended() -> bool:
-                server.put(deployment("other"))  # a server notices by a write that nobody reads any more
+                server.put(deployment("other"))  # the server detects a closed connection at its next write
                 return not server.watching("Deployment")
 
             wait_for(has_ended, "the end of the watch", scheduler)
@@ -174,12 +174,14 @@ def test_a_gap_of_the_watch_another_uid_and_thousands_of_other_workloads_change_
             placed(server, scheduler, "sat")
             assert (gone.hits, away.hits) == (2, 2)
             server.delete("Deployment", "sat")
-            server.put(deployment("sat", uid="anew"))
+            server.put(deployment("sat", uid="recreated"))
             server.put(binding("late", requests={"cpu": "1"}))
-            server.put(deployment("anew", uid="anew", annotations={"type": "space"}))
-            server.put(binding("anew"))
+            server.put(deployment("recreated", uid="recreated", annotations={"type": "space"}))
+            server.put(binding("recreated"))
             refused(server, scheduler, "late", "Deployment default/late does not exist")
-            refused(server, scheduler, "anew", "has the uid anew, the binding names uid-of-anew")
+            refused(
+                server, scheduler, "recreated", "has the uid recreated, the binding names uid-of-recreated"
+            )
             server.put(deployment("late", annotations={"type": "space"}))
             placed(server, scheduler, "late")
             assert server.targets("sat")
@@ -235,7 +237,7 @@ class Space:
 '''
 
 
-def test_the_handle_has_no_workload_without_a_declaration_and_says_so(tmp_path: Path) -> None:
+def test_the_handle_refuses_workloads_to_a_plugin_without_a_declaration(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(deployment("sat"))
         server.put(binding("sat"))

@@ -64,8 +64,8 @@ def test_a_zone_that_flaps_delays_neither_the_lease_nor_a_fresh_binding(tmp_path
             began = time.monotonic()
             placing: list[float] = []
             answers: list[float] = []
-            woken = 'karmada_scheduler_queue_incoming_bindings_total{event="ClusterChanged"}'
-            while len(placing) < LEAST_FLAPS or scheduler.metric(woken) < BINDINGS:
+            requeued = 'karmada_scheduler_queue_incoming_bindings_total{event="ClusterChanged"}'
+            while len(placing) < LEAST_FLAPS or scheduler.metric(requeued) < BINDINGS:
                 _taint(server, down=len(placing) % 2 == 0)
                 name, put = f"fresh{len(placing)}", time.monotonic()
                 server.put(binding(name, placement=PLACEMENT))
@@ -81,7 +81,7 @@ def test_a_zone_that_flaps_delays_neither_the_lease_nor_a_fresh_binding(tmp_path
             print(
                 f"{BINDINGS} bindings, {len(placing)} flaps of {CLUSTERS} clusters: a fresh binding placed after "
                 f"{max(placing):.2f} s at most; /healthz at most {max(answers):.2f} s; "
-                f"{ended - began:.1f} s until all was quiet, {scheduler.metric(woken):.0f} woken; "
+                f"{ended - began:.1f} s until all was quiet, {scheduler.metric(requeued):.0f} requeued; "
                 f"longest pause between renewals {gap:.1f} s; {lines} lines about requeued bindings"
             )
             assert max(placing) < MOST_SECONDS

@@ -1,4 +1,4 @@
-"""What the Makefile calls: python -m tests.deploy --help."""
+"""The command line for the Makefile: python -m tests.deploy --help."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 class BuildahError(RuntimeError):
-    """A command failed; the text is the end of what it printed."""
+    """A command failed; the text is the end of its output."""
 
 
 def why_not() -> str:

@@ -52,11 +52,11 @@ EVERYTHING: Final[Values] = {
         "extraEgress": [{"ports": [{"port": 8443, "protocol": "TCP"}]}],
     },
 }
-"""Every value that puts something into a template."""
+"""Every value that a template uses."""
 
 
 class HelmError(RuntimeError):
-    """Helm said no; the text is what it said."""
+    """Helm failed; the text is its output."""
 
 
 def helm(*arguments: str, stdin: str = "", kubeconfig: Path | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What kubelets would do with the Pods of a host cluster, as far as the commands of docs/operations.md need it.
+"""A fake kubelet for the Pods of a host cluster, as far as the commands of docs/operations.md need it.
 
 kube-controller-manager makes Pods of Deployments. A Pod here is a process of this machine, not a container: it has the
 args and variables of its container, the Pod's name as its host name, and an address of its own in 127.0.2.0/24. Its volumes
@@ -123,7 +123,7 @@ class Kubelet:
         script = f'hostname {name}; exec "$@"'
         own_name = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-ec", script, "sh"]
         pod.process = self.plane.spawn(name, [*own_name, *self.programs[container["image"]], *words])
-        pod.process.asked_to_stop = True  # its end is the kubelet's business
+        pod.process.stop_requested = True  # its end is the kubelet's business
         pod.starts += 1
 
     def _fill(self, path: Path, volume: Object) -> Path:

@@ -41,7 +41,7 @@ LDFLAGS: Final = "-ldflags=-s -w " + " ".join(
 
 
 class BuildError(RuntimeError):
-    """A program could not be built; the message says what to do."""
+    """A program could not be built; the message has the remedy."""
 
 
 def helm() -> Path:

@@ -94,7 +94,7 @@ def test_the_pod_meets_the_restricted_pod_security_standard() -> None:
     }
 
 
-def test_the_probes_ask_the_health_port() -> None:
+def test_the_probes_use_the_health_port() -> None:
     own = container(objects())
     assert own["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health", "scheme": "HTTP"}
     assert own["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "health", "scheme": "HTTP"}
@@ -159,7 +159,7 @@ def test_a_changed_configuration_rolls_the_pods() -> None:
     assert annotations("a = 1\n") != annotations("a = 2\n")
 
 
-def test_in_karmada_scheduler_s_place_it_takes_karmada_scheduler_s_lease() -> None:
+def test_as_a_replacement_it_uses_the_lease_of_karmada_scheduler() -> None:
     assert (
         "--leader-elect-resource-name=karmada-scheduler"
         in container(objects({"schedulerName": "default-scheduler"}))["args"]
@@ -170,13 +170,13 @@ def test_in_karmada_scheduler_s_place_it_takes_karmada_scheduler_s_lease() -> No
     assert lease == "karmada-scheduler"
 
 
-def test_the_two_sides_have_nothing_in_common() -> None:
+def test_rbac_objects_are_rendered_only_for_the_karmada_side() -> None:
     rbac = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     assert {document["kind"] for document in objects(EVERYTHING, side="karmada")} == rbac
     assert not rbac & {document["kind"] for document in objects(EVERYTHING)}
 
 
-def test_permissions_that_no_value_asks_for_are_not_given() -> None:
+def test_permissions_that_no_value_needs_are_not_granted() -> None:
     def resources(values: Values) -> set[str]:
         return {
             resource
@@ -214,7 +214,7 @@ def test_the_metadata_of_workloads_may_be_read_of_the_kinds_that_are_named_and_n
         {"resources": ["deployments"]},
     ],
 )
-def test_metadata_of_everything_cannot_be_asked_for(entry: Object) -> None:
+def test_workload_metadata_without_named_groups_and_resources_is_refused(entry: Object) -> None:
     with pytest.raises(HelmError, match="workloadMetadata"):
         objects({"workloadMetadata": {"resources": [entry]}}, side="karmada")
 
@@ -262,9 +262,7 @@ def test_a_service_account_can_be_the_subject() -> None:
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )  # fmt: skip
-def test_values_that_make_no_sense_are_refused_and_the_message_says_which(
-    values: Values, message: str
-) -> None:
+def test_invalid_values_are_refused_with_a_message_that_names_them(values: Values, message: str) -> None:
     with pytest.raises(HelmError) as refusal:
         render(values)
     assert re.search(message, " ".join(str(refusal.value).split()))

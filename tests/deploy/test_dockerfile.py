@@ -34,7 +34,7 @@ def test_the_version_is_that_of_the_package() -> None:
     assert f"\nARG VERSION={__version__}\n" in DOCKERFILE
 
 
-def test_make_image_insists_on_a_digest_and_says_how_to_find_it() -> None:
+def test_make_image_requires_a_digest_and_prints_how_to_find_it() -> None:
     command = ["make", "image", "PYTHON_IMAGE=python:3.11-slim-bookworm"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode != 0
@@ -51,7 +51,7 @@ def test_make_image_uses_the_engine_that_is_named(engine: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["runtime.txt", "build.txt"])
-def test_what_is_shipped_was_tested_in_the_same_version(name: str) -> None:
+def test_shipped_dependencies_have_the_tested_versions(name: str) -> None:
     def pins(lock: str) -> dict[str, str]:
         return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", (LOCKS / lock).read_text(), re.MULTILINE))
 

@@ -1,4 +1,4 @@
-"""The image: the Dockerfile builds, and what comes of it runs confined as the chart confines it."""
+"""The image: the Dockerfile builds, and the image runs confined as the chart confines it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_image_starts_the_scheduler_as_a_user_without_rights(engine: Buildah
     assert version.strip() == f"karmada-pyscheduler version: {__version__}"
 
 
-def test_its_labels_name_the_version_the_revision_and_the_base(engine: Buildah) -> None:
+def test_the_labels_of_the_image_name_version_revision_and_base(engine: Buildah) -> None:
     prefix = "org.opencontainers.image."
     labels = engine.config(OURS)["Labels"]
     assert labels[prefix + "title"] == "karmada-pyscheduler"
@@ -63,7 +63,7 @@ def test_its_labels_name_the_version_the_revision_and_the_base(engine: Buildah) 
     assert labels[prefix + "base.name"].startswith(f"{BASE}@sha256:")
 
 
-def test_it_holds_an_installation_without_sources_compilers_and_pip(engine: Buildah) -> None:
+def test_the_image_has_no_sources_compilers_or_pip(engine: Buildah) -> None:
     assert engine.run(OURS, "sh", "-c", "command -v gcc cc make g++ || true") == ""
     with engine.mounted(OURS) as root:
         assert not (root / "src").exists()
@@ -73,7 +73,7 @@ def test_it_holds_an_installation_without_sources_compilers_and_pip(engine: Buil
     assert int(size.split()[0]) < 310  # numpy is 70 of them: docs/decisions/0008-incremental-decisions.md
 
 
-def test_its_user_can_write_nothing_of_it(engine: Buildah) -> None:
+def test_the_user_of_the_image_cannot_write_its_files(engine: Buildah) -> None:
     writable = "find /opt /usr /etc -xdev -writable -not -type l 2>/dev/null || true"
     assert engine.run(OURS, "sh", "-c", writable) == ""
 
@@ -152,7 +152,7 @@ def _confined(rendered: list[Object], image: Object, root: Path, kubeconfig: Pat
 
 
 def _is_confined(process: Process) -> None:
-    """Look at the process as the kernel has it."""
+    """Assert that the kernel shows the process as confined."""
     proc = Path(f"/proc/{process.pid}")
     status = dict(re.findall(r"^(\w+):\t(.*)$", (proc / "status").read_text(), re.MULTILINE))
     assert set(status["Uid"].split()) == {"65532"}

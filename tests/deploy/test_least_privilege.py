@@ -1,4 +1,4 @@
-"""The chart's roles are what the scheduler needs: enough, and nothing more."""
+"""The chart's roles grant exactly what the scheduler needs."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class Audit:
 
     @property
     def paths(self) -> set[str]:
-        """What was asked for of other paths."""
+        """Requested paths outside the resources."""
         return {event["requestURI"].partition("?")[0] for event in self.events if "objectRef" not in event}
 
     @property
     def refused(self) -> list[str]:
-        """The requests that were forbidden."""
+        """Requests that were forbidden."""
         return [
             f"{event['verb']} {event['requestURI']}"
             for event in self.events
@@ -109,8 +109,8 @@ def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_n
     _the_same_refusal_twice(web)
     with _cluster_scoped(plane, namespace) as path:
         plane.wait_for(lambda: plane.client.get(path), "the ClusterResourceBinding", until=is_settled)
-        _someone_else_writes(plane, path, lambda: _asked_for(plane, "clusterresourcebindings", "get"))
-    _someone_else_writes(plane, web.binding_path, lambda: _asked_for(plane, "resourcebindings", "get"))
+        _someone_else_writes(plane, path, lambda: _is_requested(plane, "clusterresourcebindings", "get"))
+    _someone_else_writes(plane, web.binding_path, lambda: _is_requested(plane, "resourcebindings", "get"))
     web.wait(is_settled, "settled in the end")
 
     found = plane.wait_for(
@@ -125,12 +125,12 @@ def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_n
     assert "orbidden" not in scheduler.log
 
 
-def _asked_for(plane: ControlPlane, resource: str, verb: str) -> bool:
+def _is_requested(plane: ControlPlane, resource: str, verb: str) -> bool:
     return ("work.karmada.io", resource, verb) in audit(plane, user_of("my-scheduler")).permissions
 
 
 def _the_same_refusal_twice(web: Workload) -> None:
-    """The second Event about the same thing is a patch of the first."""
+    """Provoke the same Event twice; the second is a patch of the first."""
 
     def count(found: list[Object]) -> int:
         return max((event["count"] for event in found), default=0)
@@ -173,7 +173,7 @@ def _cluster_scoped(plane: ControlPlane, name: str) -> Iterator[str]:
 
 
 def _someone_else_writes(plane: ControlPlane, path: str, until: Callable[[], bool]) -> None:
-    """Have a binding decided again and again while somebody else writes it, until that is seen."""
+    """Write a binding from other clients while it is decided again and again, until `until` holds."""
     done = threading.Event()
 
     def write() -> None:
@@ -197,7 +197,7 @@ def _someone_else_writes(plane: ControlPlane, path: str, until: Callable[[], boo
         return until()
 
     try:
-        plane.wait_for(move, f"a write of {path} to meet somebody else's")
+        plane.wait_for(move, f"a write of {path} to conflict with another")
     finally:
         done.set()
         for writer in writers:
@@ -206,7 +206,7 @@ def _someone_else_writes(plane: ControlPlane, path: str, until: Callable[[], boo
 
 @dataclass(frozen=True)
 class Without:
-    """One rule less, and what breaks."""
+    """A missing rule and its effect."""
 
     rule: str
     breaks: Callable[[Workload, Scheduler], object]
@@ -217,7 +217,7 @@ def _never_ready(_: Workload, scheduler: Scheduler) -> None:
     assert scheduler.answers("/readyz") == 503
 
 
-def _nobody_leads(web: Workload, _: Scheduler) -> None:
+def _no_replica_leads(web: Workload, _: Scheduler) -> None:
     assert not placed(web.binding())
 
 
@@ -237,8 +237,8 @@ LOSSES = [
     Without("propagationpolicies", _never_ready, "cannot list resource"),
     Without("clusters", _never_ready, "cannot list resource"),
     Without("events", _no_event, "cannot create resource"),
-    Without("leases create", _nobody_leads, "cannot create resource"),
-    Without("leases get", _nobody_leads, "cannot get resource"),
+    Without("leases create", _no_replica_leads, "cannot create resource"),
+    Without("leases get", _no_replica_leads, "cannot get resource"),
 ]
 
 
@@ -254,7 +254,7 @@ def test_every_rule_has_a_test_of_its_absence() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(LOSSES)), ids=lambda number: LOSSES[number].rule)
-def test_without_any_one_of_the_rules_something_breaks_and_the_log_says_what(
+def test_without_any_one_rule_a_function_fails_and_the_log_names_it(
     number: int, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     loss = LOSSES[number]
@@ -279,7 +279,7 @@ def _is_about(rule: Object, name: str) -> bool:
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["with the role", "without the role"])
-def test_estimators_need_one_permission_more_and_the_chart_gives_it_only_for_them(
+def test_estimators_need_one_more_permission_that_the_chart_grants_only_for_them(
     given: bool, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     name = "with-estimators" if given else "sans-estimators"
@@ -294,7 +294,7 @@ def test_estimators_need_one_permission_more_and_the_chart_gives_it_only_for_the
     services = ("", "services", "get")
     found = plane.wait_for(
         lambda: audit(plane, user_of(name)),
-        "a Service to be asked for",
+        "a request for a Service",
         until=lambda found: services in found.permissions,
     )
     assert found.permissions <= granted(values) | {services}
@@ -318,7 +318,7 @@ class ByType:
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["with the rule", "without the rule"])
-def test_a_plugin_that_reads_workloads_needs_their_kinds_and_the_chart_gives_them_only_where_they_are_named(
+def test_a_plugin_that_reads_workloads_needs_permissions_that_the_chart_grants_for_named_kinds_only(
     given: bool, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
 ) -> None:
     name = "with-workloads" if given else "sans-workloads"
@@ -336,7 +336,7 @@ def test_a_plugin_that_reads_workloads_needs_their_kinds_and_the_chart_gives_the
     web.wait(lambda found: wanted in condition(found).get("message", ""), f"refused: {wanted}")
     found = plane.wait_for(
         lambda: audit(plane, user_of(name)),
-        "Deployments to be asked for",
+        "requests for Deployments",
         until=lambda found: ("apps", "deployments", "watch" if given else "list") in found.permissions,
     )
     metadata = {permission for permission in found.permissions if permission[1] == "deployments"}

@@ -1,4 +1,4 @@
-"""manifests/ is what the chart makes, and the tables of docs/operations.md are what the code says."""
+"""manifests/ equals the output of the chart, and the tables of docs/operations.md agree with the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/operations.md: its commands, executed in order, by somebody who has two kubeconfigs."""
+"""docs/operations.md: its commands, executed in order, with two kubeconfigs."""
 
 from __future__ import annotations
 
@@ -165,11 +165,11 @@ class _Shell:
 def test_every_command_of_the_operators_page_works(plane: ControlPlane, host: Member, tmp_path: Path) -> None:
     plane.client.delete("/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/my-scheduler")
     shell = _Shell(plane, host, tmp_path / "shell")
-    said: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     with _installation(plane, host, tmp_path) as kubelet:
         for heading, block in _commands():
             try:
-                said[heading] = said.get(heading, "") + shell.execute(block)
+                outputs[heading] = outputs.get(heading, "") + shell.execute(block)
             except (AssertionError, subprocess.TimeoutExpired) as error:
                 logs = [
                     f"{name} ({pod.starts} starts)\n{pod.process.log_tail(15) if pod.process else ''}"
@@ -178,16 +178,17 @@ def test_every_command_of_the_operators_page_works(plane: ControlPlane, host: Me
                 pytest.fail(f"{heading}: {error}\n" + "\n".join(logs))
             if heading == "With its own identity" and "rollout" in block:
                 _only_its_own_identity_is_left(kubelet, host)
-    assert "web-my-deployment" in said["Install next to karmada-scheduler"]
-    assert "From" in said["Install next to karmada-scheduler"]
-    assert "my-scheduler" in said["Install next to karmada-scheduler"].partition("Events:")[2]
+    assert "web-my-deployment" in outputs["Install next to karmada-scheduler"]
+    assert "From" in outputs["Install next to karmada-scheduler"]
+    assert "my-scheduler" in outputs["Install next to karmada-scheduler"].partition("Events:")[2]
     assert (
-        "certificatesigningrequest.certificates.k8s.io/my-scheduler approved" in said["With its own identity"]
+        "certificatesigningrequest.certificates.k8s.io/my-scheduler approved"
+        in outputs["With its own identity"]
     )
-    assert "Rollback was a success" in said["Configure it"]
-    assert "karmada-pyscheduler-" in said["Replace karmada-scheduler"]
-    assert "karmada-scheduler-" in said["Roll back"]
-    assert "demo/web-my\n" in said["Uninstall"]
+    assert "Rollback was a success" in outputs["Configure it"]
+    assert "karmada-pyscheduler-" in outputs["Replace karmada-scheduler"]
+    assert "karmada-scheduler-" in outputs["Roll back"]
+    assert "demo/web-my\n" in outputs["Uninstall"]
 
 
 def _only_its_own_identity_is_left(kubelet: Kubelet, host: Member) -> None:

@@ -48,7 +48,7 @@ def test_an_example_for_the_host_is_accepted(plane: ControlPlane, host: Member, 
     assert _dry_run(plane, path.read_text(), host.kubeconfig) == 1
 
 
-def test_strict_validation_would_have_noticed_a_typo(plane: ControlPlane, host: Member) -> None:
+def test_strict_validation_refuses_a_typo(plane: ControlPlane, host: Member) -> None:
     with pytest.raises(RuntimeError, match="unknown field"):
         _dry_run(
             plane, render().replace("terminationGracePeriodSeconds", "terminationGrace"), host.kubeconfig

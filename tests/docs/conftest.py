@@ -1,4 +1,4 @@
-"""The plugin files of docs/examples/plugins, each with the configuration beside it."""
+"""The plugin files of docs/examples/plugins, each with the configuration next to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installs the packages of docs/examples where a process can be told to find them."""
+"""Installs the packages of docs/examples into a folder that a process can be given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
 def install(*names: str, into: Path) -> dict[str, str]:
-    """Install examples as pip does, and return the environment in which they are there."""
+    """Install examples as pip does, and return an environment that has them."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-deps", "--no-index", "--no-build-isolation"]
     sources = [str(EXAMPLES / name) for name in names]

@@ -224,12 +224,14 @@ def _methods_of(found: Any) -> Iterator[Any]:
 
 
 def _attributes(found: Any) -> Iterator[str]:
-    said = {each.name: each for section in _sections(found, _SECTIONS.attributes) for each in section.value}
+    described = {
+        each.name: each for section in _sections(found, _SECTIONS.attributes) for each in section.value
+    }
     rows = []
     for each in (*found.attributes.values(), *_inherited(found)):
         if each.name.startswith("_") or (each.annotation is None and each.value is None):
             continue
-        text = said[each.name].description if each.name in said else "\n".join(_sentences(each))
+        text = described[each.name].description if each.name in described else "\n".join(_sentences(each))
         default = None if "property" in each.labels else each.value
         shown = "" if default is None or str(default).startswith("field(") else f"`{default}`"
         type_ = "" if each.annotation is None else f"`{each.annotation}`"
@@ -269,7 +271,7 @@ def _sections(found: Any, *kinds: griffe.DocstringSectionKind) -> Iterable[Any]:
 
 
 def _sentences(found: Any, *, without: Iterable[griffe.DocstringSectionKind] = ()) -> Iterator[str]:
-    """Return what a docstring says, as Markdown; arguments and errors as lists."""
+    """Return the text of a docstring as Markdown; arguments and errors as lists."""
     for section in _sections(found):
         if section.kind in without:
             continue

@@ -46,7 +46,7 @@ def test_a_workload_that_is_decided_and_not_yet_written_counts(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("other", [binding("web").on(m1=1), of("web", app="").on(m1=1)])
-def test_a_workload_that_is_not_known_or_has_no_app_does_not_count(
+def test_an_unknown_workload_or_one_without_an_app_does_not_count(
     tmp_path: Path, other: BindingBuilder
 ) -> None:
     handle = FakeHandle(other)

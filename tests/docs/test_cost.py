@@ -45,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps({"status": "success", "data": {"result": rows}}).encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name there)
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_the_cheapest_cluster_is_chosen_by_prices_from_a_file(example: Example, 
     assert run.scores["Cost"] == {"m1": 0, "m2": 750, "m3": 0}
 
 
-async def test_a_file_is_read_again_every_n_seconds(example: Example, tmp_path: Path) -> None:
+async def test_a_price_file_is_read_again_at_its_interval(example: Example, tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"m1": 2, "m2": 1, "m3": 3}')
     plugins = example("cost", prices=str(prices), seconds=0.001)

@@ -87,11 +87,11 @@ async def test_if_the_example_refuses_all_clusters_none_fits(extender: HttpExten
 
 
 @pytest.fixture
-async def asked() -> AsyncIterator[FakeExtender]:
-    server = FakeExtender()
-    await server.start()
-    yield server
-    await server.stop()
+async def server() -> AsyncIterator[FakeExtender]:
+    fake = FakeExtender()
+    await fake.start()
+    yield fake
+    await fake.stop()
 
 
 @pytest.fixture
@@ -100,9 +100,9 @@ def scene() -> Scene:
 
 
 @pytest.fixture
-async def client(asked: FakeExtender, scene: Scene) -> AsyncIterator[HttpExtender]:
+async def client(server: FakeExtender, scene: Scene) -> AsyncIterator[HttpExtender]:
     config = ExtenderConfig(
-        url_prefix=asked.url, filter_verb="filter", prioritize_verb="prioritize", bind_verb="bind", weight=1
+        url_prefix=server.url, filter_verb="filter", prioritize_verb="prioritize", bind_verb="bind", weight=1
     )
     made = HttpExtender(config, scene.manifests, clock=lambda: 0.0)
     yield made
@@ -122,27 +122,27 @@ def _assert_within(shown: Any, sent: Any) -> None:
 
 
 async def test_the_request_to_filter_and_prioritize_is_as_shown(
-    asked: FakeExtender, client: HttpExtender, scene: Scene
+    server: FakeExtender, client: HttpExtender, scene: Scene
 ) -> None:
-    asked.answers("filter", SHOWN["filter-answer.jsonc"].json)
-    asked.answers("prioritize", SHOWN["prioritize-answer.jsonc"].json)
-    verdict = await client.filter(scene.cycle, scene.clusters)
-    assert verdict.kept == {"m1"}
-    assert verdict.refused["m2"].reasons == ("cluster(s) had no ssd",)
+    server.answers("filter", SHOWN["filter-answer.jsonc"].json)
+    server.answers("prioritize", SHOWN["prioritize-answer.jsonc"].json)
+    result = await client.filter(scene.cycle, scene.clusters)
+    assert result.kept == {"m1"}
+    assert result.refused["m2"].reasons == ("cluster(s) had no ssd",)
     assert await client.prioritize(scene.cycle, scene.clusters) == {"m1": 100, "m2": 30}
     shown = SHOWN["request.jsonc"].json
-    for _, sent in asked.requests:
+    for _, sent in server.requests:
         assert sent.keys() == shown.keys()
         assert sent["Clusters"].keys() == shown["Clusters"].keys()
         _assert_within(shown, sent)
 
 
 async def test_the_request_to_bind_is_as_shown(
-    asked: FakeExtender, client: HttpExtender, scene: Scene
+    server: FakeExtender, client: HttpExtender, scene: Scene
 ) -> None:
-    asked.answers("bind", SHOWN["bind-answer.jsonc"].json)
+    server.answers("bind", SHOWN["bind-answer.jsonc"].json)
     await client.bind(scene.cycle, [TargetCluster("m1", 2)])
-    assert asked.requests == [("/bind", SHOWN["bind-request.jsonc"].json)]
+    assert server.requests == [("/bind", SHOWN["bind-request.jsonc"].json)]
 
 
 def test_the_answer_to_filter_has_every_field_that_is_read() -> None:

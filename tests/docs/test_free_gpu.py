@@ -13,7 +13,7 @@ def with_gpus(name: str, *, there: int, taken: int = 0) -> ClusterBuilder:
     return cluster(name).allocatable({"pods": 100, gpu: there}).allocated({"pods": 0, gpu: taken})
 
 
-def test_free_gpus_count_and_not_installed_ones(example: Example) -> None:
+def test_free_gpus_count_instead_of_installed_ones(example: Example) -> None:
     members = [with_gpus("m1", there=16, taken=14), with_gpus("m2", there=8), cluster("m3")]
     run = schedule(TRAINING, *members, plugins=example("free_gpu"))
     assert run.placed == {"m2": 1}

@@ -44,7 +44,7 @@ async def test_three_members_of_a_gang_are_placed_together(gang: Framework, hand
     assert handle.waiting() == ()
 
 
-async def test_a_member_that_comes_later_does_not_wait(gang: Framework, handle: FakeHandle) -> None:
+async def test_a_later_member_does_not_wait(gang: Framework, handle: FakeHandle) -> None:
     await test_three_members_of_a_gang_are_placed_together(gang, handle)
     assert (await go(member("d"), gang, handle)).placed == {"m1": 1}
 
@@ -104,7 +104,7 @@ def test_placed_members_count_after_a_restart(gang: Framework, handle: FakeHandl
     assert schedule(member("c"), cluster("m1"), plugins=gang, handle=handle).placed == {"m1": 1}
 
 
-def test_a_member_whose_workload_is_not_known_is_not_placed(gang: Framework, handle: FakeHandle) -> None:
+def test_a_member_with_an_unknown_workload_is_not_placed(gang: Framework, handle: FakeHandle) -> None:
     lost = binding("a").without_workload("Deployment default/a was deleted").replicas(1)
     run = schedule(lost, cluster("m1"), plugins=gang, handle=handle)
     assert "Deployment default/a was deleted" in str(run.error)

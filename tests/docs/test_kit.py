@@ -1,4 +1,4 @@
-"""karmada_scheduler.testing takes bindings through all plugins, and tells what happened."""
+"""karmada_scheduler.testing runs bindings through all plugins, and has a trace of the steps."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from karmada_scheduler.testing import (
 
 
 def web() -> BindingBuilder:
-    """A builder of the test's own: what is said to one changes it."""
+    """Return a new builder, because its methods change it."""
     return binding("web").replicas(2)
 
 
 class Ledger:
-    """Keeps books, and can be told to refuse."""
+    """Implements Reserve, Unreserve and PostBind; refuses as configured."""
 
     name = "Ledger"
 
@@ -64,7 +64,7 @@ class Ledger:
         """Give back."""
 
     async def post_bind(self, context: BindContext, /) -> None:
-        """Take note."""
+        """Do nothing."""
 
 
 class Gang:
@@ -83,7 +83,7 @@ class Gang:
 
 
 class Talks:
-    """Scores by an answer that takes a while."""
+    """Scores asynchronously."""
 
     name = "Talks"
 
@@ -202,16 +202,16 @@ def test_the_trace_has_a_line_for_each_step() -> None:
 
 
 def test_the_trace_has_the_result_of_a_wait() -> None:
-    story = str(schedule(web(), cluster("m1"), plugins=[Gang])).splitlines()
-    assert story[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang: alone")
-    assert story[-2:] == ["  Gang.permit: Wait for 60s: alone", "  on no cluster"]
+    trace = str(schedule(web(), cluster("m1"), plugins=[Gang])).splitlines()
+    assert trace[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang: alone")
+    assert trace[-2:] == ["  Gang.permit: Wait for 60s: alone", "  on no cluster"]
 
 
 def test_the_trace_has_all_affinity_terms() -> None:
     builder = binding("web").replicas(3).aggregated().term("near", "m3").term("far", "m1")
-    story = str(schedule(builder, cluster("m1"), cluster("m2"))).splitlines()
+    trace = str(schedule(builder, cluster("m1"), cluster("m2"))).splitlines()
     affinity = "cluster(s) did not match the placement cluster affinity constraint"
-    assert story[1:6] == [
+    assert trace[1:6] == [
         "  affinity term near:",
         f"  m1, m2 refused by ClusterAffinity: {affinity}",
         f"  0/2 clusters are available: 2 {affinity}.",
@@ -222,19 +222,19 @@ def test_the_trace_has_all_affinity_terms() -> None:
 
 def test_the_trace_of_many_clusters_is_shortened() -> None:
     names = [f"m{index:02}" for index in range(30)]
-    story = str(schedule(binding("web").duplicated().replicas(1), *map(cluster, names))).splitlines()
-    assert story[-1].startswith("  on m00:1, m01:1,")
-    assert story[-1].endswith("m19:1 and 10 more")
+    trace = str(schedule(binding("web").duplicated().replicas(1), *map(cluster, names))).splitlines()
+    assert trace[-1].startswith("  on m00:1, m01:1,")
+    assert trace[-1].endswith("m19:1 and 10 more")
 
 
-def test_the_trace_says_if_the_second_decision_is_the_same() -> None:
-    story = str(schedule(web(), cluster("m1"), plugins=framework(select=["ClusterAffinity"])))
-    assert story.count("decided again with that result: the same") == 1
-    assert story.count("DefaultAssigner.assign") == 1
+def test_the_trace_shows_that_the_second_decision_is_the_same() -> None:
+    trace = str(schedule(web(), cluster("m1"), plugins=framework(select=["ClusterAffinity"])))
+    assert trace.count("decided again with that result: the same") == 1
+    assert trace.count("DefaultAssigner.assign") == 1
 
 
 class Odd:
-    """Answers with names, numbers, and by raising."""
+    """Returns names and numbers, and raises."""
 
     name = "Odd"
 
@@ -249,14 +249,14 @@ class Odd:
 
 
 def test_the_trace_has_names_and_exceptions() -> None:
-    story = str(schedule(web(), cluster("m1"), cluster("m2"), plugins=[Odd])).splitlines()
-    assert "  Odd.pre_filter: m1, m2" in story
-    assert story[-3].startswith('  Odd.reserve: plugin "Odd" failed at Reserve')
-    assert story[-2:] == ["  Odd.unreserve", "  on no cluster"]
+    trace = str(schedule(web(), cluster("m1"), cluster("m2"), plugins=[Odd])).splitlines()
+    assert "  Odd.pre_filter: m1, m2" in trace
+    assert trace[-3].startswith('  Odd.reserve: plugin "Odd" failed at Reserve')
+    assert trace[-2:] == ["  Odd.unreserve", "  on no cluster"]
 
 
 def everything() -> BindingBuilder:
-    """A binding that differs from an empty one in everything."""
+    """Return a binding with every field set."""
     return (
         binding("web")
         .binding_uid("b").uid("w").resource_version("7").generation(3).deleting()
@@ -306,7 +306,7 @@ def test_the_cluster_builder_has_all_fields() -> None:
 
 
 class ByMetadata:
-    """Takes what is of type space, and notes the owner at Reserve."""
+    """Accepts workloads of type space, and records the owner at Reserve."""
 
     name = "ByMetadata"
     needs_workload = True
@@ -342,7 +342,7 @@ def test_a_builder_sets_the_metadata_of_the_workload() -> None:
     assert other.refused == {"m1": "not of type space"}
 
 
-def test_a_builder_sets_why_the_workload_is_unknown() -> None:
+def test_a_builder_sets_the_reason_why_the_workload_is_unknown() -> None:
     run = schedule(web().without_workload("it was deleted"), cluster("m1"), plugins=[ByMetadata])
     assert "it was deleted" in str(run.error)
     silent = schedule(web(), cluster("m1"), plugins=[ByMetadata])
@@ -400,7 +400,7 @@ def test_an_invalid_declaration_is_an_error(attribute: str, value: object, text:
 
 
 class Peers:
-    """Notes what it gets of the workloads of other bindings."""
+    """Records the workloads of other bindings that it can read."""
 
     name = "Peers"
     needs_workload = True

@@ -1,4 +1,4 @@
-"""The packages of docs/examples: installed, found, and as their READMEs say."""
+"""The packages of docs/examples: installed, found, and as their READMEs describe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is promised of docs/examples/plugins: one short file each, and a configuration that works."""
+"""docs/examples/plugins keeps its promises: one short file each, and a configuration that works."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_plugin_is_one_short_file_with_a_docstring(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_the_configuration_beside_it_enables_it_alone(path: Path) -> None:
+def test_the_configuration_next_to_a_plugin_enables_only_that_plugin(path: Path) -> None:
     [framework] = profiles(path.with_suffix(".yaml"), plugin_dir=PLUGINS).values()
     ours = [each for each in framework.plugins.unique if inspect.getfile(type(each)) == str(path)]
     others = [

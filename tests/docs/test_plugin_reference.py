@@ -1,4 +1,4 @@
-"""docs/plugin-reference.md is what the code says, and says something of everything."""
+"""docs/plugin-reference.md agrees with the code and describes all of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_link_of_the_page_has_its_heading() -> None:
     assert [each for each in links if each not in given] == []
 
 
-def test_a_heading_that_is_there_twice_has_a_number() -> None:
+def test_a_repeated_heading_gets_a_number() -> None:
     anchors = plugin_reference._Anchors()
     assert [anchors.of(each) for each in ("Binding", "binding()", "Tests of plugins")] == [
         "binding",

@@ -19,7 +19,7 @@ _TEST = re.compile(r"(?:test|\.\.\.)_\w+(?:\.\.\.)?")
 
 
 def spans(document: Path) -> list[str]:
-    """Return what stands between backticks."""
+    """Return the spans between backticks."""
     return _SPAN.findall(document.read_text())
 
 
@@ -43,7 +43,7 @@ def test_every_test_that_a_document_names_exists(document: Path, test_names: set
 
 
 def _fits(reference: str, name: str) -> bool:
-    """Tell whether a name, or a part of it between ``...``, is that of a test."""
+    """Return whether a name, or a part of it between ``...``, is that of a test."""
     part = reference.strip(".")
     if reference.startswith("...") and reference.endswith("..."):
         return part in name

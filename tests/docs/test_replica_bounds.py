@@ -58,11 +58,13 @@ def test_bounds_come_from_the_configuration(example: Example) -> None:
 @settings(deadline=None)  # a busy machine is slow, not wrong
 @given(
     replicas=st.integers(2, 15),
-    rooms=st.lists(st.integers(0, 8), min_size=3, max_size=3),
+    capacities=st.lists(st.integers(0, 8), min_size=3, max_size=3),
     now=st.lists(st.integers(0, 6), min_size=3, max_size=3),
 )
-def test_every_result_adds_up_and_is_within_bounds(replicas: int, rooms: list[int], now: list[int]) -> None:
-    members = [cluster(f"m{index}").capacity(cpu=room) for index, room in enumerate(rooms)]
+def test_every_result_adds_up_and_is_within_bounds(
+    replicas: int, capacities: list[int], now: list[int]
+) -> None:
+    members = [cluster(f"m{index}").capacity(cpu=capacity) for index, capacity in enumerate(capacities)]
     placed = {f"m{index}": count for index, count in enumerate(now) if count}
     builder = binding("web").replicas(replicas, cpu=1).dynamic_weight().on(**placed)
     run = schedule(builder, *members, plugins=BOUNDS)

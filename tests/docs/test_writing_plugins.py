@@ -1,4 +1,4 @@
-"""Everything that docs/writing-plugins.md shows is written, run and compared with what it says.
+"""Everything that docs/writing-plugins.md shows is written, run and compared with the page.
 
 What starts a scheduler needs a control plane: tests/e2e/test_plugin_examples.py.
 """
@@ -36,7 +36,7 @@ def test_the_first_plugin_runs_within_the_first_screen() -> None:
     assert "--kubeconfig" in first
 
 
-def test_the_table_has_every_point() -> None:
+def test_the_table_has_every_extension_point() -> None:
     text = DOCUMENT.read_text()
     for point in Point:
         assert f"| {point.label} | `{point.methods[0]}" in text

@@ -1,4 +1,4 @@
-"""Many bindings at once, made by the test itself: no templates, so nobody but a scheduler acts on them."""
+"""Many bindings at once, made by the test itself: no templates, so only a scheduler acts on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Backlog:
         return f"{WORK}/namespaces/{self.namespace}/resourcebindings"
 
     def create(self, numbers: range, *, priority: int = 0) -> None:
-        """Create bindings; each asks for 3 replicas, divided by free room."""
+        """Create bindings; each has 3 replicas, divided by available replicas."""
         with ThreadPoolExecutor(_WRITERS) as pool:
             list(pool.map(lambda number: self.plane.client.create(self._manifest(number, priority)), numbers))
 

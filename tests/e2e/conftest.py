@@ -54,7 +54,7 @@ def controlplane(
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():
-        binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and says so
+        binaries.ensure(quiet=True)  # on a fresh machine this takes minutes, and prints so
     # Without effect where there is no quota and no policy with groups.
     gates = {"FederatedQuotaEnforcement": True, "WorkloadAffinity": True}
     folder = tmp_path_factory.mktemp("controlplane") / "run"
@@ -66,7 +66,7 @@ def controlplane(
 
 @pytest.fixture(autouse=True)
 def _nothing_dies(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test during which a program of the control plane ended unasked."""
+    """Fail a test during which a program of the control plane ended unexpectedly."""
     yield
     if "controlplane" in request.fixturenames:
         request.getfixturevalue("controlplane").check()

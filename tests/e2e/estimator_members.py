@@ -1,7 +1,7 @@
-"""Members whose estimators are real and whose nodes are few: room1 and room2.
+"""Members whose estimators are real and whose nodes are few: estimated1 and estimated2.
 
-Each has an API server of its own that Karmada does not know, with nodes; on the control plane it is a simulated
-member whose summary is generous. So only its estimator knows how little fits.
+Each has an API server of its own that is not registered with Karmada, with nodes; on the control plane it is a simulated
+member whose summary is generous. So only its estimator reports how little fits.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tests.e2e.workload import DYNAMIC, WORK, labelled
 from tools.controlplane import ControlPlane, Node, Object, Process, RealMember, SimulatedMember
 from tools.controlplane.karmada import CLUSTERS, external_service
 
-NAMES = ("room1", "room2")
+NAMES = ("estimated1", "estimated2")
 NODES = {
-    "room1": (Node(cpu="8", memory="16Gi", labels={"disk": "ssd"}), Node(cpu="4", memory="8Gi")),
-    "room2": (Node(cpu="6", memory="64Gi"),),
+    "estimated1": (Node(cpu="8", memory="16Gi", labels={"disk": "ssd"}), Node(cpu="4", memory="8Gi")),
+    "estimated2": (Node(cpu="6", memory="64Gi"),),
 }
 SERVICES = "/api/v1/namespaces/karmada-system/services"
 PREFIX = "karmada-scheduler-estimator"
@@ -45,24 +45,24 @@ class EstimatorMembers:
         self.plane.forget(process)
 
     def flags(self) -> list[str]:
-        """Return the flags with which a scheduler asks them."""
+        """Return the flags with which a scheduler uses their estimators."""
         return [
             *self.plane.estimator_client_flags(),
             "--disable-scheduler-estimator-in-pull-mode=false",
         ]
 
     def place(self, namespace: str, name: str, *, scheduler: str, cpu: str, replicas: int = 1) -> None:
-        """Create a binding, without a template, that is to be divided over both by free room."""
+        """Create a binding, without a template, that is to be divided over both by available replicas."""
         self.plane.client.create(
             manifests.untemplated(
                 namespace,
                 name,
                 uid=f"uid-{name}",
-                policy_id="rooms",
+                policy_id="estimated",
                 replicas=replicas,
                 replicaRequirements={"resourceRequest": {"cpu": cpu}},
                 schedulerName=scheduler,
-                placement=labelled("room", replicaScheduling=DYNAMIC),
+                placement=labelled("estimated", replicaScheduling=DYNAMIC),
             )
         )
 
@@ -70,11 +70,11 @@ class EstimatorMembers:
         """Return all bindings of a namespace."""
         return self.plane.client.list(f"{WORK}/namespaces/{namespace}/resourcebindings")
 
-    def run(self, room: str, name: str, *, cpu: str, node: str = "node-1") -> None:
+    def run(self, member: str, name: str, *, cpu: str, node: str = "node-1") -> None:
         """Have a Pod on a node, as a kubelet would run it."""
         container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
-        spec: Object = {"nodeName": f"{room}-{node}", "containers": [container]}
-        self.plane.members[room].client.create(
+        spec: Object = {"nodeName": f"{member}-{node}", "containers": [container]}
+        self.plane.members[member].client.create(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -91,11 +91,16 @@ class EstimatorMembers:
 
 
 @contextmanager
-def rooms(plane: ControlPlane) -> Iterator[EstimatorMembers]:
-    """Have them while the block runs."""
+def running(plane: ControlPlane) -> Iterator[EstimatorMembers]:
+    """Run both members with their estimators while the block runs."""
     for name in NAMES:
         plane.start_aside(RealMember(name, nodes=NODES[name]))
-    fields: dict[str, Any] = {"labels": {"kind": "room"}, "cpu": "1000", "memory": "1000Gi", "pods": "1000"}
+    fields: dict[str, Any] = {
+        "labels": {"kind": "estimated"},
+        "cpu": "1000",
+        "memory": "1000Gi",
+        "pods": "1000",
+    }
     plane.add(*(SimulatedMember(name, **fields) for name in NAMES), agents=False)
     # karmada-scheduler takes ten seconds per cluster without a Service to start, and none for one that is no use.
     others = {member["metadata"]["name"] for member in plane.client.list(CLUSTERS)} - set(NAMES)
@@ -109,7 +114,7 @@ def rooms(plane: ControlPlane) -> Iterator[EstimatorMembers]:
         plane.client.delete(f"{SERVICES}/{PREFIX}-{name}")
     for name in NAMES:
         plane.client.delete(f"{CLUSTERS}/{name}")
-        # Nobody plays these members' agents, who would answer for their Works before Karmada lets go of them.
+        # No agent runs for these members that would report on their Works before Karmada lets go of them.
         if plane.client.find(f"{CLUSTERS}/{name}") is not None:
             plane.client.patch(f"{CLUSTERS}/{name}", {"metadata": {"finalizers": None}})
         if name in made.estimators:

@@ -1,4 +1,4 @@
-"""The control plane itself, before any scheduler of ours is asked anything."""
+"""The control plane itself, without a scheduler of ours."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_process_that_dies_is_reported_with_the_end_of_its_log(controlplane: C
     doomed = controlplane.spawn("doomed", ["sh", "-c", "echo out of cheese; exit 3"])
     try:
         with pytest.raises(ProcessDiedError, match=r"doomed .* ended with status 3(?s:.*)out of cheese"):
-            controlplane.wait_for(lambda: False, "something that never happens", timeout=10)
+            controlplane.wait_for(lambda: False, "an event that never happens", timeout=10)
     finally:
         controlplane.forget(doomed)
 

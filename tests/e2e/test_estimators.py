@@ -22,31 +22,30 @@ from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import binding, cluster
 from tests.e2e.conftest import StartScheduler
-from tests.e2e.estimator_members import NAMES, EstimatorMembers
-from tests.e2e.estimator_members import rooms as having_rooms
+from tests.e2e.estimator_members import NAMES, EstimatorMembers, running
 from tests.e2e.workload import WORK, placed
 from tools.controlplane import ControlPlane, Object
 
-ROOMS = [cluster(name).build() for name in NAMES]
-ROOM = {"room1": 48, "room2": 24}
+CLUSTERS = [cluster(name).build() for name in NAMES]
+CAPACITY = {"estimated1": 48, "estimated2": 24}
 """How many replicas of 250m the nodes hold."""
 BURST = 200
 
 
 @pytest.fixture(scope="module")
-def all_rooms(controlplane: ControlPlane) -> Iterator[EstimatorMembers]:
-    with having_rooms(controlplane) as made:
+def all_members(controlplane: ControlPlane) -> Iterator[EstimatorMembers]:
+    with running(controlplane) as made:
         yield made
 
 
 @pytest.fixture
-def rooms(all_rooms: EstimatorMembers) -> Iterator[EstimatorMembers]:
+def members(all_members: EstimatorMembers) -> Iterator[EstimatorMembers]:
     """Two small members without Pods, and their estimators."""
-    yield all_rooms
-    all_rooms.clear()
+    yield all_members
+    all_members.clear()
     for name in NAMES:
-        if name not in all_rooms.estimators:
-            all_rooms.start_estimator(name)
+        if name not in all_members.estimators:
+            all_members.start_estimator(name)
 
 
 def settings(plane: ControlPlane, **changes: Any) -> EstimatorOptions:
@@ -75,7 +74,7 @@ class Client:
     async def replicas(
         self,
         requirements: ReplicaRequirements | None,
-        clusters: list[Cluster] = ROOMS,
+        clusters: list[Cluster] = CLUSTERS,
         assumed: dict[str, list[AssumedWorkload]] | None = None,
     ) -> list[int]:
         session = self.estimator.session(binding("web").build())
@@ -83,7 +82,7 @@ class Client:
 
     async def sets(self, *components: Component) -> list[int]:
         session = self.estimator.session(binding("web").build())
-        return await session.max_available_component_sets(ROOMS, components, "default", {})
+        return await session.max_available_component_sets(CLUSTERS, components, "default", {})
 
 
 class Clients:
@@ -110,7 +109,7 @@ class Clients:
         )
         client = Client(connections, policy)
         self._made.append((client, connection))
-        for each in ROOMS:
+        for each in CLUSTERS:
             connections.on_cluster(None, each)
         return client
 
@@ -122,13 +121,13 @@ class Clients:
 
 
 @pytest.fixture
-async def clients(controlplane: ControlPlane, rooms: EstimatorMembers) -> AsyncIterator[Clients]:
+async def clients(controlplane: ControlPlane, members: EstimatorMembers) -> AsyncIterator[Clients]:
     made = Clients(controlplane)
     yield made
     await made.close()
 
 
-def asks(node_claim: dict[str, Any] | None = None, **request: str) -> ReplicaRequirements:
+def demand(node_claim: dict[str, Any] | None = None, **request: str) -> ReplicaRequirements:
     return ReplicaRequirements(
         {name: quantity.parse(amount) for name, amount in request.items()}, node_claim=node_claim
     )
@@ -141,66 +140,68 @@ def affinity(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 async def test_estimators_count_what_fits_on_their_nodes(clients: Clients) -> None:
     client = await clients.make(UPSTREAM)
-    assert await client.replicas(asks(cpu="1")) == [12, 6]
-    assert await client.replicas(asks(cpu="1500m", memory="2Gi")) == [7, 4]  # 5 + 2, 4
-    assert await client.replicas(asks(cpu="7")) == [1, 0]
+    assert await client.replicas(demand(cpu="1")) == [12, 6]
+    assert await client.replicas(demand(cpu="1500m", memory="2Gi")) == [7, 4]  # 5 + 2, 4
+    assert await client.replicas(demand(cpu="7")) == [1, 0]
     assert await client.replicas(None) == [220, 110]
 
 
 async def test_node_requirements_of_a_workload_reach_the_estimator(clients: Clients) -> None:
     client = await clients.make()
-    assert await client.replicas(asks({"nodeSelector": {"disk": "ssd"}}, cpu="1")) == [8, 0]
-    assert await client.replicas(asks(affinity("disk", "In", "ssd", "nvme"), cpu="1")) == [8, 0]
-    assert await client.replicas(asks(affinity("disk", "NotIn", "ssd"), cpu="1")) == [4, 6]
+    assert await client.replicas(demand({"nodeSelector": {"disk": "ssd"}}, cpu="1")) == [8, 0]
+    assert await client.replicas(demand(affinity("disk", "In", "ssd", "nvme"), cpu="1")) == [8, 0]
+    assert await client.replicas(demand(affinity("disk", "NotIn", "ssd"), cpu="1")) == [4, 6]
 
 
 async def test_tolerations_of_a_workload_reach_the_estimator(
-    clients: Clients, rooms: EstimatorMembers
+    clients: Clients, members: EstimatorMembers
 ) -> None:
     client = await clients.make()
-    path = "/api/v1/nodes/room2-node-1"
-    member = rooms.plane.members["room2"].client
+    path = "/api/v1/nodes/estimated2-node-1"
+    member = members.plane.members["estimated2"].client
     member.patch(path, {"spec": {"taints": [{"key": "gpu", "value": "a", "effect": "NoSchedule"}]}})
     try:
         tolerations = [{"key": "gpu", "operator": "Equal", "value": "a", "effect": "NoSchedule"}]
-        await eventually(client, asks(cpu="1"), [12, 0])
-        assert await client.replicas(asks({"tolerations": tolerations}, cpu="1")) == [12, 6]
+        await eventually(client, demand(cpu="1"), [12, 0])
+        assert await client.replicas(demand({"tolerations": tolerations}, cpu="1")) == [12, 6]
         tolerations[0]["value"] = "b"
-        assert await client.replicas(asks({"tolerations": tolerations}, cpu="1")) == [12, 0]
+        assert await client.replicas(demand({"tolerations": tolerations}, cpu="1")) == [12, 0]
     finally:
         member.patch(path, {"spec": {"taints": None}})
-    await eventually(client, asks(cpu="1"), [12, 6])
+    await eventually(client, demand(cpu="1"), [12, 6])
 
 
 async def test_running_pods_reduce_the_capacity_of_a_cluster(
-    clients: Clients, rooms: EstimatorMembers
+    clients: Clients, members: EstimatorMembers
 ) -> None:
     client = await clients.make()
-    rooms.run("room1", "eats-5", cpu="5")
-    await eventually(client, asks(cpu="1"), [7, 6])
-    assert await client.replicas(asks(cpu="4")) == [1, 1]
-    rooms.clear()
-    await eventually(client, asks(cpu="1"), [12, 6])
+    members.run("estimated1", "eats-5", cpu="5")
+    await eventually(client, demand(cpu="1"), [7, 6])
+    assert await client.replicas(demand(cpu="4")) == [1, 1]
+    members.clear()
+    await eventually(client, demand(cpu="1"), [12, 6])
 
 
 async def test_sets_of_components_are_counted_together(clients: Clients) -> None:
     client = await clients.make()
-    manager, worker = Component("jm", 1, asks(cpu="1")), Component("tm", 2, asks(cpu="1500m"))
+    manager, worker = Component("jm", 1, demand(cpu="1")), Component("tm", 2, demand(cpu="1500m"))
     assert await client.sets(manager, worker) == [3, 1]
-    assert await client.sets(Component("tm", 1, asks(cpu="7"))) == [1, 0]
+    assert await client.sets(Component("tm", 1, demand(cpu="7"))) == [1, 0]
 
 
 async def test_assumed_workloads_reduce_the_capacity_of_a_cluster(clients: Clients) -> None:
     client = await clients.make()
-    placed = AssumedWorkload("default", (Component("web", 3, asks(cpu="2")),))
-    assert await client.replicas(asks(cpu="1"), assumed={"room1": [placed]}) == [6, 6]
-    assert await client.replicas(asks(cpu="1"), assumed={"room1": [placed], "room2": [placed]}) == [6, 0]
+    placed = AssumedWorkload("default", (Component("web", 3, demand(cpu="2")),))
+    assert await client.replicas(demand(cpu="1"), assumed={"estimated1": [placed]}) == [6, 6]
+    assert await client.replicas(
+        demand(cpu="1"), assumed={"estimated1": [placed], "estimated2": [placed]}
+    ) == [6, 0]
 
 
 async def test_an_estimator_that_serves_another_cluster_is_a_failure(
     clients: Clients, controlplane: ControlPlane
 ) -> None:
-    service = "/api/v1/namespaces/karmada-system/services/karmada-scheduler-estimator-room"
+    service = "/api/v1/namespaces/karmada-system/services/karmada-scheduler-estimator-estimated"
     ports = controlplane.client.get(f"{service}1")["spec"]["ports"]
     controlplane.client.apply(
         {
@@ -212,31 +213,33 @@ async def test_an_estimator_that_serves_another_cluster_is_a_failure(
     )
     client, elsewhere = await clients.make(UPSTREAM), cluster("elsewhere").build()
     client.connections.on_cluster(None, elsewhere)
-    with pytest.raises(EstimationError, match="cluster name does not match, got: elsewhere, desire: room1"):
-        await client.replicas(asks(cpu="1"), [*ROOMS, elsewhere])
-    controlplane.client.delete(f"{service.removesuffix('room')}elsewhere")
+    with pytest.raises(
+        EstimationError, match="cluster name does not match, got: elsewhere, desire: estimated1"
+    ):
+        await client.replicas(demand(cpu="1"), [*CLUSTERS, elsewhere])
+    controlplane.client.delete(f"{service.removesuffix('estimated')}elsewhere")
 
 
-async def test_an_estimator_that_dies_and_comes_back(clients: Clients, rooms: EstimatorMembers) -> None:
+async def test_an_estimator_that_dies_and_comes_back(clients: Clients, members: EstimatorMembers) -> None:
     strict, lenient = await clients.make(UPSTREAM), await clients.make(PARTIAL)
     for client in (strict, lenient):
-        assert await client.replicas(asks(cpu="1")) == [12, 6]
-    rooms.stop_estimator("room2")
-    await eventually(lenient, asks(cpu="1"), [12, NO_OPINION])
+        assert await client.replicas(demand(cpu="1")) == [12, 6]
+    members.stop_estimator("estimated2")
+    await eventually(lenient, demand(cpu="1"), [12, NO_OPINION])
     with pytest.raises(EstimationError):
-        await strict.replicas(asks(cpu="1"))
-    rooms.start_estimator("room2")  # on another port, which the Service names
-    await eventually(lenient, asks(cpu="1"), [12, 6])
-    await eventually(strict, asks(cpu="1"), [12, 6])
+        await strict.replicas(demand(cpu="1"))
+    members.start_estimator("estimated2")  # on another port, which the Service names
+    await eventually(lenient, demand(cpu="1"), [12, 6])
+    await eventually(strict, demand(cpu="1"), [12, 6])
 
 
 async def test_estimators_work_without_certificate_verification(clients: Clients) -> None:
     client = await clients.make(ca_file="", skip_verify=True)
-    assert await client.replicas(asks(cpu="1")) == [12, 6]
+    assert await client.replicas(demand(cpu="1")) == [12, 6]
 
 
 async def eventually(client: Client, requirements: ReplicaRequirements, expected: list[int]) -> None:
-    """Ask until the answer is as expected: estimators see Nodes and Pods by watches of their own."""
+    """Repeat the request until the answer is as expected: estimators see Nodes and Pods by watches of their own."""
     last: object = None
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -250,21 +253,21 @@ async def eventually(client: Client, requirements: ReplicaRequirements, expected
 
 
 def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
-    controlplane: ControlPlane, rooms: EstimatorMembers, namespace: str, start_scheduler: StartScheduler
+    controlplane: ControlPlane, members: EstimatorMembers, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     policies = {"with-partial": "partial", "with-upstream": "upstream"}
     schedulers = {
-        name: start_scheduler(*rooms.flags(), f"--estimator-failure-policy={policy}", name=name)
+        name: start_scheduler(*members.flags(), f"--estimator-failure-policy={policy}", name=name)
         for name, policy in policies.items()
     }
-    theirs = controlplane.start_karmada_scheduler("karmada-estimating", *rooms.flags())
-    everybody = [*policies, "karmada-estimating"]
+    theirs = controlplane.start_karmada_scheduler("karmada-estimating", *members.flags())
+    all_names = [*policies, "karmada-estimating"]
 
     def results(prefix: str) -> dict[str, dict[str, int]]:
-        for name in everybody:
-            rooms.place(namespace, f"{prefix}-{name}", scheduler=name, cpu="1", replicas=6)
+        for name in all_names:
+            members.place(namespace, f"{prefix}-{name}", scheduler=name, cpu="1", replicas=6)
         paths = {
-            name: f"{WORK}/namespaces/{namespace}/resourcebindings/{prefix}-{name}" for name in everybody
+            name: f"{WORK}/namespaces/{namespace}/resourcebindings/{prefix}-{name}" for name in all_names
         }
         return controlplane.wait_for(
             lambda: {name: placed(controlplane.client.get(path)) for name, path in paths.items()},
@@ -272,10 +275,10 @@ def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
             until=lambda found: all(found.values()),
         )
 
-    # 12 and 6 say the estimators; both summaries say 999.
-    assert results("all-answer") == {name: {"room1": 4, "room2": 2} for name in everybody}
+    # The estimators report 12 and 6; both summaries have 999.
+    assert results("all-answer") == {name: {"estimated1": 4, "estimated2": 2} for name in all_names}
 
-    rooms.stop_estimator("room1")
+    members.stop_estimator("estimated1")
     controlplane.wait_for(
         lambda: [scheduler.log.count("Lost the connection") for scheduler in schedulers.values()],
         "the loss to be noticed",
@@ -283,9 +286,9 @@ def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
     )
     found = results("one-is-gone")
     assert found == {
-        "with-partial": {"room1": 6},  # 999 by its summary, 6 by room2's estimator
-        "with-upstream": {"room1": 3, "room2": 3},
-        "karmada-estimating": {"room1": 3, "room2": 3},
+        "with-partial": {"estimated1": 6},  # 999 by its summary, 6 by estimated2's estimator
+        "with-upstream": {"estimated1": 3, "estimated2": 3},
+        "karmada-estimating": {"estimated1": 3, "estimated2": 3},
     }
 
     for scheduler in schedulers.values():
@@ -301,12 +304,12 @@ def test_both_schedulers_decide_alike_with_and_without_one_of_the_estimators(
 
 
 def test_a_burst_fills_every_cluster_to_its_capacity_and_none_beyond_it(
-    controlplane: ControlPlane, rooms: EstimatorMembers, namespace: str, start_scheduler: StartScheduler
+    controlplane: ControlPlane, members: EstimatorMembers, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     for number in range(BURST):
-        rooms.place(namespace, f"work-{number}", scheduler="burst", cpu="250m")
+        members.place(namespace, f"work-{number}", scheduler="burst", cpu="250m")
     start_scheduler(
-        *rooms.flags(),
+        *members.flags(),
         "--feature-gates=SchedulingOvercommitProtection=true",
         "--rate-limiter-max-delay=1s",
         name="burst",
@@ -314,34 +317,34 @@ def test_a_burst_fills_every_cluster_to_its_capacity_and_none_beyond_it(
 
     def full() -> list[Object]:
         """All capacity is used, and the other bindings have their condition."""
-        found = rooms.bindings(namespace)
-        assert taken(found) == ROOM
+        found = members.bindings(namespace)
+        assert taken(found) == CAPACITY
         assert all(has_condition(each) for each in found)
         return found
 
-    found = controlplane.wait_for(full, "both rooms to be full", timeout=90)
+    found = controlplane.wait_for(full, "both members to be full", timeout=90)
 
     # The members report some of it: Pods instead of assumptions, one for one.
-    in_room2 = [each for each in found if "room2" in placed(each)]
-    for each in in_room2[:10]:
-        rooms.run("room2", each["metadata"]["name"], cpu="250m")
-        report_healthy(controlplane, each, "room2")
-    # Two of them go with their Pods, and two that were only assumed: room for four more, and no more.
-    for each in (*in_room2[:2], *in_room2[-2:]):
+    in_second = [each for each in found if "estimated2" in placed(each)]
+    for each in in_second[:10]:
+        members.run("estimated2", each["metadata"]["name"], cpu="250m")
+        report_healthy(controlplane, each, "estimated2")
+    # Two of them go with their Pods, and two that were only assumed: capacity for four more, and no more.
+    for each in (*in_second[:2], *in_second[-2:]):
         controlplane.client.delete(
             f"{WORK}/namespaces/{namespace}/resourcebindings/{each['metadata']['name']}"
         )
-    member = controlplane.members["room2"].client
-    for each in in_room2[:2]:
+    member = controlplane.members["estimated2"].client
+    for each in in_second[:2]:
         path = f"/api/v1/namespaces/default/pods/{each['metadata']['name']}"
         member.request("DELETE", path, params={"gracePeriodSeconds": "0"})
-    gone = {each["metadata"]["name"] for each in (*in_room2[:2], *in_room2[-2:])}
+    gone = {each["metadata"]["name"] for each in (*in_second[:2], *in_second[-2:])}
 
     def full_again() -> bool:
-        left = rooms.bindings(namespace)
+        left = members.bindings(namespace)
         assert not gone & {each["metadata"]["name"] for each in left}
-        assert taken(left)["room2"] <= ROOM["room2"]
-        return taken(left) == ROOM
+        assert taken(left)["estimated2"] <= CAPACITY["estimated2"]
+        return taken(left) == CAPACITY
 
     controlplane.wait_for(full_again, "four others to take their place", timeout=60)
 

@@ -1,4 +1,4 @@
-"""A real etcd goes back to a backup: versions are lower than before, and both replicas of the scheduler notice."""
+"""A real etcd is restored from a backup: resourceVersions are lower, and both replicas of the scheduler detect it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_changes_after_a_restore_of_etcd_are_scheduled_despite_lower_resource_ve
             start_scheduler(plane, process_name="standby"),
         ]
         for each in schedulers:
-            each.process.asked_to_stop = (
+            each.process.stop_requested = (
                 True  # one whose Lease is lost meanwhile ends, and the other one leads
             )
         plane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restored"}})

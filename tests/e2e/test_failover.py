@@ -1,4 +1,4 @@
-"""Application failover: Karmada's own controller finds a workload sick, the scheduler moves it."""
+"""Application failover: Karmada's controller reports a workload as unhealthy, and the scheduler moves it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKS = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-sick/works"
 
 @pytest.fixture
 def sick(controlplane: ControlPlane) -> Iterator[None]:
-    """A member without an agent: what is sent there is answered by the test, and lets go in the end."""
+    """A member without an agent: the test reports the status of its Works, and removes their finalizers at the end."""
     controlplane.add(SimulatedMember("sick", labels={"kind": "sick"}, cpu="64"), agents=False)
     yield
     controlplane.client.delete("/apis/cluster.karmada.io/v1alpha1/clusters/sick")

@@ -1,21 +1,21 @@
-"""A short game of tools/fuzz_loop: the same random changes under karmada-scheduler and under ours."""
+"""A short run of tools/fuzz_loop: the same random changes under karmada-scheduler and under ours."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tools.fuzz_loop.run import game
+from tools.fuzz_loop.run import fuzz_run
 
 SEED, STEPS = 17, 45
 OUTCOMES = {"Success", "NoClusterFit", "Unschedulable", "SchedulerError"}
 
 
 def test_both_schedulers_react_alike_to_the_same_random_changes(tmp_path: Path) -> None:
-    with game(tmp_path, seed=SEED, say=print) as made:
-        report = made.play(STEPS)
+    with fuzz_run(tmp_path, seed=SEED, say=print) as made:
+        report = made.run(STEPS)
     assert report.found is None, (
         f"{report.found}\nagain: python -m tools.fuzz_loop --steps {STEPS} --seed {SEED}"
     )
     assert report.steps.total() > STEPS
-    assert len(report.steps) > 15, "the game has become monotonous"
+    assert len(report.steps) > 15, "the run has become monotonous"
     assert report.outcomes.keys() >= OUTCOMES, "look for a seed with which attempts end in every way"

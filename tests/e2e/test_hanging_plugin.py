@@ -1,4 +1,4 @@
-"""A plugin that hangs costs its own bindings an error and nobody else anything: on the real control plane."""
+"""A plugin that hangs fails its own bindings and affects no other binding: on the real control plane."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PER_SECOND = 5.0
 
 
 class Placements:
-    """Notes when each binding gets its first place."""
+    """Records when each binding gets its first clusters."""
 
     def __init__(self, backlog: Backlog) -> None:
         self.at: dict[str, float] = {}
@@ -69,16 +69,16 @@ class Placements:
 
 
 class Health:
-    """Asks ``/healthz`` ten times a second, with two seconds for an answer."""
+    """Requests ``/healthz`` ten times a second, with two seconds for an answer."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.failures: list[str] = []
         self.answers = 0
         self._url = scheduler.health + "/healthz"
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread = threading.Thread(target=self._request, daemon=True)
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         with requests.Session() as session:
             session.trust_env = False
             while not self._stop.wait(0.1):
@@ -90,7 +90,7 @@ class Health:
                     self.failures.append(str(failure))
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def requested(self) -> Iterator[None]:
         self._thread.start()
         try:
             yield
@@ -125,7 +125,7 @@ def test_sixty_bindings_with_a_sleeping_filter_delay_no_other_binding(
     lease = _lease(controlplane)
 
     created: dict[str, float] = {}
-    with placements.noted(), health.asked():
+    with placements.noted(), health.requested():
         hanging.create(HANGING)
         began = time.monotonic()
         for number in OTHERS:

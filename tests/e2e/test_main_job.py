@@ -60,7 +60,7 @@ def test_a_new_binding_costs_one_patch_of_the_spec_and_one_of_the_status(
     assert 'karmada_scheduler_classified_bindings_total{schedule_class="First"} 1.0' in metrics
 
 
-def test_nothing_of_kopf_is_left_on_the_objects(
+def test_the_scheduler_leaves_no_kopf_annotation_or_finalizer_on_objects(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()

@@ -1,4 +1,4 @@
-"""Metrics: the same workload leaves the same traces in both programs."""
+"""Metrics: the same workload gives the same samples in both programs."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def refused_with(workload: Workload, text: str) -> Object:
     return workload.wait(lambda found: text in condition(found).get("message", ""), f"refused: {text}")
 
 
-def test_test_filter_is_on_once_it_is_installed_and_off_when_the_flag_says_so(
+def test_test_filter_runs_once_it_is_installed_and_not_when_the_flag_disables_it(
     web: Workload, start_scheduler: StartScheduler, with_test_filter: dict[str, str]
 ) -> None:
     first = start_scheduler(env=with_test_filter)
@@ -161,7 +161,7 @@ def test_one_process_serves_every_other_example_by_profile(
 
 
 def grant_deployments(plane: ControlPlane) -> None:
-    """Let my-scheduler read Deployments, by the rule that the chart makes of its value."""
+    """Let my-scheduler read Deployments, by the rule that the chart renders from its value."""
     values = {"workloadMetadata": {"resources": [{"apiGroups": ["apps"], "resources": ["deployments"]}]}}
     [*_, rule] = one(objects(values, side="karmada"), "ClusterRole")["rules"]
     api, name = "rbac.authorization.k8s.io", {"metadata": {"name": "my-scheduler:deployments"}}
@@ -197,7 +197,7 @@ def test_the_annotation_of_the_deployment_decides_and_a_change_of_it_is_noticed(
     grant_deployments(controlplane)
     grounded.wait_placed({"sim-a1": 2})
     refused_with(satellite, "1 cluster(s) were not in space")
-    # The metadata wakes what has no place, and moves nothing that has one.
+    # A change of the metadata requeues an unplaced binding, and moves no placed one.
     controlplane.client.patch(satellite.deployment_path, {"metadata": {"annotations": {"type": None}}})
     controlplane.client.patch(grounded.deployment_path, {"metadata": {"annotations": {"type": "space"}}})
     satellite.wait_placed({"sim-a1": 2})

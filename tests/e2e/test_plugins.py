@@ -102,7 +102,7 @@ def test_plugin_files_are_added_changed_and_removed_under_load(
     [line] = wait_for(
         lambda: [line for line in scheduler.log.splitlines() if "Loaded plugin" in line], "the new version"
     )
-    assert _time_of(line) - saved < 5  # two seconds where nobody else needs the processor
+    assert _time_of(line) - saved < 5  # two seconds on an idle machine
     backlog.create(range(40, 60))
     second = Workload(controlplane, namespace, "second").create(BOTH, replicas=2)
     second.wait_placed({"sim-a2": 2})
@@ -194,7 +194,7 @@ def test_a_binding_waits_at_permit_until_it_is_allowed_or_its_time_is_up(
 
 
 class Extender(BaseHTTPRequestHandler):
-    """Keeps what has a 2 in its name; broken while its file says so."""
+    """Keeps clusters with a 2 in their name; answers 500 while `broken`."""
 
     broken = False
 
@@ -204,7 +204,7 @@ class Extender(BaseHTTPRequestHandler):
         answer: Any = [{"Host": name, "Score": 10 if name == "sim-a2" else 0} for name in names]
         if self.path.endswith("/filter"):
             kept = [name for name in names if name.endswith("2")]
-            refused = {name: "extender says no" for name in names if name not in kept}
+            refused = {name: "refused by the extender" for name in names if name not in kept}
             answer = {"ClusterNames": kept, "FailedClusters": refused}
         body = json.dumps(answer).encode()
         self.send_response(500 if self.broken else 200)
@@ -213,7 +213,7 @@ class Extender(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Priorities: behind the gate, what is urgent goes first."""
+"""Priorities: with the gate, bindings of higher priority are scheduled first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.e2e.conftest import StartScheduler
 from tools.controlplane import ControlPlane
 
 
-def test_of_bindings_that_wait_the_urgent_ones_are_scheduled_first(
+def test_waiting_bindings_are_scheduled_in_order_of_priority(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     backlog = Backlog(controlplane, namespace, "by-priority")

@@ -1,4 +1,4 @@
-"""Reactions: what Karmada's own controllers do to a binding, and what the scheduler makes of it."""
+"""Reactions of the scheduler to changes of a binding by Karmada's controllers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
     web.apply_policy(named("real1", "real2", replicaScheduling=DYNAMIC))
     web.wait(
         lambda found: is_settled(found) and "real2" in str(found["spec"]["placement"]),
-        "to know the new policy",
+        "to have the new policy",
     )
     assert web.placed() == {"real1": 4}, "the sum is right, so nothing moves by itself"
 
@@ -58,7 +58,7 @@ def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
     )
 
 
-def test_a_cluster_that_is_deleted_loses_its_bindings_and_can_go(
+def test_a_deleted_cluster_loses_its_bindings_and_is_removed(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
@@ -186,7 +186,7 @@ def test_the_other_scheduler_takes_over_a_binding_when_its_policy_is_replaced(
     web.wait_placed({"sim-a1": 1})
     controlplane.client.delete(web.policy_path)
     label = "propagationpolicy.karmada.io/permanent-id"
-    web.wait(lambda found: not found["metadata"].get("labels", {}).get(label), "to be claimed by nobody")
+    web.wait(lambda found: not found["metadata"].get("labels", {}).get(label), "to be unclaimed")
     controlplane.wait_for(lambda: controlplane.client.find(web.policy_path) is None, "the policy to go")
     assert web.placed() == {"sim-a1": 1}
 

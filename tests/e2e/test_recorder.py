@@ -13,10 +13,10 @@ from tools.conformance import record
 def test_recorded_decisions_of_karmada_scheduler_are_reproduced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "world.json.gz"
-    world = ["--seed=2", "--clusters=5", "--bindings=20", "--runs=2"]
+    out = tmp_path / "recording.json.gz"
+    scenario = ["--seed=2", "--clusters=5", "--bindings=20", "--runs=2"]
 
-    assert record.main([*world, f"--out={out}", f"--folder={tmp_path / 'plane'}"]) == 0, (
+    assert record.main([*scenario, f"--out={out}", f"--folder={tmp_path / 'plane'}"]) == 0, (
         capsys.readouterr().err
     )
     assert replay.main([str(out)]) == 0, capsys.readouterr().out

@@ -47,7 +47,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
     assert 'leader_election_master_status{name=""} 1.0' in standby.scrape()
 
 
-def test_a_leader_that_is_told_to_stop_gives_the_lease_back_and_exits_cleanly(
+def test_a_stopped_leader_releases_the_lease_and_exits_cleanly(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     leader = start_scheduler(lease="clean-stop")
@@ -119,7 +119,7 @@ def test_a_scheduler_that_starts_before_the_api_server_waits_for_it(
 
 
 @pytest.mark.parametrize("limits", [(), ("--kube-api-qps=40", "--kube-api-burst=1")], ids=["fast", "slow"])
-def test_a_leader_that_is_told_to_stop_in_the_middle_of_its_writes_leaves_nothing_half_done(
+def test_a_leader_stopped_during_its_writes_leaves_no_binding_half_written(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, limits: tuple[str, ...]
 ) -> None:
     """The slow one is sure to have writes under way; the fast one leaves more Events for the end."""
@@ -167,7 +167,7 @@ def test_a_signal_ends_it_with_status_0(
     assert status == 0
 
 
-def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_thaws(
+def test_a_leader_that_was_frozen_past_its_lease_writes_nothing_when_it_continues(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler
 ) -> None:
     """By the audit log, no write of the frozen leader succeeds after the takeover; then it ends."""

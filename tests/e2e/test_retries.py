@@ -1,4 +1,4 @@
-"""Retries: a key that failed is tried again later, whatever has become of the binding that it names."""
+"""Retries: a failed key is retried later, even if its binding was deleted or replaced meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLAIM = {"propagationpolicy.karmada.io/permanent-id": "claimed"}
 def test_a_pending_retry_of_a_deleted_binding_schedules_an_unclaimed_binding_of_the_same_name(
     controlplane: ControlPlane, namespace: str, start_either: StartEither
 ) -> None:
-    """Nothing but the old retry can wake a new binding that no policy claims."""
+    """Only the old retry can enqueue a new binding that no policy claims."""
     path = f"{WORK}/namespaces/{namespace}/resourcebindings"
     scheduler = "retries"
     start_either(scheduler, SLOW)
@@ -41,7 +41,7 @@ def create(
     replicas: int,
     labels: Object | None = None,
 ) -> None:
-    """Create a binding without a template, to be divided by free room among the simulated members."""
+    """Create a binding without a template, to be divided by available replicas among the simulated members."""
     resource = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
     plane.client.create(
         {

@@ -1,4 +1,4 @@
-"""Nothing secret is logged, however much is."""
+"""Secrets are not logged at any verbosity."""
 
 from __future__ import annotations
 

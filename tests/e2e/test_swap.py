@@ -7,7 +7,7 @@ from tests.e2e.conftest import StartScheduler
 from tools.controlplane import ControlPlane
 
 COUNT = 2000
-AFTER = COUNT // 4  # come when nobody schedules, so that however fast the first was, it leaves some
+AFTER = COUNT // 4  # created while no scheduler runs, so that some are left for the second
 LEASE = "swap"
 QUICK = (
     f"--leader-elect-resource-name={LEASE}",

@@ -1,4 +1,4 @@
-"""Watch truth: what happens while nobody watches leaves no ghost in the caches."""
+"""Changes during a watch gap leave no stale object in the caches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALONE = "--leader-elect=false"
 
 @contextmanager
 def frozen(scheduler: Scheduler) -> Iterator[None]:
-    """Stop the process, so that its watches see nothing of what happens meanwhile."""
+    """Stop the process, so that its watches receive no events meanwhile."""
     os.kill(scheduler.process.pid, signal.SIGSTOP)
     try:
         yield
@@ -95,7 +95,7 @@ def test_bindings_created_and_changed_in_a_watch_gap_are_scheduled(
     web.wait_settled(replicas=1, timeout=60)
 
 
-def test_a_periodic_list_repairs_a_cache_whatever_the_watch_did(
+def test_a_periodic_list_repairs_a_cache_after_lost_watch_events(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     scheduler = start_scheduler(ALONE, "--resync-period=2s")

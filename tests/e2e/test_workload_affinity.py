@@ -28,7 +28,7 @@ def create(plane: ControlPlane, namespace: str, name: str, placement: Object) ->
 def test_workloads_of_an_anti_affinity_group_share_no_cluster_even_if_they_waited_together(
     controlplane: ControlPlane, namespace: str, start_either: StartEither
 ) -> None:
-    """What one decision has taken is known to the next before any watch brings it; a fourth finds no room."""
+    """A decision counts the clusters of earlier ones before any watch event; a fourth binding fits nowhere."""
     apart = grouped("antiAffinity", 2)
     first = [create(controlplane, namespace, name, apart) for name in ("one", "two", "three")]
     paths = [workload.binding_path for workload in first]

@@ -1,4 +1,4 @@
-"""A Deployment with its policy on the control plane, and what has become of it."""
+"""A Deployment with its policy on the control plane, and its binding."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Workload:
         ]
 
     def wait_event_from(self, scheduler: str) -> None:
-        """Wait until the success is announced, by that scheduler alone."""
+        """Wait until the success event comes from that scheduler alone."""
         self.plane.wait_for(
             lambda: {event["source"]["component"] for event in self.events("ScheduleBindingSucceed")},
             f"the event of {scheduler} about {self.name}",

@@ -1,4 +1,4 @@
-"""What an API server makes of a merge patch."""
+"""Merge patches, as an API server applies them."""
 
 from __future__ import annotations
 

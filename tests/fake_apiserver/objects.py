@@ -86,7 +86,7 @@ def binding(
         clusters: Where it is: replicas by cluster name. None for not scheduled yet.
         requests: What one replica needs.
         scheduler: The ``schedulerName``.
-        labels: Beside the policy's id.
+        labels: In addition to the policy's id.
         status: Its status.
     """
     spec: Object = {
@@ -142,7 +142,7 @@ def deployment(
 
 
 def settled(name: str, clusters: Mapping[str, int], **arguments: Any) -> Object:
-    """Return a binding that was scheduled before, so that nothing is to be done about it.
+    """Return a binding that was scheduled before, so that nothing is left to schedule.
 
     Args:
         name: Its name.
@@ -212,7 +212,7 @@ def nested(depth: int) -> bytes:
 def manifest_text(found: Object, **replaced: bytes) -> bytes:
     """Return an object as JSON in which the strings ``"@name"`` are replaced by raw JSON.
 
-    ``manifest_text(binding("deep", status={"x": "@deep"}), deep=nested(3000))`` makes what no Python encoder would.
+    ``manifest_text(binding("deep", status={"x": "@deep"}), deep=nested(3000))`` makes JSON that no Python encoder writes.
     """
     text = orjson.dumps(found)
     for name, raw in replaced.items():

@@ -72,8 +72,8 @@ class SchedulerProcess:
         except requests.RequestException:
             return None
 
-    def says(self, path: str) -> str:
-        """Return the text that a path of its health server answers with."""
+    def text(self, path: str) -> str:
+        """Return the response body of a path of its health server."""
         return self._get(self.health + path, 5).text
 
     def scrape(self) -> str:
@@ -100,7 +100,7 @@ class SchedulerProcess:
             return None
 
     def stop(self, timeout: float = 30.0) -> int | None:
-        """Ask it to end (SIGTERM) and return its exit status, None if it did not end in time (seconds)."""
+        """Send SIGTERM and return its exit status, None if it did not end in time (seconds)."""
         if self._popen.poll() is None:
             self._popen.terminate()
         return self.wait(timeout)
@@ -130,13 +130,13 @@ def start_scheduler(
     """Start the scheduler on a server, and kill it at the end.
 
     Args:
-        server: Whom it serves.
+        server: The API server it connects to.
         folder: Gets the kubeconfig and the log.
         flags: Further flags; they win.
         name: Its ``--scheduler-name`` and the name of its Lease, which is in karmada-system.
         wait_ready: Whether to wait for ``/readyz``.
         kubeconfig: Another one than that without credentials.
-        env: Environment variables beside those of the tests.
+        env: Environment variables in addition to those of the tests.
     """
     ports = free_port(), free_port()
     config = kubeconfig or write_kubeconfig(server, folder / "kubeconfig")
@@ -183,14 +183,14 @@ def wait_for(
     timeout: float = 15.0,
     every: float = 0.02,
 ) -> Found:
-    """Look until something true is seen, and return it.
+    """Call `look` until its result is true, and return the result.
 
     Args:
-        look: What to look at.
+        look: Returns the state; true if it is the expected one.
         what: What is waited for, for the error.
         process: Whose log is shown in the error.
         timeout: In seconds.
-        every: Seconds between two looks.
+        every: Seconds between two calls.
 
     Raises:
         AssertionError: It was not seen in time.

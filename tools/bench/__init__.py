@@ -1,1 +1,1 @@
-"""What scheduling costs: throughput on a control plane, decisions on their own, a start. Never run in CI, which checks counts."""
+"""Benchmarks: throughput on a control plane, decisions on their own, a start. Never run in CI, which checks counts."""

@@ -35,11 +35,11 @@ class Job:
     """What to write.
 
     Attributes:
-        kubeconfig: Whom to be, and where.
+        kubeconfig: The user and the server.
         namespace: Where the bindings are.
         scheduler: Their spec.schedulerName.
         placement: One of scenarios.PLACEMENTS.
-        clusters: How many there are to place on.
+        clusters: Number of clusters to place on.
         count: How many bindings.
         prefix: Their names are ``<prefix>-<number>``.
         create: Whether to create them.
@@ -148,7 +148,7 @@ async def _ticks(
 
 
 async def carry_out(job: Job) -> dict[str, object]:
-    """Do it all, and return what is to be printed."""
+    """Carry out the job, and return the results to print."""
     late = 0.0
     connections = job.in_flight if job.rate is None else 200
     async with session(Path(job.kubeconfig), connections=connections) as http:

@@ -28,7 +28,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.metrics.plugins import AlgorithmObserver
 from karmada_scheduler.process import gc_tuning
 from karmada_scheduler.testing import framework
-from tools.bench.worlds import Manifest
+from tools.bench.fleet import Manifest
 
 Targets = list[tuple[str, int]]
 
@@ -77,18 +77,18 @@ class Go:
 
     def load(self, clusters: Sequence[Manifest]) -> None:
         """Start with a new fleet."""
-        self._ask({"plugins": ["*"], "clusters": clusters})
+        self._request({"plugins": ["*"], "clusters": clusters})
 
     def run(self, batch: Batch, *, seconds: float) -> Bill:
         """Take decisions of a batch until the seconds are over, one at least."""
-        answer = self._ask({"bindings": batch.bindings, "changes": batch.changes, "seconds": seconds})
+        answer = self._request({"bindings": batch.bindings, "changes": batch.changes, "seconds": seconds})
         results = [
             None if error else sorted((name, replicas) for name, replicas in targets)
             for targets, error in zip(answer["results"], answer["errors"], strict=True)
         ]
         return Bill(answer["cpuNanos"] / 1e9, answer["wallNanos"] / 1e9, results)
 
-    def _ask(self, work: Mapping[str, Any]) -> dict[str, Any]:
+    def _request(self, work: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(orjson.dumps(work) + b"\n")

@@ -1,4 +1,4 @@
-"""CPU time per decision of our core and of the Go core, on the same worlds in one run. ``make bench-decisions``
+"""CPU time per decision of our core and of the Go core, on the same fleets in one run. ``make bench-decisions``
 
     python -m tools.bench.decisions --sizes 100 1000 --json FILE
 
@@ -22,7 +22,7 @@ from typing import Final
 
 from karmada_scheduler.cli.table import table
 from tools.bench.cores import Batch, Bill, Go, Ours
-from tools.bench.worlds import PLACEMENTS, Bindings, Fleet
+from tools.bench.fleet import PLACEMENTS, Bindings, Fleet
 from tools.oracle import program
 
 MIXED: Final = tuple(PLACEMENTS)

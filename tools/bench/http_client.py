@@ -9,7 +9,7 @@ proxy, which is what the scheduler would use without ``client.http``. They take 
 machine slows both down. The result is the median of the rounds.
 
 A server that answers at once underestimates both: then several answers arrive in each turn of the event loop, and the
-caches of the CPU stay warm. kube-apiserver takes some milliseconds for a write, so each answer wakes the process.
+caches of the CPU stay warm. kube-apiserver takes some milliseconds for a write, so each response wakes up the process.
 """
 
 from __future__ import annotations

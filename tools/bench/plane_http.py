@@ -1,4 +1,4 @@
-"""How the benchmark's own processes talk to the API server: aiohttp, one kubeconfig, HTTP/1.1."""
+"""The connection of the benchmark's own processes to the API server: aiohttp, one kubeconfig, HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def session(kubeconfig: Path, *, connections: int) -> AsyncIterator[aiohtt
     """Yield a session for the API server of a kubeconfig of tools/controlplane, which is JSON with a certificate.
 
     Args:
-        kubeconfig: Whom to be, and where.
+        kubeconfig: The user and the server.
         connections: How many at most; so many requests are in flight at once.
     """
     config = json.loads(kubeconfig.read_text())  # noqa: ASYNC240  before anything is measured

@@ -66,7 +66,7 @@ class Observer:
 
     def __init__(self, kubeconfig: Path, namespace: str, count: int, *, first: Callable[[], None]) -> None:
         """Start it, and wait until it watches; ``first`` is called in a thread at the first placement."""
-        self._said: dict[str, threading.Event] = {
+        self._reported: dict[str, threading.Event] = {
             word: threading.Event() for word in ("watching", "first", "all")
         }
         self._first = first
@@ -77,12 +77,12 @@ class Observer:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self.said("watching", 30):
+        if not self.reported("watching", 30):
             raise RuntimeError("the observer does not watch")
 
-    def said(self, word: str, timeout: float = 0.0) -> bool:
-        """Tell whether it has said a word, waiting for it if need be."""
-        return self._said[word].wait(timeout)
+    def reported(self, word: str, timeout: float = 0.0) -> bool:
+        """Return whether it has reported a word, waiting up to the timeout (seconds)."""
+        return self._reported[word].wait(timeout)
 
     def finish(self) -> dict[str, Any]:
         """End it and return its results."""
@@ -100,7 +100,7 @@ class Observer:
                 return
             if line.strip() == "first":
                 self._first()
-            self._said[line.strip()].set()
+            self._reported[line.strip()].set()
 
 
 async def _watch(kubeconfig: Path, namespace: str, stopwatch: Stopwatch) -> None:
@@ -114,8 +114,8 @@ async def _watch(kubeconfig: Path, namespace: str, stopwatch: Stopwatch) -> None
                 event = orjson.loads(line)
                 if event["type"] not in ("ADDED", "MODIFIED"):
                     continue
-                if said := stopwatch.note(event["object"], now):
-                    print(said, flush=True)
+                if word := stopwatch.note(event["object"], now):
+                    print(word, flush=True)
 
 
 async def _observe(kubeconfig: Path, namespace: str, stopwatch: Stopwatch) -> None:

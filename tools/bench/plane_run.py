@@ -139,8 +139,8 @@ class Runner:
             return result
         result.first_seconds, result.total_seconds = placed[0] - started, placed[-1] - started
         result.startup_cpu = self._first.scheduler
-        if told := found["settled"].values():
-            result.status_rate = (len(told) - 1) / (max(told) - placed[0])
+        if reported := found["settled"].values():
+            result.status_rate = (len(reported) - 1) / (max(reported) - placed[0])
         self._fill(result, found, len(placed) - 1, self._first, end)
         return result
 
@@ -241,7 +241,7 @@ class Runner:
 
     def _wait(self, observer: Observer, word: str, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while not observer.said(word, 0.2):
+        while not observer.reported(word, 0.2):
             self._plane.check()
             if time.monotonic() > deadline:
                 return False

@@ -118,14 +118,14 @@ def backlogs(found: Sequence[Summary]) -> Table:
     rows = []
     for group in _groups([each for each in found if each.case["rate"] is None]):
         bare, lifted = _rate_of(group, BARE), _rate_of(group, LIFTED)
-        bare_told = _rate_of(group, BARE, "status_rate")
+        bare_status_rate = _rate_of(group, BARE, "status_rate")
         for each in group:
             rate, done = each.median("rate"), each.case["scheduler"] != DEFAULT
-            told = each.median("status_rate")
+            status_rate = each.median("status_rate")
             rows.append([
                 f"{each.case['clusters']:,}", each.case["placement"], each.label,
                 number(rate) + _range(each), _share(rate, bare, percent=True), _share(rate, lifted),
-                number(told), _share(told, bare_told, percent=True),
+                number(status_rate), _share(status_rate, bare_status_rate, percent=True),
                 number(each.median("total_seconds")) if done else "-",
                 *_cpu(each), *_writes(each), number(each.median("peak_mib")),
             ])  # fmt: skip
@@ -163,13 +163,13 @@ def ratios(found: Sequence[Summary]) -> Table:
         backlog = case["rate"] is None
         what = "backlog" if backlog else f"{case['rate']:g}/s"
         rate, bare = ours.median("rate"), _rate_of(group, BARE)
-        told, bare_told = ours.median("status_rate"), _rate_of(group, BARE, "status_rate")
+        status_rate, bare_status_rate = ours.median("status_rate"), _rate_of(group, BARE, "status_rate")
         p99 = _share(ours.median("latency", "answered", "p99"), lifted.median("latency", "answered", "p99"))
         rows.append([
             f"{case['clusters']:,}", case["placement"], what,
             _share(rate, bare, percent=True) if backlog else "-",
             _share(rate, lifted.median("rate")) if backlog else "-",
-            _share(told, bare_told, percent=True) if backlog else "-",
+            _share(status_rate, bare_status_rate, percent=True) if backlog else "-",
             "-" if backlog else p99,
             _share(ours.median("scheduler_cpu"), lifted.median("scheduler_cpu")),
             _share(ours.servers_cpu, lifted.servers_cpu),

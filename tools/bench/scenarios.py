@@ -46,9 +46,9 @@ _TARGETS = {"dynamic": REPLICAS, "duplicated": 4, "region": 4}
 
 
 def fleet(first: int, count: int) -> list[SimulatedMember]:
-    """Return clusters ``m<first>``, ...: over ten regions, of three sizes, each with something else free.
+    """Return clusters ``m<first>``, ...: over ten regions, of three sizes, each with different free resources.
 
-    None can be filled by the bindings of a run; their statuses say the same from beginning to end.
+    None can be filled by the bindings of a run; their statuses stay the same from beginning to end.
     """
     return [
         SimulatedMember(

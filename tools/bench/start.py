@@ -3,7 +3,7 @@
     python -m tools.bench.start --bindings 100000 --clusters 5000 --json FILE [-- FLAGS OF THE SCHEDULER]
 
 The scheduler is the real process, ``python -m karmada_scheduler``, with its defaults: kopf, leader election, metrics,
-every plugin. The API server is ``tools.bench.replay``, a process of its own on the same two cores; its docstring says what
+every plugin. The API server is ``tools.bench.replay``, a process of its own on the same two cores; its docstring describes what
 of it is not real. One binding in a hundred waits for its first decision, the others are settled, and a fifth of these
 is Duplicated and therefore decided again by any scheduler that starts. Memory is the kernel's account of the process.
 """
@@ -39,7 +39,7 @@ class Result:
     """What was measured; seconds count from the start of the process, memory is in MiB.
 
     Attributes:
-        settled_seconds: When the process had nothing more to do.
+        settled_seconds: When the process became idle.
         start_cpu: CPU seconds until then.
         placed: Bindings that got their first clusters.
         moved: Bindings that got others than they had; there is no reason for any.
@@ -99,7 +99,7 @@ class Bench:
         self._session.close()
 
     def run(self, *, rate: float, seconds: float, limit: float, flags: Sequence[str] = ()) -> Result:
-        """Start the scheduler, wait until everything is placed and quiet, then let Clusters report.
+        """Start the scheduler, wait until all bindings are placed and the process is idle, then let Clusters report.
 
         Args:
             rate: Status updates a second.
@@ -173,7 +173,7 @@ class Bench:
             time.sleep(0.1)
 
     def _wait_for_quiet(self, pid: int, limit: float) -> float:
-        """Wait until the process does next to nothing; return since when."""
+        """Wait until the process is idle; return since when."""
         ends = time.monotonic() + limit
         while time.monotonic() < ends:
             since, before = time.monotonic(), cpu_seconds(pid)
@@ -181,7 +181,7 @@ class Bench:
             if cpu_seconds(pid) - before < QUIET_SHARE * QUIET_SECONDS:
                 return since
             self._supervisor.check()
-        raise TimeoutError(f"the scheduler was not quiet after {limit:.0f}s")
+        raise TimeoutError(f"the scheduler was not idle after {limit:.0f}s")
 
     def _seen(self) -> dict[str, Any]:
         answer: dict[str, Any] = self._session.get(f"{self._server}/replay/seen", timeout=60).json()
@@ -194,7 +194,7 @@ class Bench:
             return False
 
     def _events(self, metrics: str) -> int:
-        """Return how many changes of Clusters the scheduler has taken in."""
+        """Return how many changes of Clusters the scheduler has received."""
         text = self._session.get(metrics, timeout=60).text
         return sum(
             int(float(line.rpartition(" ")[2]))

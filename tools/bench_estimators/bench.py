@@ -35,7 +35,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing to measure."""
+    """One case to measure."""
 
     scheduler: str
     estimators: bool = True
@@ -44,18 +44,18 @@ class Case:
     @property
     def label(self) -> str:
         if not self.estimators:
-            return "none asked"
+            return "no estimators"
         return "one hangs" if self.hanging else "all answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of it; rate in bindings a second, stall in seconds."""
+    """Results of a run; rate in bindings a second, stall in seconds."""
 
     rate: float
     stall: float
     placed: int
-    questions: int
+    calls: int
 
 
 OURS = {"ours, partial": "partial", "ours, upstream": "upstream"}
@@ -79,7 +79,7 @@ class Bench:
         self._create(name)
         if case.hanging:
             self.fleet.hang(0)
-        before = self.fleet.asked()
+        before = self.fleet.calls()
         try:
             with self._running(case, name) as started:
                 rate, stall, placed = self._watch(name, started)
@@ -87,7 +87,7 @@ class Bench:
             self.fleet.answer(0)
             path = f"{WORK}/namespaces/{name}/resourcebindings"
             self.plane.client.request("DELETE", path, timeout=300)
-        return Result(rate, stall, placed, self.fleet.asked() - before)
+        return Result(rate, stall, placed, self.fleet.calls() - before)
 
     def alternate(self, windows: int, seconds: float) -> tuple[list[float], list[float]]:
         """Have one estimator hang and answer in turns under ``partial``, within one run.
@@ -228,8 +228,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--estimators", type=int, nargs="+", default=[10, 50], metavar="N")
-    everybody = (UPSTREAM, *OURS)
-    parser.add_argument("--schedulers", nargs="+", default=everybody, choices=everybody)
+    schedulers = (UPSTREAM, *OURS)
+    parser.add_argument("--schedulers", nargs="+", default=schedulers, choices=schedulers)
     parser.add_argument("--bindings", type=int, default=1500, help="waiting for each run (1500)")
     parser.add_argument(
         "--seconds", type=float, default=25, help="longest run, from the first placement on (25)"
@@ -244,7 +244,7 @@ def main() -> None:
         metavar="N",
         help="instead: N pairs of windows within one run of ours",
     )
-    parser.add_argument("--equal-requests", action="store_true", help="all bindings ask for the same")
+    parser.add_argument("--equal-requests", action="store_true", help="all bindings have equal requests")
     arguments = parser.parse_args()
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     for count in arguments.estimators:

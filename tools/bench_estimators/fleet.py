@@ -63,7 +63,7 @@ def _build(program: Path) -> None:
 
 
 class Fleet:
-    """Estimators that answer every question with the same number, at once; use it as a context manager.
+    """Estimators that answer every request with the same number, at once; use it as a context manager.
 
     Attributes:
         ports: Where they listen on 127.0.0.1, without TLS.
@@ -76,19 +76,19 @@ class Fleet:
         self.ports = [int(self._line()) for _ in range(count)]
 
     def hang(self, number: int) -> None:
-        """Have an estimator say nothing from now on; it still takes connections and questions."""
-        self._say(f"hang {number}")
+        """Make an estimator hang from now on; it still accepts connections and requests."""
+        self._send(f"hang {number}")
 
     def answer(self, number: int) -> None:
         """Have it answer again."""
-        self._say(f"answer {number}")
+        self._send(f"answer {number}")
 
-    def asked(self) -> int:
-        """Return how many questions there were in all."""
-        self._say("asked")
+    def calls(self) -> int:
+        """Return how many calls there were in all."""
+        self._send("calls")
         return int(self._line())
 
-    def _say(self, command: str) -> None:
+    def _send(self, command: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()

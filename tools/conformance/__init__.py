@@ -1,1 +1,1 @@
-"""What karmada-scheduler v1.18.2 really decided, replayed through the decision core."""
+"""Recorded decisions of karmada-scheduler v1.18.2, replayed through the decision core."""

@@ -1,4 +1,4 @@
-"""Replay the recorded worlds: ``python -m tools.conformance [WORLD or FILE...]``."""
+"""Replay the recordings: ``python -m tools.conformance [RECORDING or FILE...]``."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import sys
 import time
 from pathlib import Path
 
-from tools.conformance.replay import WORLDS, World
+from tools.conformance.replay import RECORDINGS, Recording
 
 
 def main(names: list[str]) -> int:
     files = [Path(name) for name in names if Path(name).is_file()]
     parts = [name for name in names if not Path(name).is_file()]
-    paths = [path for path in WORLDS if not names or any(part in path.name for part in parts)] + files
+    paths = [path for path in RECORDINGS if not names or any(part in path.name for part in parts)] + files
     if not paths:
-        print(f"no recorded world matches {' '.join(names)}", file=sys.stderr)
+        print(f"no recording matches {' '.join(names)}", file=sys.stderr)
         return 2
     cases = different = 0
     start = time.perf_counter()
-    print(f"{'world':<12}{'clusters':>9}{'cases':>8}{'equal':>8}{'different':>11}")
+    print(f"{'recording':<14}{'clusters':>9}{'cases':>8}{'equal':>8}{'different':>11}")
     for path in paths:
-        world = World.load(path)
-        differences = list(world.differences())
-        cases += len(world.cases)
+        recording = Recording.load(path)
+        differences = list(recording.differences())
+        cases += len(recording.cases)
         different += len(differences)
-        equal = len(world.cases) - len(differences)
+        equal = len(recording.cases) - len(differences)
         print(
-            f"{world.name:<12}{len(world.clusters):>9}{len(world.cases):>8}{equal:>8}{len(differences):>11}"
+            f"{recording.name:<14}{len(recording.clusters):>9}{len(recording.cases):>8}{equal:>8}{len(differences):>11}"
         )
         for difference in differences:
             print(difference)

@@ -1,6 +1,6 @@
 """Record what karmada-scheduler decides: ``python -m tools.conformance.record --seed S --out FILE``.
 
-A random world is created on a real control plane, and the unmodified karmada-scheduler is let loose on it
+A random scenario is created on a real control plane, and the unmodified karmada-scheduler schedules it
 three times, each time from the same start. karmada-controller-manager is stopped beforehand, so that
 only the scheduler changes bindings and clusters.
 """
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.conformance import random_world, recording
+from tools.conformance import random_scenario, recording
 from tools.conformance.recorder import RUNS, Recorder
 from tools.controlplane import ApiError, ControlPlane, ProcessDiedError, WaitTimeoutError, binaries
 from tools.controlplane.workspace import DEFAULT as WORKSPACES
@@ -32,20 +32,20 @@ def gates_in(flags: Sequence[str]) -> dict[str, bool]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Record one world; returns the exit status."""
+    """Record one scenario; returns the exit status."""
     started = time.monotonic()
 
     def say(line: str) -> None:
         print(f"{time.monotonic() - started:5.1f} s  {line}", flush=True)
 
     binaries.ensure(quiet=True)
-    world = random_world.world(options.seed, clusters=options.clusters, bindings=options.bindings)
+    scenario = random_scenario.scenario(options.seed, clusters=options.clusters, bindings=options.bindings)
     gates = {**DECISION_GATES, **gates_in(options.scheduler_flag)}
     with (
         workspace(options.folder.resolve()) as folder,
         ControlPlane(folder, feature_gates=gates, say=say) as plane,
     ):
-        recorder = Recorder(plane, world, flags=options.scheduler_flag, say=say)
+        recorder = Recorder(plane, scenario, flags=options.scheduler_flag, say=say)
         document = recorder.record(runs=options.runs)
     recording.write(options.out, document)
     for name, reason in sorted(recorder.refused.items()):
@@ -62,9 +62,9 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     made = argparse.ArgumentParser(
         prog="python -m tools.conformance.record",
-        description="Record what the real karmada-scheduler decides about a random world.",
+        description="Record what the real karmada-scheduler decides about a random scenario.",
     )
-    made.add_argument("--seed", type=int, default=1, help="equal seeds give equal worlds (default 1)")
+    made.add_argument("--seed", type=int, default=1, help="equal seeds give equal scenarios (default 1)")
     made.add_argument("--clusters", type=int, default=12, metavar="N", help="(default 12)")
     made.add_argument("--bindings", type=int, default=120, metavar="N", help="(default 120)")
     made.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"(default {RUNS})")

@@ -1,4 +1,4 @@
-"""Creates a random world on a real control plane and watches karmada-scheduler at it."""
+"""Creates a random scenario on a real control plane and watches how karmada-scheduler schedules it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tools.conformance import recording
-from tools.conformance.random_world import NAMESPACE, World
+from tools.conformance.random_scenario import NAMESPACE, Scenario
 from tools.conformance.recording import Event, Run
 from tools.controlplane import ApiError, ControlPlane, Object
 from tools.controlplane.parallel import in_parallel
@@ -29,31 +29,31 @@ _SCHEDULER: Final = "default-scheduler"
 
 
 class Recorder:
-    """Creates a world on a control plane and watches karmada-scheduler at it.
+    """Creates a scenario on a control plane and watches how karmada-scheduler schedules it.
 
     Attributes:
-        refused: The API server's reason for every object that it did not take.
+        refused: The API server's reason for every object that it refused.
     """
 
     def __init__(
         self,
         plane: ControlPlane,
-        world: World,
+        scenario: Scenario,
         *,
         flags: Sequence[str] = (),
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.refused: dict[str, str] = {}
         self._plane = plane
-        self._world = world
+        self._scenario = scenario
         self._flags = tuple(flags)
         self._say = say
 
     def record(self, *, runs: int = RUNS) -> dict[str, Any]:
-        """Have the world scheduled so many times; return the recording."""
+        """Have the scenario scheduled so many times; return the recording."""
         self._stop_the_controllers()
         self._plane.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        in_parallel(self._create_cluster, self._world.clusters)
+        in_parallel(self._create_cluster, self._scenario.clusters)
         clusters = [
             {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", **cluster}
             for cluster in self._plane.client.list(_CLUSTERS)
@@ -94,7 +94,7 @@ class Recorder:
             path = client.path_of(created)
             if manifest["status"]:
                 client.patch(f"{path}/status", {"status": manifest["status"]})
-            if generation > 1:  # a change that no scheduler looks at
+            if generation > 1:  # a change that no scheduler reacts to
                 client.patch(path, {"spec": {"preserveResourcesOnDeletion": True}})
 
     @contextmanager
@@ -108,7 +108,7 @@ class Recorder:
 
     def _run(self) -> dict[str, Run]:
         """Create the bindings, have them scheduled, and delete them again."""
-        in_parallel(self._create_binding, self._world.bindings)
+        in_parallel(self._create_binding, self._scenario.bindings)
         before = {name: binding for name, binding in self._bindings().items() if name not in self.refused}
         scheduler = self._plane.start_karmada_scheduler(_SCHEDULER, *_PACE, *self._flags)
         try:
@@ -130,7 +130,7 @@ class Recorder:
         }
 
     def _wait_for_rest(self) -> None:
-        """Wait until every binding that is the scheduler's was looked at and nothing has changed for a while."""
+        """Wait until every binding of the scheduler was reconciled and nothing has changed for a while."""
         seen: tuple[object, object] | None = None
         since = time.monotonic()
 
@@ -145,14 +145,14 @@ class Recorder:
                 seen, since = now, time.monotonic()
             waiting = [name for name, binding in bindings.items() if not _is_done(binding)]
             if not waiting and time.monotonic() - since < QUIET_SECONDS:
-                return ["(all of them were looked at; is it quiet?)"]
+                return ["(all were reconciled; waiting for further changes)"]
             return waiting
 
         wait_for(
             unfinished,
             "the scheduler to come to rest (still waiting for those below)",
             until=lambda names: not names,
-            timeout=120 + len(self._world.bindings) / 2,
+            timeout=120 + len(self._scenario.bindings) / 2,
             check=self._plane.check,
             interval=0.5,
         )
@@ -178,7 +178,7 @@ class Recorder:
 
 
 def _is_done(binding: Mapping[str, Any]) -> bool:
-    """Tell whether the scheduler has looked at it, if it ever will."""
+    """Return whether the scheduler is done with a binding; one that it ignores counts as done."""
     spec, metadata, status = binding["spec"], binding["metadata"], binding.get("status", {})
     labels = metadata.get("labels", {})
     claims = ("propagationpolicy", "clusterpropagationpolicy")

@@ -1,4 +1,4 @@
-"""The files that a recording is kept in: what counts of a binding that came to rest, and how it is written."""
+"""The file format of a recording: the relevant state of a stable binding, and how it is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Run:
     Attributes:
         before: As it was when the scheduler started.
         after: As it was once nothing changed any more.
-        events: What was announced about it, as (type, reason, message).
+        events: Its Events, as (type, reason, message).
     """
 
     before: Manifest
@@ -67,7 +67,7 @@ def _case(name: str, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def outcome(run: Run) -> dict[str, Any]:
-    """Return what counts of the state at rest."""
+    """Return the relevant fields of the stable state."""
     spec, status = run.after["spec"], run.after.get("status", {})
     last = run.before.get("status", {}).get("lastScheduledTime")
     return {

@@ -1,4 +1,4 @@
-"""Replays recorded worlds through the decision core and compares the settled states."""
+"""Replays recordings through the decision core and compares the settled states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tools.conformance import recording
 
 AVOID: Final = ScheduleType.AVOID
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler"})
-WORLDS = sorted((Path(__file__).parent / "worlds").glob("world-*.json.gz"))
+RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("recording-*.json.gz"))
 
 State = Mapping[str, Any]
 
@@ -55,8 +55,8 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class World:
-    """One recorded world, with the scheduler that its flags ask for."""
+class Recording:
+    """One recording, with the configuration of the scheduler that its flags describe."""
 
     name: str
     clusters: tuple[Cluster, ...]
@@ -66,7 +66,7 @@ class World:
     empty_workload_propagation: bool
 
     @classmethod
-    def load(cls, path: Path) -> World:
+    def load(cls, path: Path) -> Recording:
         document = json.loads(gzip.decompress(path.read_bytes()))
         gates, plugins, empty = [], ["*"], False
         for flag in document["schedulerFlags"]:
@@ -79,7 +79,9 @@ class World:
                 case "--enable-empty-workload-propagation":
                     empty = value == "true"
                 case _:
-                    raise ValueError(f"{path.name} was recorded with {flag}, which the replay does not know")
+                    raise ValueError(
+                        f"{path.name} was recorded with {flag}, which the replay does not support"
+                    )
         return cls(
             name=path.name.removesuffix(".json.gz"),
             clusters=tuple(map(Cluster.from_manifest, document["clusters"])),
@@ -129,12 +131,12 @@ def as_upstream_reads(binding: Binding) -> Binding:
 
 
 def final_state(binding: Binding, decision: Decision | None, *, responsible: bool = True) -> State:
-    """Return what the binding comes to once a decision is written.
+    """Return the state of the binding once a decision is written.
 
     Args:
-        binding: As it was.
+        binding: Before the decision.
         decision: None if there was nothing to do.
-        responsible: Whether the binding is the scheduler's at all; if not, it is left alone.
+        responsible: Whether the scheduler is responsible for the binding; if not, it does not change it.
     """
     targets, applied = binding.spec.clusters, binding.applied_placement_json
     status = binding.status
@@ -169,7 +171,7 @@ def _is_aggregated(binding: Binding) -> bool:
 
 
 def _comparable(outcome: State, *, ordered: bool) -> State:
-    """Take away what upstream leaves to chance."""
+    """Remove what is random upstream."""
     clusters = outcome["clusters"]
     conditions = [
         {

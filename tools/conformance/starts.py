@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tools.oracle.generator.placements import draw_placement
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 
 Manifest = dict[str, Any]
 
@@ -30,7 +30,9 @@ UNREADABLE: Final = (
 )
 
 # Everyday notation, because what is decided is the subject of the fuzzer, which compares a million cases.
-_CALM: Final = WorldProfile(odd=0.0, extreme=0.0, strict=0.2, room=40, models=0.0, vast=False, tiny=0.0)
+_CALM: Final = ScenarioProfile(
+    odd=0.0, extreme=0.0, strict=0.2, capacity=40, models=0.0, vast=False, tiny=0.0
+)
 
 
 @dataclass(slots=True)
@@ -201,7 +203,7 @@ class Start:
         self.was_scaled()
         self.spec["schedulerName"] = "another-scheduler"
 
-    def belongs_to_nobody(self) -> None:
+    def is_unclaimed(self) -> None:
         """No policy claims it."""
         self.was_scaled()
         self.manifest["metadata"]["labels"] = self.rng.pick(
@@ -233,7 +235,7 @@ _WEIGHTS: Final[Mapping[Callable[[Start], None], int]] = {
     Start.is_suspended: 4,
     Start.is_suspended_otherwise: 3,
     Start.belongs_to_another: 3,
-    Start.belongs_to_nobody: 3,
+    Start.is_unclaimed: 3,
     Start.is_claimed_by_a_controller: 3,
 }
 EVENTS: Final = [event for event, weight in _WEIGHTS.items() for _ in range(weight)]
@@ -247,7 +249,7 @@ def any_placement(rng: Random, clusters: Sequence[str], spec: Manifest) -> Manif
         # purpose. Two ways to name clusters are one too many.
         if "[]" in as_json(placement) or {"clusterAffinity", "clusterAffinities"} <= set(placement):
             continue
-        # What is not divided is scheduled whatever happened to it, which tells little.
+        # What is not divided is scheduled whatever happened to it, so it covers little.
         if is_divided(placement) or rng.chance(0.4):
             return placement
 

@@ -1,7 +1,7 @@
 """A real Karmada control plane on this machine, for tests, the demo and people.
 
 In reading order: `binaries` builds the programs (`golang` finds a compiler), `processes`
-runs them, `pki` gives them certificates, `karmada` knows their command lines and
+runs them, `pki` gives them certificates, `karmada` has their command lines and
 manifests, `apiserver`, `installation`, `members` and `simulated` are the parts, `controlplane` puts them
 together. `python -m tools.controlplane` is the command line, `demo` the demonstration.
 """

@@ -25,7 +25,7 @@ FIELD_MANAGER = "controlplane-harness"
 
 
 class ApiError(RuntimeError):
-    """The server answered, and the answer was no.
+    """The server answered with an error.
 
     Attributes:
         status: The HTTP status.
@@ -39,12 +39,12 @@ class ApiError(RuntimeError):
 
 
 class Client:
-    """Talks to one API server as one user. Threads may share it."""
+    """A client of one API server as one user. Threads may share it."""
 
     def __init__(self, server: str, *, ca: Path, user: Credentials | str) -> None:
         self.server = server
         self._session = requests.Session()
-        # Else REQUESTS_CA_BUNDLE and proxies of the environment win over what is said here.
+        # Else REQUESTS_CA_BUNDLE and proxies of the environment take precedence over these settings.
         self._session.trust_env = False
         self._session.verify = str(ca)
         if isinstance(user, str):
@@ -70,7 +70,7 @@ class Client:
         params: Mapping[str, str] | None = None,
         timeout: float = 30,
     ) -> requests.Response:
-        """Send one request and return the answer; raises ApiError for 400 and above."""
+        """Send one request and return the response; raises ApiError for 400 and above."""
         answer = self._session.request(
             method,
             self.server + path,
@@ -113,7 +113,7 @@ class Client:
         return answer
 
     def apply(self, manifest: Object) -> Object:
-        """Create an object or make it so, by server-side apply."""
+        """Create or update an object by server-side apply."""
         params = {"fieldManager": FIELD_MANAGER, "force": "true"}
         path = self.path_of(manifest)
         answer: Object = self.request(
@@ -183,7 +183,7 @@ class Client:
                         yield event["type"], event["object"]
 
     def collection_of(self, manifest: Object) -> str:
-        """Return the path of the collection an object belongs to, asking discovery for its kind."""
+        """Return the path of the collection an object belongs to, by discovery of its kind."""
         prefix, plural, namespaced = self._resource(manifest["apiVersion"], manifest["kind"])
         if not namespaced:
             return f"{prefix}/{plural}"

@@ -16,7 +16,7 @@ from .waiting import wait_for
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What every API server of one control plane shares."""
+    """Settings that all API servers of one control plane share."""
 
     folder: Path
     supervisor: Supervisor
@@ -56,10 +56,10 @@ class Site:
 
 
 class ApiServer:
-    """One kube-apiserver: start, restart, and talk to it.
+    """One kube-apiserver: start and restart it, and send requests.
 
-    It is always ended by SIGKILL: asked politely, it waits a minute for its watches to end. Nothing is
-    lost by that, for everything it knows is in etcd.
+    It is always ended by SIGKILL, because on SIGTERM it waits a minute for its watches to end. Nothing is
+    lost by that: all its state is in etcd.
     """
 
     def __init__(self, name: str, site: Site, flags: Sequence[str]) -> None:

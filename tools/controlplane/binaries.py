@@ -1,7 +1,7 @@
 """The programs of the control plane, built once per machine from the pins in tools/go.mod.
 
 They live outside the work tree, in a folder named by everything that decides what is in
-them, so a second checkout with the same pins builds nothing. Beside them lies the part of
+them, so a second checkout with the same pins builds nothing. Next to them lies the part of
 Karmada that is data: its CRDs and webhook configurations, taken from the module it was
 built from and kept as JSON, so a cleaned module cache does no harm and starting a control
 plane parses no YAML.
@@ -60,7 +60,7 @@ Manifest = dict[str, Any]
 
 
 class BuildError(RuntimeError):
-    """The programs could not be built; the message says what to do."""
+    """The programs could not be built; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def ensure(*, quiet: bool = False) -> Binaries:
     """Return the programs, building them first if this machine does not have them yet.
 
     Args:
-        quiet: Say nothing unless something has to be built.
+        quiet: Print nothing unless programs have to be built.
 
     Raises:
         BuildError: With the end of Go's output and what to do about it.
@@ -172,7 +172,7 @@ def _compile(go: golang.Go, into: Path, say: _Progress) -> None:
             f"`{' '.join(command)}` in {TOOLS} ended with status {build.returncode}. The end of its output:\n\n"
             + "\n".join(f"    {line}" for line in last_lines)
             + "\n\nModules come from GOPROXY (`go env GOPROXY`), so check that it can be reached from here, and that\n"
-            "the disk has room for Go's caches (`go env GOCACHE GOMODCACHE`). What was built so far is kept:\n"
+            "the disk has space for Go's caches (`go env GOCACHE GOMODCACHE`). What was built so far is kept:\n"
             "running the same command again goes on from there."
         )
 

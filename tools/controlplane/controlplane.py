@@ -52,7 +52,7 @@ class ControlPlane:
 
         Args:
             folder: Where to put everything; must be empty or not exist yet.
-            feature_gates: Beside (or instead of) karmada.DEFAULT_FEATURE_GATES; for controller-manager,
+            feature_gates: In addition to (or instead of) karmada.DEFAULT_FEATURE_GATES; for controller-manager,
                 webhook and karmada-scheduler.
             extra_flags: Program name (see binaries.NAMES) to flags that come last and so win.
             audit_log: Whether every request goes to logs/audit.log.
@@ -69,7 +69,7 @@ class ControlPlane:
     def __enter__(self) -> Self:
         """Start everything up to and including the controller managers; no scheduler yet."""
         if self.folder.exists() and any(self.folder.iterdir()):
-            raise FileExistsError(f"{self.folder} is not empty; a control plane wants a folder of its own")
+            raise FileExistsError(f"{self.folder} is not empty; a control plane needs an empty folder")
         self.binaries = binaries.ensure(quiet=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._supervisor = Supervisor(self.folder / "logs")
@@ -97,7 +97,7 @@ class ControlPlane:
         self.stop()
 
     def stop(self) -> None:
-        """End every process: clients first and asked, API servers and etcd killed."""
+        """End every process: clients first by SIGTERM, then API servers and etcd by SIGKILL."""
         servers = {"etcd", "karmada", *self.members}
         if hasattr(self, "_agents"):
             self._agents.stop()
@@ -113,7 +113,7 @@ class ControlPlane:
             member.close()
 
     def check(self) -> None:
-        """Raise processes.ProcessDiedError if any program ended that nobody asked to."""
+        """Raise processes.ProcessDiedError if any program ended unexpectedly."""
         self._supervisor.check()
 
     def wait_for(
@@ -124,7 +124,7 @@ class ControlPlane:
         timeout: float = 60.0,
         until: Callable[[T], object] = bool,
     ) -> T:
-        """Wait as waiting.wait_for does, and complain at once when a program dies."""
+        """Wait as waiting.wait_for does, and fail at once when a program dies."""
         return wait_for(probe, what, timeout=timeout, until=until, check=self.check)
 
     @property
@@ -133,7 +133,7 @@ class ControlPlane:
         return self._supervisor.processes
 
     def spawn(self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Process:
-        """Start any further program under the same care: log file, death notice, end with us."""
+        """Start a further program with a log file, detection of its end, and the lifetime of the control plane."""
         return self._supervisor.spawn(name, argv, env)
 
     def forget(self, process: Process) -> None:
@@ -143,11 +143,11 @@ class ControlPlane:
     # -- members --------------------------------------------------------------------------------
 
     def add(self, *members: RealMember | SimulatedMember, agents: bool = True) -> None:
-        """Start and join members, all at once, and wait until Karmada takes them for ready.
+        """Start and join members, all at once, and wait until Karmada reports them as ready.
 
         Args:
             members: What to add.
-            agents: Whether the harness plays the agent of the simulated ones; without, their Works
+            agents: Whether the harness runs the agents of the simulated ones; without, their Works
                 stay unanswered, which is cheaper.
         """
         real = [Member(spec, self._karmada.site) for spec in members if isinstance(spec, RealMember)]
@@ -206,7 +206,7 @@ class ControlPlane:
             kubeconfig: By default its usual identity, a member of system:masters.
             leader_elect: Whether it takes the Lease `karmada-scheduler` first. Its Lease is not given
                 back at the end, so the next one waits 15 s.
-            with_estimators: Whether it asks the estimators of real members.
+            with_estimators: Whether it uses the estimators of real members.
         """
         health_port = free_port()
         process = self._karmada.run(
@@ -281,7 +281,7 @@ class ControlPlane:
         self._karmada.restart_apiserver()
 
     def kubectl(self, *arguments: str, kubeconfig: Path | None = None, stdin: str | None = None) -> str:
-        """Run kubectl and return what it prints; what it complains about becomes an exception."""
+        """Run kubectl and return what it prints; an error becomes an exception."""
         command = [
             str(self.binaries.path("kubectl")),
             f"--kubeconfig={kubeconfig or self.kubeconfig}",

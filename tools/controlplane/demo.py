@@ -46,10 +46,10 @@ def report(karmada: ControlPlane) -> str:
             (
                 seen.case.name,
                 seen.case.replicas,
-                seen.case.policy_says or "(not given)",
+                seen.case.policy_scheduler or "(not given)",
                 seen.binding["spec"].get("schedulerName", ""),
-                ", ".join(seen.reporters) or "nobody",
-                ", ".join(seen.placers) or "nobody",
+                ", ".join(seen.reporters) or "none",
+                ", ".join(seen.placers) or "none",
                 shown(seen.placed),
             )
             for seen in everything
@@ -74,7 +74,7 @@ def report(karmada: ControlPlane) -> str:
         [
             (
                 name,
-                "real: asked its API server"
+                "real: read from its API server"
                 if name in karmada.members
                 else "simulated: no API server, Works answered",
                 *(seen.members.get(name, "-") for seen in everything),
@@ -85,7 +85,7 @@ def report(karmada: ControlPlane) -> str:
     return "\n\n".join(
         (
             f"Who placed what where (replicas of a Duplicated policy count per cluster)\n\n{who}",
-            f"What they said about it\n\n{what}",
+            f"What they reported about it\n\n{what}",
             f"The Deployments as the members report them (ready/wanted)\n\n{where}",
         )
     )

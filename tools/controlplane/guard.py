@@ -1,4 +1,4 @@
-"""Outlives the harness by a moment, to kill what the harness left behind.
+"""Outlives the harness by a moment, to kill its remaining processes.
 
 Run as a program. It leads the process group that every process of the control plane
 belongs to, and reads from a pipe whose other end only the harness holds. However the

@@ -29,7 +29,7 @@ class Installation:
 
     Attributes:
         site: What further API servers of this control plane share with the first.
-        front: The kube-apiserver that everybody talks to.
+        front: The kube-apiserver that all clients connect to.
         client: The harness' client of it, as an administrator.
     """
 
@@ -138,7 +138,7 @@ class Installation:
         return self.site.kubeconfig(credentials.certificate.stem, server=self.front.url, user=credentials)
 
     def system_kubeconfig(self, component: str) -> Path:
-        """Write the kubeconfig that Karmada's installers give a component: it may do anything."""
+        """Write the kubeconfig that Karmada's installers give a component; its user is a cluster administrator."""
         return self.kubeconfig_for(f"system:karmada:{component}", [ADMIN_GROUP])
 
     def wait_http(self, url: str, name: str) -> None:
@@ -191,7 +191,7 @@ class Installation:
         self.run("kube-controller-manager", "kube-controller-manager", flags)
 
     def _start_controller_manager(self) -> str:
-        """Return the URL that says when it is up."""
+        """Return the URL of its health check."""
         port = free_port()
         flags = karmada.controller_manager_flags(
             kubeconfig=self.system_kubeconfig("karmada-controller-manager"), health_port=port
@@ -200,7 +200,7 @@ class Installation:
         return f"http://127.0.0.1:{port}/healthz"
 
     def _configure_webhooks(self) -> None:
-        """Have the API server call the webhook, once it answers: from then on, no answer means no."""
+        """Configure the API server to call the webhook, once that answers; later a missing answer refuses the request."""
         self.wait_http(f"{self._webhook}/readyz", "karmada-webhook")
         kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
         in_parallel(self.client.create, [manifest for kind in kinds for manifest in self._manifests(kind)])

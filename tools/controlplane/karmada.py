@@ -1,4 +1,4 @@
-"""What Karmada needs to exist in its API server, and how each of its programs is started.
+"""The objects that Karmada needs in its API server, and the command lines of its programs.
 
 Everything here is data: manifests and command lines. When to apply or start what is the
 business of controlplane.py.
@@ -134,7 +134,7 @@ def scheduler_roles(user: str, *, lease: str) -> list[Object]:
 
 
 def etcd_flags(*, folder: Path, client_port: int, peer_port: int) -> list[str]:
-    """Return etcd's command line. It does not wait for the disk, which tests do not need and benchmarks must say."""
+    """Return etcd's command line. It does not wait for the disk, which tests do not need and benchmarks must mention."""
     client, peer = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
     return [
         f"--data-dir={folder}",
@@ -185,7 +185,7 @@ def controller_manager_flags(*, kubeconfig: Path, health_port: int) -> list[str]
     """Return karmada-controller-manager's command line, with no controller disabled.
 
     The grace periods keep Pull members Ready though nothing renews their leases; Push members do not
-    care. The rates are up because a test should wait for decisions, not for throttles.
+    care. The rates are raised so that tests do not wait for rate limits.
     """
     return [
         f"--kubeconfig={kubeconfig}",
@@ -220,7 +220,7 @@ def kube_controller_manager_flags(*, kubeconfig: Path, server: Credentials, port
 
 
 def scheduler_flags(*, kubeconfig: Path, name: str, metrics_port: int, health_port: int) -> list[str]:
-    """Return what any scheduler of Karmada's is started with, upstream's or ours."""
+    """Return the flags of every scheduler, upstream's or ours."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--scheduler-name={name}",
@@ -244,7 +244,7 @@ def estimator_flags(*, kubeconfig: Path, member: str, server: Credentials, ca: P
 
 
 def estimator_client_flags(*, credentials: Credentials, ca: Path) -> list[str]:
-    """Return what makes a scheduler ask estimators.
+    """Return the flags with which a scheduler uses estimators.
 
     Pull members are left out: dialling a cluster that has no estimator costs ten seconds at start.
     """

@@ -26,7 +26,7 @@ from .waiting import wait_for
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What one node of a member offers."""
+    """One node of a member."""
 
     cpu: str = "8"
     memory: str = "16Gi"
@@ -122,7 +122,7 @@ class Member:
         self._server.kill()
 
     def stop_loops(self) -> None:
-        """Ask the loops to end; they notice once the API server is gone."""
+        """Signal the loops to end; they do so once the API server is gone."""
         self._stop.set()
 
     def close(self) -> None:
@@ -167,7 +167,7 @@ class Member:
                 self.client.patch(path, {"status": status})
 
     def _finish_namespaces(self) -> None:
-        """Let deleted namespaces go, as the namespace controller would once they are empty."""
+        """Finalize deleted namespaces, as the namespace controller would once they are empty."""
         for _, namespace in self.client.watch("/api/v1/namespaces", stop=self._stop):
             if "deletionTimestamp" in namespace["metadata"] and namespace["spec"].get("finalizers"):
                 with self._tolerant():
@@ -182,7 +182,7 @@ class Member:
 
     @contextmanager
     def _tolerant(self) -> Iterator[None]:
-        """Let an act fail because the object changed or the server is down: the watch brings it again."""
+        """Ignore a failure because the object changed or the server is down: the watch repeats the event."""
         try:
             yield
         except (ApiError, requests.RequestException):
@@ -190,6 +190,6 @@ class Member:
 
 
 def is_ready(cluster: Object) -> bool:
-    """Say whether a Cluster's Ready condition is True."""
+    """Return whether a Cluster's Ready condition is True."""
     conditions = cluster.get("status", {}).get("conditions") or []
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)

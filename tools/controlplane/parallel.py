@@ -1,4 +1,4 @@
-"""Doing the same to many things at once."""
+"""Call one function for many items at once, in threads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The certificates of one control plane: a single authority that signs everything.
 
 Keys are ECDSA P-256, which takes no time to make, and readable by their owner only. Certificates have what Go
-asks for and nothing else: there are authorities without key usage and certificates that do not say whose key
-signed them, and clients of a server here have to accept them.
+requires and nothing else: there are authorities without key usage and certificates that do not name the key
+that signed them, and clients of a server here have to accept them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Authority:
 
     @property
     def bundle(self) -> str:
-        """The authority's certificate as base64, the form caBundle fields want."""
+        """The authority's certificate as base64, the form of caBundle fields."""
         return base64.b64encode(self.certificate.read_bytes()).decode()
 
     def issue(
@@ -85,7 +85,7 @@ class Authority:
     ) -> Credentials:
         """Sign a certificate for a client, or for a server on this machine.
 
-        The files are named after the common name; asking again replaces them. It is valid from five minutes ago.
+        The files are named after the common name; a further call replaces them. It is valid from five minutes ago.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]

@@ -21,14 +21,14 @@ LOG_LINES = 25
 
 
 class ProcessDiedError(RuntimeError):
-    """A process ended although nobody asked it to."""
+    """A process ended unexpectedly."""
 
 
 class Process:
     """One running program, with its log.
 
     Attributes:
-        name: What people call it, also the stem of its log file.
+        name: Shown in messages; also the stem of its log file.
         log: Everything it wrote to standard output and error.
     """
 
@@ -39,7 +39,7 @@ class Process:
         self.argv = tuple(argv)
         self.env = dict(env)
         self.log = log
-        self.asked_to_stop = False
+        self.stop_requested = False
         with log.open("ab") as output:
             self._popen = subprocess.Popen(
                 self.argv,
@@ -66,16 +66,16 @@ class Process:
         return "\n".join(f"    {line[:2000]}" for line in text[-lines:]) or "    (nothing)"
 
     def check(self) -> None:
-        """Raise ProcessDiedError, with the end of the log, if it ended unasked."""
+        """Raise ProcessDiedError, with the end of the log, if it ended before a stop was requested."""
         status = self.exit_status
-        if status is not None and not self.asked_to_stop:
+        if status is not None and not self.stop_requested:
             raise ProcessDiedError(
                 f"{self.name} (pid {self.pid}) ended with status {status}. The end of {self.log}:\n{self.log_tail()}"
             )
 
     def stop(self, timeout: float = 10.0) -> int:
-        """Ask it to end (SIGTERM), insist after the timeout (seconds), and return its exit status."""
-        self.asked_to_stop = True
+        """Send SIGTERM, and SIGKILL after the timeout (seconds); return its exit status."""
+        self.stop_requested = True
         if self._popen.poll() is None:
             self._popen.terminate()
         try:
@@ -85,14 +85,14 @@ class Process:
 
     def kill(self) -> int:
         """End it at once (SIGKILL) and return its exit status."""
-        self.asked_to_stop = True
+        self.stop_requested = True
         if self._popen.poll() is None:
             self._popen.kill()
         return self._popen.wait()
 
 
 class Supervisor:
-    """Starts processes, knows when one died, and ends all of them however it ends itself."""
+    """Starts processes, detects that one died, and ends all of them however it ends itself."""
 
     def __init__(self, logs: Path) -> None:
         logs.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ class Supervisor:
         return process
 
     def forget(self, process: Process) -> None:
-        """Watch a process no longer; it has ended and was looked at."""
+        """Stop watching a process that has ended."""
         with self._lock:
             if process in self._processes:
                 self._processes.remove(process)
@@ -140,14 +140,14 @@ class Supervisor:
             return tuple(self._processes)
 
     def check(self) -> None:
-        """Raise ProcessDiedError if any process ended unasked."""
+        """Raise ProcessDiedError if any process ended before a stop was requested."""
         for process in self.processes:
             process.check()
 
     def close(self) -> None:
         """End everything that still runs, at once."""
         for process in self.processes:
-            process.asked_to_stop = True
+            process.stop_requested = True
         if self._guard.stdin is not None:
             self._guard.stdin.close()
         self._guard.wait()

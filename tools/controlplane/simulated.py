@@ -1,4 +1,4 @@
-"""Simulated members: Cluster objects with nothing behind them.
+"""Simulated members: Cluster objects without a cluster.
 
 They are in Pull mode, so Karmada expects an agent in the cluster to do the work. The
 harness plays that agent: it writes the cluster's status once, reports every Work as
@@ -48,7 +48,7 @@ PLURALS = {kind: plural for kinds in API_ENABLEMENTS.values() for plural, kind i
 
 @dataclass(frozen=True, slots=True)
 class SimulatedMember:
-    """A member cluster that exists only in what the harness says about it."""
+    """A member cluster that exists only as objects that the harness writes."""
 
     name: str
     provider: str = ""
@@ -106,7 +106,7 @@ class SimulatedMember:
 def register(
     karmada: Client, members: Sequence[SimulatedMember], check: Callable[[], None], *, timeout: float = 120
 ) -> None:
-    """Create the Clusters with their status, and wait until Karmada takes them for ready."""
+    """Create the Clusters with their status, and wait until Karmada reports them as ready."""
 
     def one(member: SimulatedMember) -> None:
         karmada.create(member.manifest())
@@ -137,7 +137,7 @@ def register(
 
 
 class Agents:
-    """Plays the agent of every simulated member that asked for one."""
+    """Runs the agents of every simulated member passed to `serve`."""
 
     def __init__(self, karmada: Client) -> None:
         self._karmada = karmada
@@ -153,7 +153,7 @@ class Agents:
             self._loop.start()
 
     def stop(self) -> None:
-        """Ask the loop to end; it notices once the API server is gone."""
+        """Signal the loop to end; it does so once the API server is gone."""
         self._stop.set()
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ class Agents:
 
 
 def applied(work: Object) -> Object | None:
-    """Return the status of a Work whose manifests are applied and healthy, None if it says so already."""
+    """Return the status of a Work whose manifests are applied and healthy, None if it has that status already."""
     manifests = work["spec"].get("workload", {}).get("manifests", [])
     reports = [_report(work, ordinal, manifest) for ordinal, manifest in enumerate(manifests)]
     known = work.get("status", {})

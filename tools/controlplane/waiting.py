@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a deadline and a useful complaint."""
+"""Waiting for a condition, with a deadline and an error that shows the last state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class WaitTimeoutError(AssertionError):
-    """It did not become true in time; the message holds the last state seen."""
+    """The condition was not met in time; the message has the last state."""
 
 
 def wait_for(
@@ -29,14 +29,14 @@ def wait_for(
 ) -> T:
     """Call probe until its answer satisfies `until`, and return that answer.
 
-    A probe may also fail an assertion or a request; that counts as "not yet" and is what the
-    complaint shows.
+    A probe may also fail an assertion or a request; that counts as "not yet", and the
+    error shows it.
 
     Args:
-        probe: Looks at the world.
-        what: What is waited for, for the complaint: "waited 60 s for <what>".
+        probe: Reads the state.
+        what: What is waited for, for the error: "waited 60 s for <what>".
         timeout: Seconds.
-        until: Judges the answer; by default its truth.
+        until: Whether the answer is the expected one; by default its truth.
         check: Called before each look; what it raises ends the wait (a dead process, say).
         interval: Seconds between looks.
 

@@ -28,7 +28,7 @@ def workspace(folder: Path) -> Iterator[Path]:
         if folder.exists():
             if any(folder.iterdir()) and not all((folder / mark).is_dir() for mark in MARKS):
                 raise WorkspaceError(
-                    f"{folder} holds something that is not a control plane's; give --folder=..."
+                    f"{folder} holds files that are not a control plane's; give --folder=..."
                 )
             shutil.rmtree(folder)
         yield folder

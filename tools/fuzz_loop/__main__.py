@@ -16,7 +16,7 @@ from tools.controlplane.processes import ProcessDiedError
 from tools.controlplane.workspace import DEFAULT, WorkspaceError
 
 from .plane import RestlessError
-from .run import Report, game
+from .run import Report, fuzz_run
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,11 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
 
     begun = time.monotonic()
     try:
-        with game(options.folder.resolve(), seed=options.seed, flags=options.scheduler_flag, say=say) as made:
+        with fuzz_run(
+            options.folder.resolve(), seed=options.seed, flags=options.scheduler_flag, say=say
+        ) as made:
             say(
                 f"two control planes are up after {time.monotonic() - begun:.0f} s; logs under {options.folder}"
             )
-            report = made.play(options.steps)
+            report = made.run(options.steps)
     except (ApiError, RestlessError, WaitTimeoutError, ProcessDiedError, WorkspaceError) as error:
         print(f"error: {error}\nagain: {command}", file=sys.stderr)
         return 1
@@ -48,18 +50,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def summary(report: Report, *, seed: int) -> str:
-    """Return what a game came to, in a few lines."""
+    """Return the results of a run, in a few lines."""
     steps = sum(report.steps.values()) - report.steps["beginning"]
     rate = steps / report.seconds if report.seconds else 0.0
-    verdict = "equal" if report.found is None else "NOT equal"
+    result = "equal" if report.found is None else "NOT equal"
     head = f"seed {seed}: {steps} steps in {report.seconds:.0f} s ({rate:.1f}/s)"
     return "\n".join(
         (
-            f"{head}, {report.compared} states compared, {verdict}",
+            f"{head}, {report.compared} states compared, {result}",
             f"  steps: {_counts(report.steps)}",
             f"  conditions seen: {_counts(report.outcomes)}",
             f"  lastScheduledTime moved, upstream/ours (None: within one second): {_counts(report.moved)}",
-            f"  differences that are none: {_counts(report.freedoms) or 'none'}",
+            f"  allowed differences: {_counts(report.allowed_differences) or 'none'}",
         )
     )
 

@@ -1,9 +1,9 @@
 """Changes of a binding itself, as controllers and people make them.
 
 A binding that an attempt failed for is tried again by upstream even after it was suspended or given to another
-scheduler; ours looks again when its turn comes (docs/differences-from-upstream.md). When upstream's next try is
-cannot be known, so such a binding is not drawn for these two steps, nor for losing its policy: what would
-wake it at a moment that the game knows does not any more.
+scheduler; ours checks it again when the retry is due (docs/differences-from-upstream.md). The time of upstream's next try
+cannot be known, so such a binding is not drawn for these two steps, nor for losing its policy: the events
+that would enqueue it at a known moment are then ignored.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ ELSEWHERE = "another-scheduler"
 
 def scale(model: Model) -> Step | None:
     """Change the replicas."""
-    dice = model.dice
+    choices = model.choices
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
     return patch(
-        model, "scale", keys, lambda _: {"spec": {"replicas": dice.pick((0, 1, 2, 3, 4, 6, 9, 14, 30, 200))}}
+        model,
+        "scale",
+        keys,
+        lambda _: {"spec": {"replicas": choices.pick((0, 1, 2, 3, 4, 6, 9, 14, 30, 200))}},
     )
 
 
@@ -36,7 +39,7 @@ def place(model: Model) -> Step | None:
         model,
         "place",
         model.made(),
-        lambda _: {"spec": {"placement": replaced(placements.placement(model.dice, fleet.CLUSTERS))}},
+        lambda _: {"spec": {"placement": replaced(placements.placement(model.choices, fleet.CLUSTERS))}},
     )
 
 
@@ -44,14 +47,14 @@ def edit(model: Model) -> Step | None:
     """Edit one part of the placement."""
 
     def body(item: Object) -> Object:
-        new = placements.edited(model.dice, item["spec"]["placement"], fleet.CLUSTERS)
+        new = placements.edited(model.choices, item["spec"]["placement"], fleet.CLUSTERS)
         return {"spec": {"placement": replaced(new)}}
 
     return patch(model, "edit placement", model.made(), body)
 
 
 def replaced(placement: Object) -> Object:
-    """Make a merge patch leave nothing of the placement before."""
+    """Return a merge patch that replaces the whole placement."""
     names = (
         "clusterAffinity",
         "clusterAffinities",
@@ -80,9 +83,9 @@ def _only(name: str, value: Object) -> Object:
 
 
 def require(model: Model) -> Step | None:
-    """Change what a replica asks for."""
+    """Change the resource request of a replica."""
     keys = model.made(lambda _, item: "replicaRequirements" in item["spec"])
-    request = {"cpu": model.dice.pick(("250m", "500m", "1", "2", "3"))}
+    request = {"cpu": model.choices.pick(("250m", "500m", "1", "2", "3"))}
     return patch(
         model, "requirements", keys, lambda _: {"spec": {"replicaRequirements": {"resourceRequest": request}}}
     )
@@ -90,18 +93,18 @@ def require(model: Model) -> Step | None:
 
 def recompose(model: Model) -> Step | None:
     """Change the pod templates of a workload that has several."""
-    dice = model.dice
+    choices = model.choices
     keys = model.made(lambda _, item: "components" in item["spec"])
-    made = [fleet.component(dice, number) for number in range(dice.between(1, 3))]
+    made = [fleet.component(choices, number) for number in range(choices.between(1, 3))]
     return patch(model, "components", keys, lambda _: {"spec": {"components": made}})
 
 
 def trigger(model: Model) -> Step | None:
-    """Ask for a reschedule, as a WorkloadRebalancer does: later than the last scheduling by a second at least."""
+    """Request a reschedule, as a WorkloadRebalancer does: later than the last scheduling by a second at least."""
     keys = model.made()
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     moment = next_second(model.times.get(key))
     return patch(model, "reschedule", [key], lambda _: {"spec": {"rescheduleTriggeredAt": moment}})
 
@@ -154,7 +157,7 @@ def claim(model: Model) -> Step | None:
 
 
 def claimed_by(policy: str | None) -> Object:
-    """Return a patch of the label that says which policy claims a binding."""
+    """Return a patch of the label that names the policy which claims a binding."""
     return {"metadata": {"labels": {POLICY_LABEL: policy}}}
 
 
@@ -163,7 +166,7 @@ def _is_claimed(item: Object) -> bool:
 
 
 def resume_all(model: Model) -> Step | None:
-    """Make a binding that nobody schedules ours again, so that not all of them drop out in the end."""
+    """Return a binding that no scheduler handles to the run's scheduler, so that not all drop out in the end."""
 
     def body(item: Object) -> Object:
         suspension = {} if is_grouped(item) else {"suspension": {"scheduling": False}}
@@ -179,14 +182,17 @@ def resume_all(model: Model) -> Step | None:
 
 
 def write_clusters(model: Model) -> Step | None:
-    """Write spec.clusters as nobody but a scheduler should."""
-    dice = model.dice
+    """Write spec.clusters, as only a scheduler should."""
+    choices = model.choices
 
     def body(item: Object) -> Object:
         most = max(1, item["spec"].get("replicas", 0))
         clusters = [
-            {"name": name, **({"replicas": dice.between(1, most)} if most > 1 or dice.chance(0.7) else {})}
-            for name in dice.some(model.names(), 0, 3)
+            {
+                "name": name,
+                **({"replicas": choices.between(1, most)} if most > 1 or choices.chance(0.7) else {}),
+            }
+            for name in choices.some(model.names(), 0, 3)
         ]
         return {"spec": {"clusters": clusters or None}}
 
@@ -194,7 +200,7 @@ def write_clusters(model: Model) -> Step | None:
 
 
 def forget_placement(model: Model) -> Step | None:
-    """Remove the applied-placement annotation, with a change that makes schedulers look."""
+    """Remove the applied-placement annotation, with a change that makes schedulers reconcile the binding."""
     return patch(
         model,
         "annotation removed",
@@ -208,34 +214,34 @@ def _was_applied(_: Key, item: Object) -> bool:
 
 
 def poke(model: Model) -> Step | None:
-    """Change the spec in a field that decides nothing."""
+    """Change a field of the spec that no decision depends on."""
     return patch(model, "generation only", model.made(), poked)
 
 
 def poked(item: Object) -> Object:
-    """Return a patch that moves a binding's generation and nothing else."""
+    """Return a patch that increases a binding's generation and has no other effect."""
     flag = "Overwrite" if item["spec"].get("conflictResolution") != "Overwrite" else "Abort"
     return {"spec": {"conflictResolution": flag}}
 
 
 def evict(model: Model) -> Step | None:
     """Move a binding off a cluster with a task, as the controllers of failures do."""
-    dice = model.dice
+    choices = model.choices
     keys = model.made(lambda key, item: item["spec"].get("clusters") and _was_applied(key, item))
     if not keys:
         return None
-    key = dice.pick(keys)
+    key = choices.pick(keys)
     spec = model.bindings[key]["spec"]
-    target = dice.pick(spec["clusters"])
+    target = choices.pick(spec["clusters"])
     task: Object = {
         "fromCluster": target["name"],
         "reason": "ApplicationFailure",
         "producer": "fuzz-loop",
-        "purgeMode": dice.pick(("Gracefully", "Directly")),
+        "purgeMode": choices.pick(("Gracefully", "Directly")),
     }
     if target.get("replicas"):
         task["replicas"] = target["replicas"]
-    if dice.chance(0.2):
+    if choices.chance(0.2):
         task["suppressDeletion"] = True
     kept = [item for item in spec.get("gracefulEvictionTasks") or () if item["fromCluster"] != target["name"]]
     clusters = [item for item in spec["clusters"] if item["name"] != target["name"]]
@@ -248,7 +254,7 @@ def end_eviction(model: Model) -> Step | None:
     keys = model.made(lambda _, item: item["spec"].get("gracefulEvictionTasks"))
 
     def body(item: Object) -> Object:
-        if model.dice.chance(0.5):
+        if model.choices.chance(0.5):
             return {"spec": {"gracefulEvictionTasks": None}}
         tasks = [{**task, "suppressDeletion": False} for task in item["spec"]["gracefulEvictionTasks"]]
         return {"spec": {"gracefulEvictionTasks": tasks}}
@@ -257,11 +263,11 @@ def end_eviction(model: Model) -> Step | None:
 
 
 def delete(model: Model) -> Step | None:
-    """Delete a binding; one with a finalizer stays and is left alone from then on."""
+    """Delete a binding; one with a finalizer stays and is not changed from then on."""
     keys = model.made()
     if len(keys) < len(fleet.MADE) // 2:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     held = HOLD in model.bindings[key]["metadata"].get("finalizers", [])
     return Step(
         "binding deleting" if held else "binding deleted",
@@ -272,21 +278,21 @@ def delete(model: Model) -> Step | None:
 
 
 def touch_deleting(model: Model) -> Step | None:
-    """Change a binding that is being deleted, or let it go."""
+    """Change a binding that is being deleted, or remove its finalizer."""
     keys = [key for key in fleet.MADE if key in model.bindings and is_deleting(model.bindings[key])]
-    if model.dice.chance(0.6):
+    if model.choices.chance(0.6):
         return patch(model, "binding removed", keys, lambda _: {"metadata": {"finalizers": None}})
     return patch(model, "binding deleting, changed", keys, poked)
 
 
 def create(model: Model) -> Step | None:
-    """Create a binding that is not there, under a name that may have been there before."""
+    """Create a binding under a name that no binding has now; an earlier one may have had it."""
     keys = [key for key in fleet.MADE if key not in model.bindings]
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     # A retry that one of this name left behind would decide it, suspended or not.
-    manifest = fleet.binding(model.dice, key, grouped=model.groups and key not in model.failed)
+    manifest = fleet.binding(model.choices, key, grouped=model.groups and key not in model.failed)
     return Step("binding created", str(key), manifest, lambda plane: plane.client.create(manifest))
 
 
@@ -294,6 +300,6 @@ def patch(model: Model, kind: str, keys: list[Key], body_of: Callable[[Object], 
     """Merge-patch one of some bindings, None if there are none."""
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     body = body_of(model.bindings[key])
     return Step(kind, str(key), body, lambda plane: plane.patch(key, body), taken=evictions_are_done)

@@ -1,6 +1,6 @@
 """Changes of clusters: labels, spec, taints, capacity, readiness, and their coming and going.
 
-Each reaches a scheduler as one change, so that nobody can act on half of it. Before a taint that evicts, the
+Each reaches a scheduler as one change, so that no client can act on half of it. Before a taint that evicts, the
 cluster's labels are touched and everything comes to rest: a status that changed silently would otherwise have
 a scheduler and the taint manager write at the same moment, and upstream's last writer wins.
 """
@@ -26,11 +26,11 @@ MOST_DELETING = 2
 def relabel(model: Model) -> Step | None:
     """Change, add or remove a label."""
     name = model.any_cluster()
-    key = model.dice.pick(tuple(LABELS))
+    key = model.choices.pick(tuple(LABELS))
     values: list[str | None] = [
         value for value in (*LABELS[key], None) if value != model.clusters[name].labels.get(key)
     ]
-    value = model.dice.pick(values)
+    value = model.choices.pick(values)
     if value is None:
         model.clusters[name].labels.pop(key)
     else:
@@ -41,15 +41,15 @@ def relabel(model: Model) -> Step | None:
 def move(model: Model) -> Step | None:
     """Change the region or the provider."""
     name = model.any_cluster()
-    part, values = model.dice.pick((("region", REGIONS), ("provider", PROVIDERS)))
-    return _patch("cluster spec", name, {"spec": {part: model.dice.pick(values)}})
+    part, values = model.choices.pick((("region", REGIONS), ("provider", PROVIDERS)))
+    return _patch("cluster spec", name, {"spec": {part: model.choices.pick(values)}})
 
 
 def taint(model: Model) -> Step | None:
     """Add a NoSchedule taint, or remove one."""
     name = model.any_cluster()
     cluster = model.clusters[name]
-    key, value = model.dice.pick(TAINTS)
+    key, value = model.choices.pick(TAINTS)
     kept = [item for item in cluster.taints if item["key"] != key]
     if len(kept) == len(cluster.taints):
         kept.append(_taint(key, value, "NoSchedule"))
@@ -60,14 +60,14 @@ def taint(model: Model) -> Step | None:
 def evict_all(model: Model) -> Step | None:
     """Have the taint manager move bindings off a cluster; the next step takes the taint away.
 
-    It looks again every ten seconds while the taint is there, which no step should have to wait for.
+    It repeats its check every ten seconds while the taint exists, which is too long for a step.
     """
     name = model.any_cluster()
     cluster = model.clusters[name]
     grouped = group_steps.on_turn(model)
     if grouped is None:
         return None
-    key, value = model.dice.pick(TAINTS)
+    key, value = model.choices.pick(TAINTS)
     evicting = _taint(key, value, "NoExecute")
     tainted = replace_taints(cluster, [*cluster.taints, evicting])
     calm = _taints(cluster)
@@ -79,7 +79,7 @@ def evict_all(model: Model) -> Step | None:
     def act(plane: Plane) -> None:
         plane.patch_cluster(name, tainted)
         plane.wait(lambda: taken(plane.bindings()), f"the evictions from {name}")
-        # A binding that no policy claims is woken by its clusters only, and by this one perhaps too early.
+        # A binding that no policy claims is enqueued by changes of its clusters only, and by this one perhaps too early.
         plane.patch_cluster(name, {"metadata": {"labels": {"touched": "after"}}})
 
     def last() -> Step:
@@ -90,7 +90,7 @@ def evict_all(model: Model) -> Step | None:
             "taint NoExecute", name, tainted, act, taken, through_clusters=True, patient=True, then=last
         )
 
-    touched = {"metadata": {"labels": {"touched": str(model.dice.between(1, 10**9))}}}
+    touched = {"metadata": {"labels": {"touched": str(model.choices.between(1, 10**9))}}}
 
     def touch(plane: Plane) -> None:
         group_steps.suspend(plane, grouped)
@@ -100,13 +100,13 @@ def evict_all(model: Model) -> Step | None:
 
 
 def capacity(model: Model) -> Step | None:
-    """Change how much there is in a cluster; schedulers hear of it with the next change that wakes a binding."""
+    """Change a cluster's capacity; schedulers use it at the next change that enqueues a binding."""
     name = model.any_cluster()
     cluster = model.clusters[name]
     cluster.member = replace(
         cluster.member,
-        cpu=model.dice.pick(("1", "3", "6", "12", "20", "40")),
-        modelings=fleet.modelings(model.dice) if cluster.member.modelings else (),
+        cpu=model.choices.pick(("1", "3", "6", "12", "20", "40")),
+        modelings=fleet.modelings(model.choices) if cluster.member.modelings else (),
     )
     return _status(model, "capacity", name)
 
@@ -124,7 +124,7 @@ def enablements(model: Model) -> Step | None:
 
 
 def readiness(model: Model) -> Step | None:
-    """Let a cluster become unready, or ready again: the cluster controller answers with a taint."""
+    """Make a cluster unready, or ready again: the cluster controller adds or removes a taint."""
     name = model.any_cluster()
     cluster = model.clusters[name]
     cluster.ready = not cluster.ready
@@ -139,12 +139,12 @@ def readiness(model: Model) -> Step | None:
 
 
 def delete(model: Model) -> Step | None:
-    """Begin to delete a cluster; a finalizer of the game keeps it until a later step."""
+    """Begin to delete a cluster; a finalizer of the run keeps it until a later step."""
     names = model.names()
     grouped = group_steps.on_turn(model)
     if len(model.names("deleting")) >= MOST_DELETING or len(names) < 5 or grouped is None:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     model.clusters[name].phase = "deleting"
 
     def act(plane: Plane) -> None:
@@ -157,10 +157,10 @@ def delete(model: Model) -> Step | None:
 
 
 def remove(model: Model, clusters: Mapping[str, list[Object]]) -> Step | None:
-    """Let a deleted cluster go, once Karmada has let it go on both planes.
+    """Remove the finalizer of a deleted cluster, once Karmada has removed its own on both planes.
 
     Args:
-        model: The world.
+        model: The state of the run.
         clusters: The deleting clusters by name, as each plane has them.
     """
     names = [
@@ -170,7 +170,7 @@ def remove(model: Model, clusters: Mapping[str, list[Object]]) -> Step | None:
     ]
     if not names:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     model.clusters[name].phase = "gone"
 
     def act(plane: Plane) -> None:
@@ -185,8 +185,8 @@ def add(model: Model) -> Step | None:
     names = model.names("gone")
     if not names:
         return None
-    name = model.dice.pick(names)
-    member = fleet.member(model.dice, name)
+    name = model.choices.pick(names)
+    member = fleet.member(model.choices, name)
     model.clusters[name] = Cluster(member, dict(member.labels))
     return Step(
         "cluster added",
@@ -199,7 +199,7 @@ def add(model: Model) -> Step | None:
 
 
 def join(plane: Plane, member: SimulatedMember) -> None:
-    """Create a cluster in the order that every installation sees: it is tainted, reports, and is not any more."""
+    """Create a cluster in the order that every installation sees: it is tainted, reports its status, and loses the taint."""
     manifest = member.manifest()
     manifest["metadata"]["finalizers"] = [HOLD]
     plane.client.create(manifest)

@@ -1,6 +1,6 @@
-"""Which differences between the two schedulers' bindings count.
+"""Comparison of the two schedulers' bindings: which differences count, and which are allowed.
 
-Two freedoms are upstream's own, which decides by chance there: the order of the clusters of a division that
+Two differences are allowed because upstream decides by chance: the order of the clusters of a division that
 is or was Aggregated, and the plugin under which a cluster that does not fit is counted (see state). Two
 differences are deliberate (docs/differences-from-upstream.md, "Writes and the loop"): a binding that is decided
 again and comes out as it is gets no new lastScheduledTime; and the observed generation is that after our own
@@ -39,9 +39,9 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """The memory of a game: what is free for good, and how often each freedom was taken."""
+    """The state of a comparison over a run: bindings with a free order, and how often each allowed difference was met."""
 
-    freedoms: Counter[str] = field(default_factory=Counter)
+    allowed_differences: Counter[str] = field(default_factory=Counter)
     moved: Counter[str] = field(default_factory=Counter)
     aggregated: set[Key] = field(default_factory=set)
 
@@ -59,7 +59,7 @@ class Comparison:
             began: When the step began.
             before: The states of upstream and ours at rest before the step.
             after: The same after it.
-            in_phases: Whether the step woke schedulers more than once: itself, and by what controllers did.
+            in_phases: Whether the step enqueued bindings more than once: itself, and by what controllers did.
         """
         upstream, ours = after
         found = []
@@ -86,10 +86,10 @@ class Comparison:
             if one == other:
                 continue
             if name == "clusters" and key in self.aggregated and sorted(one) == sorted(other):
-                self.freedoms[ORDER] += 1
+                self.allowed_differences[ORDER] += 1
                 continue
             if name == "observed" and (one, other) == ("older", "current") and not mine.is_claimed:
-                self.freedoms[OBSERVED] += 1
+                self.allowed_differences[OBSERVED] += 1
                 continue
             if name == "inputs":
                 one, other = json.loads(one), json.loads(other)
@@ -113,10 +113,10 @@ class Comparison:
         if None in (theirs, mine) or theirs == mine:
             return []
         if theirs and is_as_it_was(*ours) and as_it_was_upstream(*upstream):
-            self.freedoms[SETTLED] += 1
+            self.allowed_differences[SETTLED] += 1
             return []
         if theirs and is_as_it_was(*ours) and key in self.aggregated and _only_reordered(*upstream):
-            self.freedoms[REORDERED] += 1
+            self.allowed_differences[REORDERED] += 1
             return []
         if (
             theirs
@@ -124,13 +124,13 @@ class Comparison:
             and _is_always_decided(upstream[1])
             and not (upstream[1].fits or ours[1].fits)
         ):
-            self.freedoms[ON_THE_WAY] += 1
+            self.allowed_differences[ON_THE_WAY] += 1
             return []
         return [Difference(key, "lastScheduledTime moved", theirs, mine)]
 
 
 def moved(began: dt.datetime, before: State | None, after: State) -> bool | None:
-    """Tell whether lastScheduledTime moved in a step, None if nobody can know."""
+    """Return whether lastScheduledTime moved in a step, None if the whole seconds of the times cannot show it."""
     old = before.time if before is not None else None
     if after.time != old:
         return True
@@ -140,12 +140,12 @@ def moved(began: dt.datetime, before: State | None, after: State) -> bool | None
 
 
 def is_as_it_was(before: State | None, after: State) -> bool:
-    """Tell whether ours left a scheduled binding as it was: not one write, as the generation shows too."""
+    """Return whether ours left a scheduled binding as it was: not one write, as the generation shows too."""
     return _same(before, after, "time") and after.fits
 
 
 def as_it_was_upstream(before: State | None, after: State) -> bool:
-    """Tell whether upstream left everything but the time as it was, and had a type to decide again.
+    """Return whether upstream left everything but the time as it was, and had a type to decide again.
 
     The observed generation of a binding that no policy claimed may catch up on that occasion.
     """
@@ -156,7 +156,7 @@ def as_it_was_upstream(before: State | None, after: State) -> bool:
 
 
 def _only_reordered(before: State | None, after: State) -> bool:
-    """Tell whether the clusters of a binding are the same ones as before, in another order."""
+    """Return whether the clusters of a binding are the same ones as before, in another order."""
     return (
         before is not None
         and before.clusters != after.clusters
@@ -171,7 +171,7 @@ def _same(before: State | None, after: State, *more: str) -> bool:
 
 
 def _is_always_decided(state: State) -> bool:
-    """Tell whether upstream decides a binding at every event: Duplicated, by default too, or not a workload."""
+    """Return whether upstream decides a binding at every event: Duplicated, by default too, or not a workload."""
     spec = json.loads(state.inputs)["spec"]
     strategy = (spec.get("placement") or {}).get("replicaScheduling") or {}
     workload = spec.get("replicas", 0) > 0 or "replicaRequirements" in spec or "components" in spec

@@ -1,4 +1,4 @@
-"""What there is when a game begins: clusters, bindings, and what makes a plane tell that it is at rest."""
+"""The objects at the start: clusters, bindings, and the barrier objects that show when a plane is at rest."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from tools.controlplane import Object, SimulatedMember
 
-from .placements import LABELS, PROVIDERS, REGIONS, Dice, placement
+from .placements import LABELS, PROVIDERS, REGIONS, RandomChoices, placement
 
 NAMESPACE = "fuzz"
 SCHEDULER = "default-scheduler"
 POLICY_LABEL = "propagationpolicy.karmada.io/permanent-id"
 APPLIED = "policy.karmada.io/applied-placement"
 WORK = "/apis/work.karmada.io/v1alpha2"
-HOLD = "fuzz.karmada-pyscheduler.io/hold"  # a finalizer, so that it is the game that ends a deletion
+HOLD = "fuzz.karmada-pyscheduler.io/hold"  # a finalizer, so that the run itself ends a deletion
 CLUSTERS = tuple(f"m{number}" for number in range(1, 9))
 BARRIER = "barrier"  # names of the barrier objects; no other placement tolerates the taint
 BARRIER_TAINT = {"key": "barrier", "effect": "NoSchedule"}
@@ -32,7 +32,7 @@ class Key:
 
     @property
     def path(self) -> str:
-        """Where the API server has it."""
+        """Its path on the API server."""
         return f"{COLLECTIONS[self.kind]}/{self.name}"
 
 
@@ -44,7 +44,7 @@ MADE = (
     *(Key("rb", f"b{number}") for number in range(1, 12)),
     *(Key("crb", f"c{number}") for number in (1, 2, 3)),
 )
-"""Bindings without a template, made by the game: no controller minds them but those of evictions."""
+"""Bindings without a template, created by the run: only the eviction controllers change them."""
 
 WORKLOADS = ("web1", "web2")
 """Deployments with a policy each; Karmada's controllers make their bindings."""
@@ -57,88 +57,88 @@ def binding_of(workload: str) -> Key:
     return Key("rb", f"{workload}-deployment")
 
 
-def members(dice: Dice) -> list[SimulatedMember]:
+def members(choices: RandomChoices) -> list[SimulatedMember]:
     """Draw the clusters."""
-    return [member(dice, name) for name in CLUSTERS]
+    return [member(choices, name) for name in CLUSTERS]
 
 
-def member(dice: Dice, name: str) -> SimulatedMember:
+def member(choices: RandomChoices, name: str) -> SimulatedMember:
     """Draw one cluster."""
     return SimulatedMember(
         name,
-        provider=dice.pick(PROVIDERS),
-        region=dice.pick(REGIONS),
-        labels={key: dice.pick(values) for key, values in LABELS.items() if dice.chance(0.8)},
-        cpu=dice.pick(("2", "6", "12", "20")),
+        provider=choices.pick(PROVIDERS),
+        region=choices.pick(REGIONS),
+        labels={key: choices.pick(values) for key, values in LABELS.items() if choices.chance(0.8)},
+        cpu=choices.pick(("2", "6", "12", "20")),
         allocated={"cpu": "1", "memory": "1Gi", "pods": "5"},
-        modelings=modelings(dice) if dice.chance(0.4) else (),
+        modelings=modelings(choices) if choices.chance(0.4) else (),
     )
 
 
-def modelings(dice: Dice) -> tuple[int, ...]:
+def modelings(choices: RandomChoices) -> tuple[int, ...]:
     """Draw how many nodes of each grade a cluster has; those of grade 3 have 4 CPUs at least."""
-    return tuple(dice.pick((0, 0, 1, 2, 5)) for _ in range(dice.between(2, 6)))
+    return tuple(choices.pick((0, 0, 1, 2, 5)) for _ in range(choices.between(2, 6)))
 
 
-def binding(dice: Dice, key: Key, *, grouped: bool = False) -> Object:
+def binding(choices: RandomChoices, key: Key, *, grouped: bool = False) -> Object:
     """Draw a binding. Its resource has a uid of its own, for the division's ties depend on it.
 
     With `grouped`, most are members of workload groups, suspended until it is their turn (group_steps).
     """
-    luck = dice.random()
+    luck = choices.random()
     workload = luck < 0.8
     spec: Object = {
         "resource": {
             "apiVersion": "apps/v1" if workload else "v1",
             "kind": "Deployment" if workload else "ConfigMap",
             "name": f"no-{key.name}",
-            "uid": str(uuid.UUID(int=dice.getrandbits(128))),
+            "uid": str(uuid.UUID(int=choices.getrandbits(128))),
         },
         "schedulerName": SCHEDULER,
-        "placement": placement(dice, CLUSTERS),
+        "placement": placement(choices, CLUSTERS),
         "conflictResolution": "Abort",
     }
     if key.kind == "rb":
         spec["resource"]["namespace"] = NAMESPACE
     if luck < 0.15:
-        spec["components"] = [component(dice, number) for number in range(dice.between(1, 3))]
+        spec["components"] = [component(choices, number) for number in range(choices.between(1, 3))]
     elif workload:
-        spec["replicas"] = dice.between(1, 9)
-        spec["replicaRequirements"] = {"resourceRequest": {"cpu": dice.pick(("500m", "1", "2"))}}
-    if grouped and key.kind == "rb" and dice.chance(0.7):
-        spec["workloadAffinityGroups"] = groups(dice)
+        spec["replicas"] = choices.between(1, 9)
+        spec["replicaRequirements"] = {"resourceRequest": {"cpu": choices.pick(("500m", "1", "2"))}}
+    if grouped and key.kind == "rb" and choices.chance(0.7):
+        spec["workloadAffinityGroups"] = groups(choices)
         spec["suspension"] = {"scheduling": True}
-        # Rarely without room: one that is tried again and again keeps its turn for good.
+        # Rarely too large: a binding that is tried again and again would keep its turn for good.
         spec["placement"] = {
             **spec["placement"],
             "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
         }
-    return _manifest(key, spec, finalizers=[HOLD] if dice.chance(0.3) else [])
+    return _manifest(key, spec, finalizers=[HOLD] if choices.chance(0.3) else [])
 
 
-def groups(dice: Dice) -> Object:
-    """Draw with whom a workload shares its clusters, and with whom it does not, or one of the two."""
-    luck = dice.random()
+def groups(choices: RandomChoices) -> Object:
+    """Draw an affinity group, an anti-affinity group, or both."""
+    luck = choices.random()
     made: Object = {}
     if luck < 0.6:
-        made["affinityGroup"] = dice.pick(("team=red", "team=blue"))
+        made["affinityGroup"] = choices.pick(("team=red", "team=blue"))
     if luck > 0.4:
-        made["antiAffinityGroup"] = dice.pick(("app=big", "app=small"))
+        made["antiAffinityGroup"] = choices.pick(("app=big", "app=small"))
     return made
 
 
-def component(dice: Dice, number: int) -> Object:
+def component(choices: RandomChoices, number: int) -> Object:
     """Draw one of several pod templates of a workload."""
-    request = {"cpu": dice.pick(("250m", "1", "2")), "memory": dice.pick(("128Mi", "2Gi"))}
+    request = {"cpu": choices.pick(("250m", "1", "2")), "memory": choices.pick(("128Mi", "2Gi"))}
     return {
         "name": f"part{number}",
-        "replicas": dice.between(0, 4),
+        "replicas": choices.between(0, 4),
         "replicaRequirements": {"resourceRequest": request},
     }
 
 
 def barriers() -> list[Object]:
-    """Return three bindings whose reaction shows that a scheduler has read all that came before.
+    """Return three bindings whose reaction shows that a scheduler has read all earlier changes.
 
     The first two follow a change of themselves with one status patch. The third follows the label
     `barrier` of the cluster `barrier`, on or off it.
@@ -177,7 +177,7 @@ def barriers() -> list[Object]:
 
 
 def barrier_member() -> SimulatedMember:
-    """Return the cluster of the barriers, where nobody else may go."""
+    """Return the cluster of the barriers, where no other binding may go."""
     return SimulatedMember(BARRIER, labels={"barrier": "off"}, taints=(BARRIER_TAINT,))
 
 

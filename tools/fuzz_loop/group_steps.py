@@ -1,7 +1,7 @@
-"""Changes of workload groups, for games with the gate WorkloadAffinity.
+"""Changes of workload groups, for runs with the gate WorkloadAffinity.
 
-What a member of a group may have depends on where the others are, and a change of a cluster wakes bindings in
-an order of upstream's own chance. So of all members one at a time is scheduled, the others are suspended; they
+The clusters that a member of a group may have depend on those of the others, and a change of a cluster enqueues bindings in
+a random order upstream. So of all members one at a time is scheduled, the others are suspended; they
 count as placed all the same. While controllers move bindings off a cluster, none is scheduled: it would depend
 on which of them they have moved already.
 """
@@ -26,7 +26,7 @@ def turn(model: Model) -> Step | None:
     others = [key for key in _members(model) if key not in model.failed]
     if now is None or not others:
         return None
-    key = model.dice.pick(others)
+    key = model.choices.pick(others)
 
     def act(plane: Plane) -> None:
         suspend(plane, now)
@@ -40,7 +40,7 @@ def regroup(model: Model) -> Step | None:
 
     def body(_: Object) -> Object:
         none = {"affinityGroup": None, "antiAffinityGroup": None}
-        return {"spec": {"workloadAffinityGroups": {**none, **fleet.groups(model.dice)}}}
+        return {"spec": {"workloadAffinityGroups": {**none, **fleet.groups(model.choices)}}}
 
     return patch(model, "groups", _members(model), body)
 

@@ -1,4 +1,4 @@
-"""What the drawn steps know of the world: the last state at rest, the clusters, and what was done to whom."""
+"""The state from which steps are drawn: the bindings when last at rest, the clusters, and earlier changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.controlplane import Object, SimulatedMember
 
 from . import fleet
 from .fleet import Key
-from .placements import Dice, tolerates
+from .placements import RandomChoices, tolerates
 from .plane import Bindings, Plane
 from .state import State, state_of
 
@@ -25,9 +25,9 @@ class Step:
         target: The binding, cluster or workload.
         detail: Its input, for people.
         act: Makes the change on one plane.
-        taken: Whether Karmada's controllers have done what it asks of them.
+        taken: Whether Karmada's controllers have done their part of the step.
         through_clusters: Whether it reaches schedulers through clusters.
-        patient: Whether controllers may have more to do than `taken` says.
+        patient: Whether controllers may have more to do than `taken` shows.
         then: What has to be the next step.
     """
 
@@ -46,14 +46,14 @@ class Step:
 
 @dataclass
 class Cluster:
-    """One cluster of the game.
+    """One cluster of the run.
 
     Attributes:
         member: As it was last made.
         labels: Its labels now.
-        taints: The taints that the game gave it.
+        taints: The taints that the run gave it.
         phase: ``there``, ``deleting`` or ``gone``.
-        ready: What its Ready condition says.
+        ready: The status of its Ready condition.
     """
 
     member: SimulatedMember
@@ -65,10 +65,10 @@ class Cluster:
 
 @dataclass
 class Model:
-    """The world as both planes have it, for they are equal at rest.
+    """The state of both planes, which are equal at rest.
 
     Attributes:
-        dice: Where all chance comes from.
+        choices: The source of all randomness.
         clusters: By name.
         groups: Whether new bindings may be members of workload groups.
         bindings: Upstream's, as they were last at rest.
@@ -80,7 +80,7 @@ class Model:
         deployed: Which workloads' Deployments exist.
     """
 
-    dice: Dice
+    choices: RandomChoices
     clusters: dict[str, Cluster]
     groups: bool = False
     bindings: Mapping[Key, Object] = field(default_factory=dict)
@@ -107,8 +107,8 @@ class Model:
     def to_be_tried(self) -> set[Key]:
         """The bindings that one of the schedulers may try again when clusters change, at a time of its own.
 
-        Beside those that failed, the claimed ones that fitted nowhere when they were last at rest: ours wakes them for
-        a cluster that is added, serves another API, or is meant by a later affinity, where upstream waits for an event
+        Besides those that failed, the claimed ones that fitted nowhere when they were last at rest: ours enqueues them
+        for a cluster that is added, serves another API, or is in a later affinity, where upstream waits for an event
         (docs/differences-from-upstream.md, "Bindings that fit nowhere").
         """
         unfit = {
@@ -132,21 +132,21 @@ class Model:
 
     def any_cluster(self) -> str:
         """Draw a cluster that is there."""
-        return self.dice.pick(self.names())
+        return self.choices.pick(self.names())
 
 
 def is_deleting(item: Object) -> bool:
-    """Tell whether an object is being deleted."""
+    """Return whether an object is being deleted."""
     return "deletionTimestamp" in item["metadata"]
 
 
 def is_suspended(item: Object) -> bool:
-    """Tell whether a binding's scheduling is suspended."""
+    """Return whether a binding's scheduling is suspended."""
     return bool(item["spec"].get("suspension", {}).get("scheduling"))
 
 
 def is_grouped(item: Object) -> bool:
-    """Tell whether a binding is a member of a workload group; see group_steps."""
+    """Return whether a binding is a member of a workload group; see group_steps."""
     return "workloadAffinityGroups" in item["spec"]
 
 
@@ -157,7 +157,7 @@ def applied_placement(item: Object) -> Object | None:
 
 
 def evictions_are_done(bindings: Bindings) -> bool:
-    """Tell whether the eviction controllers have nothing left to do.
+    """Return whether the eviction controllers have nothing left to do.
 
     They stamp every new task, and end one that is allowed to end, or whose binding is scheduled to clusters
     that are all healthy, which none at all are.

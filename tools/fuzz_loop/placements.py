@@ -1,7 +1,7 @@
 """Random placements that Karmada's webhooks would accept: all strategies, affinities, constraints.
 
 Odd values are the business of tools/oracle; here the placements change on a living binding, so names repeat
-(clusters, labels, affinity terms) and most changes move something.
+(clusters, labels, affinity terms) and most changes move replicas.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ TAINTS: tuple[tuple[str, str], ...] = (("k1", "a"), ("k1", "b"), ("k2", ""))
 TERMS = ("t1", "t2", "t3")
 
 
-class Dice(Random):
-    """Draws, in the words of this package."""
+class RandomChoices(Random):
+    """A random generator with the draws of this package."""
 
     def chance(self, probability: float) -> bool:
-        """Tell whether something of this probability happens."""
+        """Return True with this probability."""
         return self.random() < probability
 
     def pick(self, items: Sequence[T]) -> T:
@@ -42,115 +42,118 @@ class Dice(Random):
         return self.sample(items, min(len(items), self.between(least, most)))
 
 
-def placement(dice: Dice, clusters: Sequence[str]) -> Object:
+def placement(choices: RandomChoices, clusters: Sequence[str]) -> Object:
     """Draw a placement on clusters of these names."""
     made: Object = {}
-    luck = dice.random()
+    luck = choices.random()
     if luck < 0.55:
-        made["clusterAffinity"] = affinity(dice, clusters)
+        made["clusterAffinity"] = affinity(choices, clusters)
     elif luck < 0.9:
-        made["clusterAffinities"] = [term(dice, clusters, name) for name in dice.some(TERMS, 1, len(TERMS))]
-    if dice.chance(0.35):
-        made["clusterTolerations"] = [toleration(dice) for _ in range(dice.between(1, 2))]
-    if dice.chance(0.4):
-        made["spreadConstraints"] = constraints(dice)
-    if dice.chance(0.9):
-        made["replicaScheduling"] = strategy(dice, clusters)
+        made["clusterAffinities"] = [
+            term(choices, clusters, name) for name in choices.some(TERMS, 1, len(TERMS))
+        ]
+    if choices.chance(0.35):
+        made["clusterTolerations"] = [toleration(choices) for _ in range(choices.between(1, 2))]
+    if choices.chance(0.4):
+        made["spreadConstraints"] = constraints(choices)
+    if choices.chance(0.9):
+        made["replicaScheduling"] = strategy(choices, clusters)
     return made
 
 
-def edited(dice: Dice, old: Object, clusters: Sequence[str]) -> Object:
+def edited(choices: RandomChoices, old: Object, clusters: Sequence[str]) -> Object:
     """Return a placement that differs from an old one in one part."""
     made = copy.deepcopy(old)
     terms = made.get("clusterAffinities")
-    if terms and dice.chance(0.6):
-        luck = dice.random()
+    if terms and choices.chance(0.6):
+        luck = choices.random()
         if luck < 0.3:
-            number = dice.between(0, len(terms) - 1)
-            terms[number] = term(dice, clusters, terms[number]["affinityName"])
+            number = choices.between(0, len(terms) - 1)
+            terms[number] = term(choices, clusters, terms[number]["affinityName"])
         elif luck < 0.5 and len(terms) > 1:
-            del terms[dice.between(0, len(terms) - 1)]
+            del terms[choices.between(0, len(terms) - 1)]
         elif luck < 0.7 and (
             free := [name for name in TERMS if name not in [t["affinityName"] for t in terms]]
         ):
-            terms.insert(dice.between(0, len(terms)), term(dice, clusters, dice.pick(free)))
+            terms.insert(choices.between(0, len(terms)), term(choices, clusters, choices.pick(free)))
         else:
-            dice.shuffle(terms)
+            choices.shuffle(terms)
         return made
-    part = dice.pick(("replicaScheduling", "spreadConstraints", "clusterTolerations"))
-    if part in made and part != "replicaScheduling" and dice.chance(0.4):
+    part = choices.pick(("replicaScheduling", "spreadConstraints", "clusterTolerations"))
+    if part in made and part != "replicaScheduling" and choices.chance(0.4):
         del made[part]
     elif part == "replicaScheduling":
-        made[part] = strategy(dice, clusters)
+        made[part] = strategy(choices, clusters)
     elif part == "spreadConstraints":
-        made[part] = constraints(dice)
+        made[part] = constraints(choices)
     else:
-        made[part] = [toleration(dice)]
+        made[part] = [toleration(choices)]
     return made
 
 
-def affinity(dice: Dice, clusters: Sequence[str]) -> Object:
+def affinity(choices: RandomChoices, clusters: Sequence[str]) -> Object:
     """Draw what selects clusters; {} selects all."""
     made: Object = {}
-    luck = dice.random()
+    luck = choices.random()
     if luck < 0.5:
-        made["clusterNames"] = dice.some(clusters, 1, len(clusters))
+        made["clusterNames"] = choices.some(clusters, 1, len(clusters))
     elif luck < 0.85:
-        key = dice.pick(tuple(LABELS))
-        if dice.chance(0.6):
-            made["labelSelector"] = {"matchLabels": {key: dice.pick(LABELS[key])}}
+        key = choices.pick(tuple(LABELS))
+        if choices.chance(0.6):
+            made["labelSelector"] = {"matchLabels": {key: choices.pick(LABELS[key])}}
         else:
-            operator = dice.pick(("In", "NotIn", "Exists", "DoesNotExist"))
+            operator = choices.pick(("In", "NotIn", "Exists", "DoesNotExist"))
             expression: Object = {"key": key, "operator": operator}
             if operator in {"In", "NotIn"}:
-                expression["values"] = dice.some(LABELS[key], 1, 2)
+                expression["values"] = choices.some(LABELS[key], 1, 2)
             made["labelSelector"] = {"matchExpressions": [expression]}
-    if dice.chance(0.15):
-        made["exclude"] = dice.some(clusters, 1, 2)
-    if dice.chance(0.15):
-        key, values = dice.pick((("region", REGIONS), ("provider", PROVIDERS)))
-        operator = dice.pick(("In", "NotIn"))
+    if choices.chance(0.15):
+        made["exclude"] = choices.some(clusters, 1, 2)
+    if choices.chance(0.15):
+        key, values = choices.pick((("region", REGIONS), ("provider", PROVIDERS)))
+        operator = choices.pick(("In", "NotIn"))
         made["fieldSelector"] = {
-            "matchExpressions": [{"key": key, "operator": operator, "values": dice.some(values, 1, 2)}]
+            "matchExpressions": [{"key": key, "operator": operator, "values": choices.some(values, 1, 2)}]
         }
     return made
 
 
-def term(dice: Dice, clusters: Sequence[str], name: str) -> Object:
+def term(choices: RandomChoices, clusters: Sequence[str], name: str) -> Object:
     """Draw an affinity term; some have tiers to overflow to."""
-    made: Object = {"affinityName": name, **affinity(dice, clusters)}
-    if dice.chance(0.2):
-        made["clusterNames"] = dice.some(clusters, 1, 2)
+    made: Object = {"affinityName": name, **affinity(choices, clusters)}
+    if choices.chance(0.2):
+        made["clusterNames"] = choices.some(clusters, 1, 2)
         made["overflowAffinities"] = [
-            {"affinityName": f"over{tier}", **affinity(dice, clusters)} for tier in range(dice.between(1, 2))
+            {"affinityName": f"over{tier}", **affinity(choices, clusters)}
+            for tier in range(choices.between(1, 2))
         ]
     return made
 
 
-def toleration(dice: Dice) -> Object:
+def toleration(choices: RandomChoices) -> Object:
     """Draw a toleration of the taints of this package, always for ever."""
-    key, value = dice.pick(TAINTS)
+    key, value = choices.pick(TAINTS)
     made: Object = {"key": key, "operator": "Exists"}
-    if dice.chance(0.4):
+    if choices.chance(0.4):
         made = {"key": key, "operator": "Equal", "value": value}
-    if dice.chance(0.4):
-        made["effect"] = dice.pick(("NoSchedule", "NoExecute"))
+    if choices.chance(0.4):
+        made["effect"] = choices.pick(("NoSchedule", "NoExecute"))
     return made
 
 
-def constraints(dice: Dice) -> list[Object]:
+def constraints(choices: RandomChoices) -> list[Object]:
     """Draw spread constraints: clusters alone, or regions and clusters."""
-    low = dice.pick((1, 1, 2, 2, 3))
-    clusters = {"spreadByField": "cluster", "minGroups": low, "maxGroups": low + dice.between(0, 3)}
-    if dice.chance(0.6):
+    low = choices.pick((1, 1, 2, 2, 3))
+    clusters = {"spreadByField": "cluster", "minGroups": low, "maxGroups": low + choices.between(0, 3)}
+    if choices.chance(0.6):
         return [clusters]
-    low = dice.pick((1, 1, 2))
-    return [{"spreadByField": "region", "minGroups": low, "maxGroups": low + dice.between(0, 1)}, clusters]
+    low = choices.pick((1, 1, 2))
+    return [{"spreadByField": "region", "minGroups": low, "maxGroups": low + choices.between(0, 1)}, clusters]
 
 
-def strategy(dice: Dice, clusters: Sequence[str]) -> Object:
+def strategy(choices: RandomChoices, clusters: Sequence[str]) -> Object:
     """Draw how replicas are divided."""
-    luck = dice.random()
+    luck = choices.random()
     if luck < 0.25:
         return {"replicaSchedulingType": "Duplicated"}
     made: Object = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
@@ -163,17 +166,17 @@ def strategy(dice: Dice, clusters: Sequence[str]) -> Object:
         made["weightPreference"] = {
             "staticWeightList": [
                 {
-                    "targetCluster": affinity(dice, clusters),
-                    "weight": dice.pick((1, 1, 2, 3, 5)),
+                    "targetCluster": affinity(choices, clusters),
+                    "weight": choices.pick((1, 1, 2, 3, 5)),
                 }
-                for _ in range(dice.between(1, 3))
+                for _ in range(choices.between(1, 3))
             ]
         }
     return made
 
 
 def tolerates(placement: Object, taint: Object) -> bool:
-    """Tell whether a placement tolerates a taint, as Kubernetes has it."""
+    """Return whether a placement tolerates a taint, as Kubernetes has it."""
     return any(
         item.get("key", "") in {"", taint["key"]}
         and item.get("effect", "") in {"", taint["effect"]}

@@ -1,4 +1,4 @@
-"""One control plane with one scheduler, which knows when nothing more will be written.
+"""One control plane with one scheduler, which detects when nothing more will be written.
 
 Waiting cannot distinguish a slow scheduler from one that has finished. So a barrier follows every
 change: bindings of the harness are touched, each on one of the scheduler's watches, and the scheduler's
@@ -32,7 +32,7 @@ Bindings = Mapping[Key, Object]
 
 
 class RestlessError(AssertionError):
-    """A control plane goes on writing, or a controller does not do what it is there for."""
+    """A control plane goes on writing, or a controller does not do its part."""
 
 
 class Plane:
@@ -66,7 +66,7 @@ class Plane:
         return {key: item for key, item in found.items() if key not in BARRIERS}
 
     def wait(self, probe: Callable[[], object], what: str) -> None:
-        """Wait for something that a controller does."""
+        """Wait for the effect of a controller."""
         self.karmada.wait_for(probe, f"{what} ({self.name})", timeout=60)
 
     def rest(
@@ -79,9 +79,9 @@ class Plane:
         """Wait until nothing is written any more and return the bindings.
 
         Args:
-            taken: Whether Karmada's controllers have done what was asked of them.
-            through_clusters: Whether the watch of clusters has to be fenced, too.
-            patient: Whether controllers may have something to do that nobody looks for.
+            taken: Whether Karmada's controllers have done their part of the step.
+            through_clusters: Whether the watch of clusters needs a barrier, too.
+            patient: Whether controllers may have more to do, without an effect that is waited for.
         """
         deadline = time.monotonic() + REST_SECONDS
         before: object = None
@@ -89,7 +89,7 @@ class Plane:
         while True:
             self.karmada.check()
             self._barrier(through_clusters=through_clusters)
-            through_clusters = False  # what clusters wake is in the queue now
+            through_clusters = False  # bindings enqueued by clusters are in the queue now
             found = self.bindings()
             now = {key: item["metadata"]["resourceVersion"] for key, item in found.items()}
             seen = (now, self._works() if patient else ())

@@ -1,4 +1,4 @@
-"""Changes that take the long way: a Deployment or a policy is changed, and Karmada's controllers do the rest."""
+"""Changes through Karmada's controllers: a Deployment or a policy is changed, and they update the binding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from . import fleet, placements
 from .binding_steps import next_second, poked, replaced
 from .fleet import NAMESPACE, Key, binding_of
 from .model import Model, Step, evictions_are_done, is_suspended
-from .placements import Dice
+from .placements import RandomChoices
 from .plane import Bindings, Plane
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -20,8 +20,8 @@ def scale(model: Model) -> Step | None:
     """Scale a Deployment."""
     if not model.deployed & model.claimed:
         return None
-    name = model.dice.pick(sorted(model.deployed & model.claimed))
-    key, replicas = binding_of(name), model.dice.between(0, 12)
+    name = model.choices.pick(sorted(model.deployed & model.claimed))
+    key, replicas = binding_of(name), model.choices.between(0, 12)
     return Step(
         "Deployment scaled", name, replicas,
         lambda plane: plane.client.patch(f"{DEPLOYMENTS}/{name}", {"spec": {"replicas": replicas}}),
@@ -34,8 +34,8 @@ def place(model: Model) -> Step | None:
     """Edit the placement of a policy."""
     if not model.deployed & model.claimed:
         return None
-    name = model.dice.pick(sorted(model.deployed & model.claimed))
-    placement = _placement(model.dice)
+    name = model.choices.pick(sorted(model.deployed & model.claimed))
+    placement = _placement(model.choices)
     policies = Policies(name)
 
     def act(plane: Plane) -> None:
@@ -46,17 +46,17 @@ def place(model: Model) -> Step | None:
 
 
 def rebalance(model: Model) -> Step | None:
-    """Ask for a reschedule with a WorkloadRebalancer."""
+    """Request a reschedule with a WorkloadRebalancer."""
     names = sorted(name for name in model.deployed if binding_of(name) in model.bindings)
     if not names:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     moment = next_second(model.times.get(binding_of(name)))
     workload = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": NAMESPACE, "name": name}
     rebalancer = {
         "apiVersion": "apps.karmada.io/v1alpha1",
         "kind": "WorkloadRebalancer",
-        "metadata": {"name": f"{name}-{model.dice.getrandbits(40):x}"},
+        "metadata": {"name": f"{name}-{model.choices.getrandbits(40):x}"},
         "spec": {"workloads": [workload]},
     }
 
@@ -74,7 +74,7 @@ def rebalance(model: Model) -> Step | None:
 
 
 def suspend(model: Model) -> Step | None:
-    """Suspend the scheduling of a binding that the detector looks after, or resume it."""
+    """Suspend the scheduling of a binding that the detector manages, or resume it."""
     keys = [
         key
         for key in map(binding_of, fleet.WORKLOADS)
@@ -82,7 +82,7 @@ def suspend(model: Model) -> Step | None:
     ]
     if not keys:
         return None
-    key = model.dice.pick(keys)
+    key = model.choices.pick(keys)
     body = {"spec": {"suspension": {"scheduling": not is_suspended(model.bindings[key])}}}
     return Step(
         "suspend or resume",
@@ -97,13 +97,13 @@ def suspend(model: Model) -> Step | None:
 def unclaim(model: Model) -> Step | None:
     """Delete a policy, or create it again with another placement.
 
-    The binding is decided on before its policy goes, for ours looks at it once more then.
+    The binding is decided on before its policy goes, because ours reconciles it once more then.
     """
-    name = model.dice.pick(fleet.WORKLOADS)
+    name = model.choices.pick(fleet.WORKLOADS)
     key = binding_of(name)
     if name not in model.claimed:
         model.claimed.add(name)
-        manifest, policies = fleet.policy(name, _placement(model.dice)), Policies(name)
+        manifest, policies = fleet.policy(name, _placement(model.choices)), Policies(name)
         expected = name in model.deployed
         return Step(
             "policy created", name, manifest,
@@ -131,7 +131,7 @@ def deploy(model: Model) -> Step | None:
     names = [name for name in fleet.WORKLOADS if name not in model.claimed]
     if not names:
         return None
-    name = model.dice.pick(names)
+    name = model.choices.pick(names)
     key = binding_of(name)
     if name in model.deployed:
         model.deployed.remove(name)
@@ -142,8 +142,8 @@ def deploy(model: Model) -> Step | None:
             patient=True,
         )  # fmt: skip
     model.deployed.add(name)
-    manifest = fleet.deployment(name, model.dice.between(1, 12))
-    odd = model.dice.chance(0.5)
+    manifest = fleet.deployment(name, model.choices.between(1, 12))
+    odd = model.choices.chance(0.5)
     return Step(
         "Deployment created", name, manifest, lambda plane: create(plane, manifest, odd=odd), patient=True
     )
@@ -158,7 +158,7 @@ def create(plane: Plane, manifest: Object, *, odd: bool) -> None:
 
 
 def is_odd(uid: str) -> bool:
-    """Return what decides ties of a division: the parity of the uid's FNV-1a hash, so of its bytes."""
+    """Return whether the uid's FNV-1a hash, so the sum of its bytes, is odd; ties of a division depend on it."""
     return sum(uid.encode()) % 2 == 1
 
 
@@ -170,12 +170,12 @@ class Policies:
         self._placement: Object = {}
 
     def put(self, plane: Plane, written: Object) -> None:
-        """Take note of a policy as the webhook left it, which is the same everywhere."""
+        """Record a policy as the webhook changed it, which is the same on both planes."""
         del plane
         self._placement = written["spec"]["placement"]
 
     def arrived(self, bindings: Bindings) -> bool:
-        """Tell whether the detector has brought it to the binding."""
+        """Return whether the detector has brought it to the binding."""
         item = bindings.get(binding_of(self._workload))
         return (
             item is not None
@@ -188,13 +188,13 @@ def _is_claimed(bindings: Bindings, key: Key) -> bool:
     return bool(bindings[key]["metadata"].get("labels", {}).get(fleet.POLICY_LABEL))
 
 
-def _placement(dice: Dice) -> Object:
+def _placement(choices: RandomChoices) -> Object:
     """Draw a placement that the webhook of policies accepts."""
-    made = placements.placement(dice, fleet.CLUSTERS)
+    made = placements.placement(choices, fleet.CLUSTERS)
     strategy = made.get("replicaScheduling", {})
-    by_room = strategy.get("replicaDivisionPreference") == "Aggregated" or "dynamicWeight" in strategy.get(
-        "weightPreference", {}
-    )
-    for item in made.get("clusterAffinities") or () if not by_room else ():
+    by_capacity = strategy.get(
+        "replicaDivisionPreference"
+    ) == "Aggregated" or "dynamicWeight" in strategy.get("weightPreference", {})
+    for item in made.get("clusterAffinities") or () if not by_capacity else ():
         item.pop("overflowAffinities", None)
     return made

@@ -1,4 +1,4 @@
-"""Playing: draw a step, make it on both planes, let both come to rest, compare."""
+"""The run: draw a step, make it on both planes, let both come to rest, compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from . import binding_steps, cluster_steps, fleet, group_steps, policy_steps
 from .compare import Comparison, Difference
 from .fleet import Key
 from .model import Cluster, Model, Step, evictions_are_done
-from .placements import Dice
+from .placements import RandomChoices
 from .plane import OURS, UPSTREAM, Bindings, Plane, running
 from .state import State, state_of
 
@@ -69,18 +69,18 @@ SECOND_LOOKS = 3
 
 @dataclass
 class Report:
-    """What a game came to.
+    """Results of a run.
 
     Attributes:
         steps: How many of each kind were made.
-        freedoms: How often each difference that is none was met.
-        moved: How often lastScheduledTime moved: upstream/ours, None where seconds cannot tell.
+        allowed_differences: How often each difference was met that does not count.
+        moved: How often lastScheduledTime moved: upstream/ours, None where whole seconds do not show it.
         seconds: How long the steps took together.
         found: The first difference, as text; None when there was none.
     """
 
     steps: Counter[str] = field(default_factory=Counter)
-    freedoms: Counter[str] = field(default_factory=Counter)
+    allowed_differences: Counter[str] = field(default_factory=Counter)
     moved: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     compared: int = 0
@@ -88,28 +88,28 @@ class Report:
     found: str | None = None
 
 
-class Game:
+class FuzzRun:
     """Two planes, one sequence of changes."""
 
     def __init__(
         self, planes: tuple[Plane, Plane], *, seed: int, groups: bool, say: Callable[[str], None]
     ) -> None:
-        dice = Dice(seed)
+        choices = RandomChoices(seed)
         self._planes = planes
         self._say = say
         self._pool = ThreadPoolExecutor(max_workers=2)
-        self._members = fleet.members(dice)
+        self._members = fleet.members(choices)
         clusters = {item.name: Cluster(item, dict(item.labels)) for item in self._members}
-        self._model = Model(dice, clusters, groups)
+        self._model = Model(choices, clusters, groups)
         self._comparison = Comparison()
         self._before: tuple[Mapping[Key, State], Mapping[Key, State]] = ({}, {})
         self.report = Report()
 
     def prepare(self) -> None:
         """Create the clusters, the bindings and the workloads, the same on both planes."""
-        dice = self._model.dice
-        bindings = [fleet.binding(dice, key, grouped=self._model.groups) for key in fleet.MADE]
-        workloads = [fleet.deployment(name, dice.between(1, 9)) for name in fleet.WORKLOADS]
+        choices = self._model.choices
+        bindings = [fleet.binding(choices, key, grouped=self._model.groups) for key in fleet.MADE]
+        workloads = [fleet.deployment(name, choices.between(1, 9)) for name in fleet.WORKLOADS]
         policies = [fleet.policy(name, {}) for name in fleet.WORKLOADS]
 
         def one(plane: Plane) -> None:
@@ -130,8 +130,8 @@ class Game:
 
         self._both(one)
 
-    def play(self, steps: int) -> Report:
-        """Make steps until there were enough, or a difference; return how it went."""
+    def run(self, steps: int) -> Report:
+        """Make steps until there were enough, or a difference; return the report."""
         start = time.monotonic()
         forced: Step | None = Step(
             "beginning", "", None, lambda _: None, evictions_are_done, through_clusters=True, patient=True
@@ -150,18 +150,21 @@ class Game:
                 break
             forced = step.then() if step.then is not None else None
         self.report.seconds = time.monotonic() - start
-        self.report.freedoms, self.report.moved = self._comparison.freedoms, self._comparison.moved
+        self.report.allowed_differences, self.report.moved = (
+            self._comparison.allowed_differences,
+            self._comparison.moved,
+        )
         return self.report
 
     def _draw(self) -> Step:
-        dice = self._model.dice
+        choices = self._model.choices
         makers = [maker for _, maker in WEIGHTS]
         weights = [weight for weight, _ in WEIGHTS]
         while True:
-            if self._model.names("deleting") and dice.chance(REMOVE_WEIGHT / sum(weights)):
+            if self._model.names("deleting") and choices.chance(REMOVE_WEIGHT / sum(weights)):
                 step = cluster_steps.remove(self._model, self._deleting())
             else:
-                step = dice.choices(makers, weights)[0](self._model)
+                step = choices.choices(makers, weights)[0](self._model)
             if step is not None:
                 return step
 
@@ -172,7 +175,7 @@ class Game:
         }
 
     def _make(self, step: Step) -> str | None:
-        """Make a step on both planes and compare; return the complaint, None if they are equal."""
+        """Make a step on both planes and compare; return the difference as text, None if they are equal."""
         began = dt.datetime.now(dt.UTC)
 
         def one(plane: Plane) -> dict[Key, Object]:
@@ -202,7 +205,7 @@ class Game:
         return _complaint(step, differences, before, after) if differences else None
 
     def _try_now(self, plane: Plane, step: Step) -> dict[Key, Object]:
-        """Have all bindings looked at that one of the schedulers may try again, before it does at its own time."""
+        """Enqueue all bindings that one of the schedulers may try again, before it does at its own time."""
         found = plane.bindings()
         keys = sorted(self._model.to_be_tried & found.keys())
         unclaimed = [key for key in keys if not state_of(found[key]).is_claimed]
@@ -262,9 +265,9 @@ def _shown(state: State | None) -> str:
 
 
 @contextmanager
-def game(
+def fuzz_run(
     folder: Path, *, seed: int, flags: Sequence[str] = (), say: Callable[[str], None] = lambda _: None
-) -> Iterator[Game]:
+) -> Iterator[FuzzRun]:
     """Start two control planes side by side and prepare them.
 
     Args:
@@ -280,6 +283,6 @@ def game(
         )
         first, second = planes
         groups = any("WorkloadAffinity=true" in flag for flag in flags)
-        made = Game((first, second), seed=seed, groups=groups, say=say)
+        made = FuzzRun((first, second), seed=seed, groups=groups, say=say)
         made.prepare()
         yield made

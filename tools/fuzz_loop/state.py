@@ -1,4 +1,4 @@
-"""What of a binding counts: everything a scheduler writes, and what it was given."""
+"""The compared state of a binding: everything that a scheduler writes, and its inputs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class State:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether a policy claims it, so that schedulers mind its changes."""
+        """Whether a policy claims it, so that schedulers react to its changes."""
         return bool(json.loads(self.inputs)["claims"])
 
 

@@ -1,1 +1,1 @@
-"""Our decisions against the real Go core's, over generated worlds; docs/conformance.md tells the result."""
+"""Our decisions against the real Go core's, over generated scenarios; docs/conformance.md has the results."""

@@ -26,11 +26,11 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework
 from tools.oracle.generator.rng import Random
+from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.generator.values import T1
-from tools.oracle.generator.worlds import worlds
 
 _SHARED = 3
-"""Placements, requests and kinds in a world; few, so that most bindings find something in the caches."""
+"""Placements, requests and kinds in a scenario; few, so that most bindings find something in the caches."""
 
 
 class OneByOne:
@@ -52,8 +52,8 @@ class Tally:
     different: list[str] = field(default_factory=list)
 
 
-class World:
-    """A world whose clusters change, with one framework and its caches."""
+class ChangingScenario:
+    """A scenario whose clusters change, with one framework and its caches."""
 
     def __init__(self, document: dict[str, Any], rng: Random, spare: list[dict[str, Any]]) -> None:
         self.rng = rng
@@ -173,33 +173,33 @@ def _grown(clusters: list[dict[str, Any]], size: int, rng: Random) -> list[dict[
 
 
 def run(seed: int, steps: int, *, clusters: int = 0) -> Iterator[Tally]:
-    """Run worlds of a seed, some steps each; yield the tally after each world.
+    """Run scenarios of a seed, some steps each; yield the tally after each scenario.
 
     Args:
-        seed: Equal seeds give equal worlds.
-        steps: How many rounds over all bindings of a world.
-        clusters: How many every world has at least; its own are copied.
+        seed: Equal seeds give equal scenarios.
+        steps: How many rounds over all bindings of a scenario.
+        clusters: How many every scenario has at least; its own are copied.
     """
     tally = Tally()
-    documents = worlds(seed, cases=1 << 62)
+    documents = scenarios(seed, cases=1 << 62)
     played = 0
     while played < steps:
         document, other = next(documents), next(documents)
         rng = Random(f"memory/{document['id']}")
         spare = [*document["clusters"], *other["clusters"]]
         document["clusters"] = _grown(document["clusters"], clusters, rng)
-        world = World(document, rng, spare)
+        scenario = ChangingScenario(document, rng, spare)
         for _ in range(6):
-            world.step(tally)
+            scenario.step(tally)
             played += 1
         yield tally
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make fuzz-cache", description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000, help="rounds over all bindings of a world")
+    parser.add_argument("--steps", type=int, default=2000, help="rounds over all bindings of a scenario")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--clusters", type=int, default=0, help="of a world, at least (default: as drawn)")
+    parser.add_argument("--clusters", type=int, default=0, help="of a scenario, at least (default: as drawn)")
     options = parser.parse_args(arguments)
     tally = Tally()
     for tally in run(options.seed, options.steps, clusters=options.clusters):

@@ -26,8 +26,8 @@ from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
-from tools.oracle.defects import RESTLESS, without_nobody
-from tools.oracle.ours import OurDecision, World
+from tools.oracle.defects import RESTLESS, without_placeholder
+from tools.oracle.ours import OurDecision, Scenario
 from tools.oracle.program import UpstreamResult
 
 AGGREGATED_TAIL = "order of the previous clusters that an Aggregated scale-up appends"
@@ -50,7 +50,7 @@ class Comparison:
     defects: set[str] = field(default_factory=set)
 
     def check(self, what: str, upstream: object, ours: object) -> None:
-        """Note a difference if there is one."""
+        """Record a difference if there is one."""
         if upstream != ours:
             self.differences += [what, f"  - upstream {_shown(upstream)}", f"  + ours     {_shown(ours)}"]
 
@@ -59,7 +59,7 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def compare(world: World, decided: OurDecision, result: UpstreamResult) -> Comparison:
+def compare(scenario: Scenario, decided: OurDecision, result: UpstreamResult) -> Comparison:
     """Compare all results for one binding."""
     comparison = Comparison()
     if "panic" in result:
@@ -69,17 +69,17 @@ def compare(world: World, decided: OurDecision, result: UpstreamResult) -> Compa
     comparison.check("rules that require scheduling", passes[0]["rules"], decided.rules)
     attempts = decided.decision.attempts if decided.decision is not None else ()
     runs = _runs(decided, passes)
-    if len(passes) > 1 and world.has_assumed_on_models:
+    if len(passes) > 1 and scenario.has_assumed_on_models:
         # The footprint of the first pass has joined the others: compare the passes before that.
         comparison.variations.add(ASSUMED_ORDER)
         runs = runs[: len(passes[0].get("terms", ()))]
         attempts = attempts[: len(runs)]
     if not result["settled"]:
-        _compare_restless(comparison, world, decided, passes)
+        _compare_restless(comparison, scenario, decided, passes)
         runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
     comparison.check("runs of the algorithm", len(runs), len(attempts))
     for number, (run, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
-        _compare_run(comparison, f"run {number}", world, decided, run, attempt)
+        _compare_run(comparison, f"run {number}", scenario, decided, run, attempt)
     if not comparison.differences and result["settled"] and ASSUMED_ORDER not in comparison.variations:
         _compare_final(comparison, decided, result)
     return comparison
@@ -108,14 +108,14 @@ def _runs(decided: OurDecision, passes: Sequence[Mapping[str, Any]]) -> list[_Ru
 
 
 def _compare_restless(
-    comparison: Comparison, world: World, decided: OurDecision, passes: Sequence[Mapping[str, Any]]
+    comparison: Comparison, scenario: Scenario, decided: OurDecision, passes: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Compare a binding that upstream never leaves alone: the passes until ours stops are compared.
+    """Compare a binding that upstream changes at every pass: the passes until ours stops are compared.
 
     With SchedulingOvercommitProtection, upstream cycles between placements, and ours has to end at one of them.
     A Duplicated binding with overflow affinities, which admission refuses, changes by one step per pass.
     """
-    if world.gates.enabled("SchedulingOvercommitProtection"):
+    if scenario.gates.enabled("SchedulingOvercommitProtection"):
         comparison.defects.add(RESTLESS)
         places = [
             [tuple(target) for target in each["terms"][-1]["clusters"]]
@@ -141,7 +141,7 @@ def _compare_restless(
 def _compare_run(
     comparison: Comparison,
     label: str,
-    world: World,
+    scenario: Scenario,
     decided: OurDecision,
     run: _Run,
     attempt: TermAttempt,
@@ -158,7 +158,7 @@ def _compare_run(
             name: ", ".join(result.reasons) for name, result in attempt.diagnosis.result_by_cluster.items()
         }
         comparison.check(f"{label}: refusals", reasons, refused)
-        comparison.check(f"{label}: error", _fit_text(len(world.clusters), reasons), str(attempt.error))
+        comparison.check(f"{label}: error", _fit_text(len(scenario.clusters), reasons), str(attempt.error))
         return
     comparison.check(f"{label}: error", term.get("error", ""), str(attempt.error or ""))
     upstream = [tuple(target) for target in term["clusters"]]
@@ -216,7 +216,7 @@ def _compare_final(comparison: Comparison, decided: OurDecision, result: Upstrea
     name = binding.status.scheduler_observing_affinity_name
     comparison.check("affinity in force", final["affinity"], decision.affinity_name or name)
     if decision.targets is not None:
-        applied = without_nobody(json.loads(final["appliedPlacement"]))
+        applied = without_placeholder(json.loads(final["appliedPlacement"]))
         comparison.check("applied placement", applied, json.loads(decision.applied_placement or "null"))
     comparison.check("lastScheduledTime set", final["scheduledNow"], decision.was_placed)
     upstream_condition = next(each[1:] for each in final["conditions"] if each[0] == "Scheduled")

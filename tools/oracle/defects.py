@@ -1,6 +1,6 @@
 """Defects of upstream that are not copied, recognized by the value that causes them.
 
-Upstream then decides about the same world without that value, and our core about the world as it is. The results have
+Upstream then decides about the same scenario without that value, and our core about the scenario as it is. The results have
 to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. PANIC is an exception: it ends
 upstream's process, so there is no result.
 """
@@ -27,7 +27,7 @@ NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and repo
 
 RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"
 
-NOBODY = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
+NO_CLUSTER = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
 
 APPLIED = "policy.karmada.io/applied-placement"
 
@@ -104,7 +104,7 @@ def _without_empty_lists(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {
-            key: NOBODY if key == "overflowAffinities" and item == [] else _without_empty_lists(item)
+            key: NO_CLUSTER if key == "overflowAffinities" and item == [] else _without_empty_lists(item)
             for key, item in value.items()
             if (item != [] or key == "overflowAffinities") and not (key == "matchLabels" and item == {})
         }
@@ -113,12 +113,13 @@ def _without_empty_lists(value: Any) -> Any:
     return value
 
 
-def without_nobody(placement: Manifest) -> Manifest:
+def without_placeholder(placement: Manifest) -> Manifest:
     """Return a placement without the overflow affinity that stands for an empty list of them."""
     if "clusterAffinities" not in placement:
         return placement
     terms = [
-        {key: item for key, item in term.items() if item != NOBODY} for term in placement["clusterAffinities"]
+        {key: item for key, item in term.items() if item != NO_CLUSTER}
+        for term in placement["clusterAffinities"]
     ]
     return {**placement, "clusterAffinities": terms}
 

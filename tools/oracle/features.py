@@ -1,4 +1,4 @@
-"""Features that a case exercises, so that a number of cases says what was covered.
+"""Features that a case exercises, so that a number of cases shows what was covered.
 
 tools/oracle/tests/test_generator.py fails if a run of reasonable length does not meet every feature.
 """
@@ -10,31 +10,31 @@ from typing import Any
 
 from tools.oracle.program import UpstreamResult
 
-World = Mapping[str, Any]
+Scenario = Mapping[str, Any]
 Manifest = Mapping[str, Any]
 
 
-def of_world(world: World) -> Iterator[str]:
-    """Name what the settings and clusters of a world exercise."""
-    for gate, on in world["gates"].items():
+def of_scenario(scenario: Scenario) -> Iterator[str]:
+    """Name what the settings and clusters of a scenario exercise."""
+    for gate, on in scenario["gates"].items():
         yield f"gate {gate} {'on' if on else 'off'}"
-    if world["plugins"] != ["*"]:
+    if scenario["plugins"] != ["*"]:
         yield "plugins switched off"
-    if world["emptyWorkloadPropagation"]:
+    if scenario["emptyWorkloadPropagation"]:
         yield "empty-workload propagation"
-    count = len(world["clusters"])
+    count = len(scenario["clusters"])
     yield "clusters: " + (
         "1" if count == 1 else "2-12" if count <= 12 else "13-60" if count <= 60 else "61-500"
     )
-    if world.get("peers"):
+    if scenario.get("peers"):
         yield "peers in groups"
-    if world.get("assigning"):
+    if scenario.get("assigning"):
         yield "peers written but not yet seen"
-    if world.get("assumed"):
+    if scenario.get("assumed"):
         yield "assumed workloads"
-    if "accurate" in world:
-        yield "accurate estimator fails" if "error" in world["accurate"] else "accurate estimator"
-    for cluster in world["clusters"]:
+    if "accurate" in scenario:
+        yield "accurate estimator fails" if "error" in scenario["accurate"] else "accurate estimator"
+    for cluster in scenario["clusters"]:
         yield from _of_cluster(cluster)
 
 
@@ -103,10 +103,12 @@ def of_case(binding: Manifest) -> Iterator[str]:
         yield "uid " + ("odd" if _is_odd(spec["resource"]["uid"]) else "even")
     else:
         yield "uid missing"
-    asked, done = spec.get("rescheduleTriggeredAt"), status.get("lastScheduledTime")
-    if asked and done:
+    requested, done = spec.get("rescheduleTriggeredAt"), status.get("lastScheduledTime")
+    if requested and done:
         yield (
-            "trigger " + ("after" if asked > done else "at" if asked == done else "before") + " last schedule"
+            "trigger "
+            + ("after" if requested > done else "at" if requested == done else "before")
+            + " last schedule"
         )
     annotations = binding["metadata"].get("annotations")
     yield "applied placement" if annotations else "no applied placement"
@@ -117,7 +119,7 @@ def of_case(binding: Manifest) -> Iterator[str]:
 
 
 def _is_odd(uid: str) -> bool:
-    """Tell whether ties go to the last name: the lowest bit of FNV-1a is that of 1 and all bytes."""
+    """Return whether ties go to the last name: the lowest bit of FNV-1a is that of 1 and all bytes."""
     bits = 1
     for byte in uid.encode():
         bits ^= byte
@@ -169,7 +171,7 @@ def _of_placement(placement: Manifest, observed: str | None) -> Iterator[str]:
 
 
 def of_result(upstream: UpstreamResult) -> Iterator[str]:
-    """Name what upstream made of it."""
+    """Name the features of upstream's result."""
     passes = upstream.get("passes", ())
     yield f"passes: {len(passes) if len(passes) < 3 else '3+'}"
     for number, each in enumerate(passes):
@@ -193,7 +195,7 @@ def of_result(upstream: UpstreamResult) -> Iterator[str]:
 
 
 def _family(text: str) -> str:
-    """Cut an error down to its kind."""
+    """Return the kind of an error."""
     if "unsupported replica scheduling strategy" in text:
         return "unsupported replica scheduling strategy"
     words = text.split("available replicas ")

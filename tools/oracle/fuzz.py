@@ -1,4 +1,4 @@
-"""Compares decisions about generated worlds with upstream's: ``python -m tools.oracle.fuzz --cases N --seed S``.
+"""Compares decisions about generated scenarios with upstream's: ``python -m tools.oracle.fuzz --cases N --seed S``.
 
 Ends with status 1 if there is any difference, after shrinking and printing some of them. A printed case
 is complete: saved as tools/oracle/tests/cases/<what it shows>.yaml, it is replayed by the tests.
@@ -21,12 +21,12 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.api.manifest import ManifestError
-from tools.oracle.compare_world import SILENT, Tally, compare_world
-from tools.oracle.generator.worlds import worlds
+from tools.oracle.compare_scenario import SILENT, Tally, compare_scenario
+from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.program import Oracle, ensure
 from tools.oracle.shrink import shrink
 
-_CHUNK_WORLDS = 40
+_CHUNK_SCENARIOS = 40
 _SHRUNK = 3
 _REPORT_SECONDS = 30.0
 
@@ -121,9 +121,9 @@ def _worker(share: _Share, queue: multiprocessing.Queue[Tally | str | None]) -> 
 def _work(share: _Share) -> Iterator[Tally]:
     tally = Tally()
     with Oracle(share.program) as oracle:
-        for world in worlds(share.seed, cases=share.cases, first=share.first, step=share.step):
-            tally.add(compare_world(world, oracle))
-            if tally.worlds >= _CHUNK_WORLDS:
+        for scenario in scenarios(share.seed, cases=share.cases, first=share.first, step=share.step):
+            tally.add(compare_scenario(scenario, oracle))
+            if tally.scenarios >= _CHUNK_SCENARIOS:
                 yield tally
                 tally = Tally()
     yield tally
@@ -138,7 +138,7 @@ def _report(tally: Tally, seconds: float, *, show_features: bool) -> None:
         for name, count in counter.most_common():
             print(f"{title}: {count} x {name}")
     print(
-        f"{tally.cases} cases in {tally.worlds} worlds ({tally.decided} runs of the algorithm), "
+        f"{tally.cases} cases in {tally.scenarios} scenarios ({tally.decided} runs of the algorithm), "
         f"{len(tally.features)} features, {len(tally.found)} different, "
         f"{seconds:.0f} s, {tally.cases / seconds:.0f} cases/s"
     )
@@ -146,33 +146,33 @@ def _report(tally: Tally, seconds: float, *, show_features: bool) -> None:
 
 def _explain(tally: Tally, program: Path) -> None:
     for identity, number, lines in tally.found:
-        print(f"different: world {identity}, binding {number}: {lines[0]}")
+        print(f"different: scenario {identity}, binding {number}: {lines[0]}")
     with Oracle(program, patience_seconds=10) as oracle:
         for identity, number, lines in tally.found[:_SHRUNK]:
             if number < 0:
                 continue
-            world = _world(identity)
-            world["bindings"] = [world["bindings"][number]]
-            small = shrink(world, partial(_shows, oracle, lines[0]))
-            print(f"\n# world {identity}, binding {number}, shrunk")
+            scenario = _scenario(identity)
+            scenario["bindings"] = [scenario["bindings"][number]]
+            small = shrink(scenario, partial(_shows, oracle, lines[0]))
+            print(f"\n# scenario {identity}, binding {number}, shrunk")
             print(yaml.safe_dump(small, sort_keys=False, width=110))
-            for _, _, difference in compare_world(small, oracle, count_features=False).found:
+            for _, _, difference in compare_scenario(small, oracle, count_features=False).found:
                 print("\n".join(f"# {line}" for line in difference))
 
 
-def _shows(oracle: Oracle, kind: str, world: dict[str, Any]) -> bool:
-    """Return whether a world shows this kind of difference; an invalid world shows none."""
+def _shows(oracle: Oracle, kind: str, scenario: dict[str, Any]) -> bool:
+    """Return whether a scenario shows this kind of difference; an invalid scenario shows none."""
     try:
-        found = compare_world(world, oracle, count_features=False).found
+        found = compare_scenario(scenario, oracle, count_features=False).found
     except (ValueError, KeyError, TypeError, ManifestError, RuntimeError):
         oracle.restart()
         return False
     return any(lines[0] == kind and lines != [SILENT] for _, _, lines in found)
 
 
-def _world(identity: str) -> dict[str, Any]:
+def _scenario(identity: str) -> dict[str, Any]:
     seed, _, index = identity.partition("/")
-    return next(worlds(int(seed), cases=1 << 62, first=int(index), step=1 << 62))
+    return next(scenarios(int(seed), cases=1 << 62, first=int(index), step=1 << 62))
 
 
 if __name__ == "__main__":

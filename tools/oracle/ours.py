@@ -1,4 +1,4 @@
-"""The decision core over the same worlds."""
+"""The decision core over the same scenarios."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from karmada_scheduler.testing import framework
 
 @dataclass(frozen=True)
 class OurDecision:
-    """What ours makes of one binding.
+    """Our decision for one binding.
 
     Attributes:
         rules: The reasons to schedule that hold, under the oracle's names and in its order.
@@ -36,8 +36,8 @@ class OurDecision:
     decision: Decision | None
 
 
-class World:
-    """A world, read."""
+class Scenario:
+    """A parsed scenario, and our core with its settings."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.gates = FeatureGates(document["gates"])
@@ -95,7 +95,7 @@ class World:
 
 @cache
 def _framework(plugins: tuple[str, ...], *, groups: bool) -> Framework:
-    """Build the plugins once for all worlds that have the same, as a running scheduler does."""
+    """Build the plugins once for all scenarios that have the same, as a running scheduler does."""
     return framework(gates=FeatureGates({"WorkloadAffinity": groups}), select=plugins)
 
 
@@ -107,7 +107,7 @@ def _newest(listed: Binding, written: Binding | None) -> Binding:
 
 @dataclass
 class _Peers:
-    """The bindings of a world by workload group, the one that is being decided as it is now."""
+    """The bindings of a scenario by workload group, including the current state of the one that is being decided."""
 
     stored: Sequence[Binding]
     deciding: Binding | None = None
@@ -136,7 +136,7 @@ class _Peers:
 
 
 class _Accurate:
-    """Answers as the estimators in the member clusters do in this world: all of them, or none counts."""
+    """The estimators in the member clusters of this scenario; a cluster without an answer is an error for all."""
 
     name = "scheduler-estimator"
 

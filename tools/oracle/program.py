@@ -1,4 +1,4 @@
-"""The oracle as a process: built once per machine from tools/controlplane/tools/oracle, with one request per world."""
+"""The oracle as a process: built once per machine from tools/controlplane/tools/oracle, with one request per scenario."""
 
 from __future__ import annotations
 
@@ -98,18 +98,18 @@ class Oracle:
         self.close()
         self._process = self._start()
 
-    def ask(self, world: dict[str, Any]) -> None:
-        """Send one world; its result must be read before the next is sent."""
+    def send(self, scenario: dict[str, Any]) -> None:
+        """Send one scenario; its result must be read before the next is sent."""
         assert self._process.stdin is not None
-        self._process.stdin.write(orjson.dumps(world) + b"\n")
+        self._process.stdin.write(orjson.dumps(scenario) + b"\n")
         self._process.stdin.flush()
 
-    def answer(self) -> list[UpstreamResult]:
-        """Read the results for the bindings of the world that was sent last.
+    def receive(self) -> list[UpstreamResult]:
+        """Read the results for the bindings of the scenario that was sent last.
 
         Raises:
-            OracleSilentError: It takes too long. A new process handles the next world.
-            ValueError: The world cannot be read.
+            OracleSilentError: It takes too long. A new process handles the next scenario.
+            ValueError: The scenario cannot be read.
         """
         stdout = self._process.stdout
         assert stdout is not None
@@ -126,7 +126,7 @@ class Oracle:
         results: list[UpstreamResult] = document.get("bindings", [])
         return results
 
-    def decide(self, world: dict[str, Any]) -> list[UpstreamResult]:
-        """Send one world and read the results."""
-        self.ask(world)
-        return self.answer()
+    def decide(self, scenario: dict[str, Any]) -> list[UpstreamResult]:
+        """Send one scenario and read the results."""
+        self.send(scenario)
+        return self.receive()

@@ -1,6 +1,6 @@
-"""Writes what runs of the fuzzer printed into docs/conformance.md: ``python -m tools.oracle.record LOG...``.
+"""Writes the output of fuzzer runs into docs/conformance.md: ``python -m tools.oracle.record LOG...``.
 
-Each log is the output of one ``make fuzz ... ARGS=--features``. A number that no log holds is not written.
+Each log is the output of one ``make fuzz ... ARGS=--features``. A number that is in no log is not written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 BEGIN, END = "<!-- written by tools/oracle/record.py -->\n", "<!-- end -->\n"
 
 _SUMMARY = re.compile(
-    r"^(\d+) cases in (\d+) worlds \((\d+) runs of the algorithm\), \d+ features, (\d+) different, (\d+) s",
+    r"^(\d+) cases in (\d+) scenarios \((\d+) runs of the algorithm\), \d+ features, (\d+) different, (\d+) s",
     re.MULTILINE,
 )
 _FEATURE = re.compile(r"^ {0,10}(\d+)  (.+)$", re.MULTILINE)
@@ -54,22 +54,24 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def summarize(logs: list[str], *, how: str) -> str:
-    """Return what these logs say together, as Markdown."""
+    """Return the sum of these logs as Markdown."""
     ended = [(match, log) for log in logs if (match := _SUMMARY.search(log))]
-    cases, worlds, runs, different, seconds = (sum(int(match[n]) for match, _ in ended) for n in range(1, 6))
+    cases, scenarios, runs, different, seconds = (
+        sum(int(match[n]) for match, _ in ended) for n in range(1, 6)
+    )
     features, variations, defects = (
         _sum(pattern, [log for _, log in ended]) for pattern in (_FEATURE, _VARIATION, _DEFECT)
     )
     lines = [
         f"**{cases:,} cases, {different or 'none'} different.** {how}",
         "",
-        f"{len(ended)} seeds, {worlds:,} worlds, {runs:,} runs of upstream's algorithm, {seconds:,} s.",
+        f"{len(ended)} seeds, {scenarios:,} scenarios, {runs:,} runs of upstream's algorithm, {seconds:,} s.",
         "",
         *_table("Allowed variation", variations),
         "",
         *_table("Defect", defects),
         "",
-        f"{len(features)} features; a number is the number of cases (worlds, for settings and clusters) with the feature.",
+        f"{len(features)} features; a number is the number of cases (scenarios, for settings and clusters) with the feature.",
     ]
     left = dict(sorted(features.items()))
     for title, belongs in _GROUPS:

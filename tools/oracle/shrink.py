@@ -1,4 +1,4 @@
-"""Makes a failing world small: whatever can be taken away, or made plainer, without losing the difference.
+"""Shrinks a failing scenario: removes or simplifies every part that the difference does not need.
 
 Hypothesis shrinks what it generated itself, byte by byte of its own choices; a case that was found by
 another generator has to be reduced as a document. This does it with Hypothesis' order of preference
@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-World = dict[str, Any]
+Scenario = dict[str, Any]
 Path = tuple[str | int, ...]
 
 _KEPT = frozenset(
@@ -21,44 +21,44 @@ _KEPT = frozenset(
 _KEPT_AT_THE_TOP = frozenset({"gates", "plugins", "emptyWorkloadPropagation", "clusters", "bindings"})
 
 
-def shrink(world: World, still_fails: Callable[[World], bool], *, budget: int = 4000) -> World:
-    """Return a world that still fails and of which nothing can be taken away.
+def shrink(scenario: Scenario, still_fails: Callable[[Scenario], bool], *, budget: int = 4000) -> Scenario:
+    """Return a scenario that still fails and from which nothing can be removed.
 
     Args:
-        world: A failing one, with one binding.
-        still_fails: Tells whether a world shows the difference; False for a world that cannot be read.
-        budget: How many worlds to try at most.
+        scenario: A failing one, with one binding.
+        still_fails: Returns whether a scenario shows the difference; False for a scenario that cannot be read.
+        budget: How many scenarios to try at most.
     """
     tries = 0
     progress = True
     while progress and tries < budget:
         progress = False
-        for candidate in _simpler(world):
+        for candidate in _simpler(scenario):
             tries += 1
             if still_fails(candidate):
-                world, progress = candidate, True
+                scenario, progress = candidate, True
                 break
             if tries >= budget:
                 break
-    return world
+    return scenario
 
 
-def _simpler(world: World) -> Iterator[World]:
-    yield from _halved(world)
-    for path, _ in sorted(_nodes(world), key=lambda node: -_size(node[1])):
+def _simpler(scenario: Scenario) -> Iterator[Scenario]:
+    yield from _halved(scenario)
+    for path, _ in sorted(_nodes(scenario), key=lambda node: -_size(node[1])):
         if _may_go(path):
-            yield _changed(world, path)
-    for path, value in _nodes(world):
+            yield _changed(scenario, path)
+    for path, value in _nodes(scenario):
         for plainer in _plainer(path, value):
-            yield _changed(world, path, plainer)
+            yield _changed(scenario, path, plainer)
 
 
-def _halved(world: World) -> Iterator[World]:
-    clusters = world["clusters"]
+def _halved(scenario: Scenario) -> Iterator[Scenario]:
+    clusters = scenario["clusters"]
     size = len(clusters) // 2
     while size >= 2:
         for start in range(0, len(clusters), size):
-            yield {**world, "clusters": clusters[:start] + clusters[start + size :]}
+            yield {**scenario, "clusters": clusters[:start] + clusters[start + size :]}
         size //= 2
 
 
@@ -95,9 +95,9 @@ def _plainer(path: Path, value: Any) -> Iterator[Any]:
         yield from ("1", "2", "110")
 
 
-def _changed(world: World, path: Path, *replacement: Any) -> World:
-    """Copy a world with the node at a path replaced, or taken away."""
-    copy: World = json.loads(json.dumps(world))
+def _changed(scenario: Scenario, path: Path, *replacement: Any) -> Scenario:
+    """Copy a scenario with the node at a path replaced or removed."""
+    copy: Scenario = json.loads(json.dumps(scenario))
     parent: Any = copy
     for key in path[:-1]:
         parent = parent[key]

@@ -1,4 +1,4 @@
-"""What is measured is what the report says: fleets, bindings, medians, comparisons."""
+"""The benchmark measures what its report describes: fleets, bindings, medians, comparisons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tools.bench.cores import Batch, Bill, Go, Ours
 from tools.bench.decisions import MIXED, Row, Scenario, markdown, scenarios
-from tools.bench.worlds import PLACEMENTS, SHAPES, Bindings, Fleet
+from tools.bench.fleet import PLACEMENTS, SHAPES, Bindings, Fleet
 from tools.oracle import program
 
 PLACES = tuple(PLACEMENTS)
@@ -36,7 +36,7 @@ def test_clusters_report_every_ten_seconds_while_a_hundred_decisions_are_taken_e
     assert max(map(len, per_decision)) == -(-reports // 10)
 
 
-def test_a_cluster_reports_other_room_under_a_newer_version() -> None:
+def test_a_changed_cluster_has_another_capacity_and_a_newer_version() -> None:
     fleet = Fleet(6)
     before = dict(fleet.clusters)
     (after,) = fleet.changes(1)
@@ -74,13 +74,13 @@ def test_a_ratio_is_the_median_of_those_of_the_rounds() -> None:
     assert (row.go_wall_ms, row.decisions, row.compared) == (8000, 12, 6)
 
 
-def test_decisions_that_both_have_taken_are_compared() -> None:
+def test_decisions_of_both_cores_are_compared() -> None:
     go, ours = bill(1.0, [("m1", 1)], None), bill(1.0, [("m1", 2)], None, [("m1", 1)])
     row = Row.of(5, False, "x", [(go, ours)])
     assert (row.compared, row.different) == (2, 1)
 
 
-def test_every_placement_is_measured_still_and_moving_new_and_scaled_and_for_the_first_time() -> None:
+def test_each_placement_is_measured_for_new_and_scaled_bindings_on_still_and_changing_fleets() -> None:
     labels = [scenario.label for scenario in scenarios(models=False)]
     assert len(set(labels)) == len(labels)
     for placement, bindings, fleet in itertools.product(PLACES, ("new", "scaled"), ("still", "moves")):
@@ -113,7 +113,7 @@ def both() -> Iterator[tuple[Go, Ours, Fleet]]:
 
 
 @pytest.mark.e2e  # runs the real Go core
-def test_both_cores_see_the_clusters_report_and_decide_alike(both: tuple[Go, Ours, Fleet]) -> None:
+def test_both_cores_receive_cluster_reports_and_decide_alike(both: tuple[Go, Ours, Fleet]) -> None:
     go, ours, fleet = both
     bindings = Bindings(PLACES)
     batch = Batch([bindings.draw() for _ in range(12)], [fleet.changes(2) for _ in range(12)])

@@ -37,7 +37,7 @@ apiserver_request_duration_seconds_sum{resource="events",subresource="",verb="PO
 """
 
 
-def test_requests_are_counted_by_what_they_write_and_creations_are_not_the_schedulers() -> None:
+def test_writes_are_counted_by_kind_of_object_without_creations() -> None:
     counts = plane_meters.counted_requests(METRICS)
     assert counts["PATCH resourcebindings/status 200"] == 2001
     assert counts["POST resourcebindings 201"] == 1_000_000
@@ -71,16 +71,16 @@ def _shown(name: str, *clusters: str, generation: int = 1, observed: int = 0) ->
     }
 
 
-def test_the_stopwatch_takes_the_first_time_and_leaves_warming_up_out() -> None:
+def test_the_stopwatch_keeps_first_times_and_ignores_the_warm_up() -> None:
     stopwatch = Stopwatch(2)
-    said = [
+    reported = [
         stopwatch.note(_shown("warm-0", "m1"), 0.5),
         stopwatch.note(_shown("work-0"), 1.0),
         stopwatch.note(_shown("work-0", "m1", "m2", generation=2), 2.0),
         stopwatch.note(_shown("work-0", "m1", "m2", generation=2, observed=2), 2.5),
         stopwatch.note(_shown("work-1", "m1"), 3.0),
     ]
-    assert said == [None, None, "first", None, "all"]
+    assert reported == [None, None, "first", None, "all"]
     assert stopwatch.results() == {
         "seen": {"work-0": 1.0, "work-1": 3.0},
         "placed": {"work-0": 2.0, "work-1": 3.0},
@@ -142,7 +142,7 @@ def test_the_bare_client_writes_different_clusters_that_exist(placement: str) ->
     assert names <= {member.name for member in scenarios.fleet(0, 100)}
 
 
-def test_what_is_compared_is_measured_together_and_the_limited_scheduler_gets_less() -> None:
+def test_compared_schedulers_are_measured_together_and_the_limited_one_with_fewer_bindings() -> None:
     arguments = plane.parse(["--rates", "20", "--stream-seconds", "30", "--in-flight", "16", "32"])
     groups = plane.cases(arguments, 100)
     assert [(group[0].placement, group[0].rate) for group in groups] == [
@@ -198,7 +198,7 @@ def test_tables_hold_medians_over_rounds_and_ratios_within_a_run() -> None:
     assert ratios.rows[1][6] == "0.50x"
 
 
-def test_a_page_keeps_what_stands_around_the_tables() -> None:
+def test_a_page_keeps_the_text_around_the_tables() -> None:
     begin, end = "<!-- one: made by tools.bench.report -->", "<!-- end of one -->"
     other = begin.replace("one", "other") + "\nkept\n" + end.replace("one", "other")
     page = f"{other}\n{begin}\nold\n{end}\nafter\n"

@@ -109,7 +109,7 @@ async def test_a_watch_begins_at_its_version(tmp_path: Path) -> None:
     assert int(event["object"]["metadata"]["resourceVersion"]) > int(version)
 
 
-async def test_kopf_lists_nothing_and_watches_from_where_it_is_told(tmp_path: Path) -> None:
+async def test_kopf_lists_nothing_and_watches_from_the_given_version(tmp_path: Path) -> None:
     replay = Replay(SIZES)
     seen: Counter[str] = Counter()
     versions: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The benchmark of a cold start, on an installation small enough for every day: what is counted, not how long it takes."""
+"""The benchmark of a cold start, on an installation small enough for every day: the tests check counts, not durations."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from tools.bench.recording import Sizes
 from tools.controlplane.processes import Supervisor
 
 
-def test_a_start_places_what_is_new_writes_nothing_else_and_lists_each_kind_once(
+def test_a_start_places_new_bindings_writes_nothing_else_and_lists_each_kind_once(
     tmp_path: Path,
 ) -> None:
     sizes = Sizes(bindings=300, clusters=220)

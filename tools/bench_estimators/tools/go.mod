@@ -1,5 +1,5 @@
 // A fleet of estimators that answer at once, or not at all, for measurements; see main.go.
-module karmada-pyscheduler/tests/estimators/tools
+module karmada-pyscheduler/tools/bench_estimators/tools
 
 go 1.25.10
 

@@ -1,11 +1,11 @@
 // Estimators of many clusters in one process, for measurements: all of them answer at once with the same number,
-// except those that were told to hang. They speak the wire format of karmada-scheduler-estimator without its
+// except those that are set to hang. They use the wire format of karmada-scheduler-estimator without its
 // types: a request is bytes, and the answer is one int32 in field 1.
 //
 //	fleet COUNT ANSWER < commands
 //
-// It prints one port per estimator, one per line, and then obeys lines of standard input: "hang I" and
-// "answer I" with the number of an estimator, counted from 0; "asked" prints how many calls there were. It ends with
+// It prints one port per estimator, one per line, and then executes lines of standard input: "hang I" and
+// "answer I" with the number of an estimator, counted from 0; "calls" prints how many calls there were. It ends with
 // its standard input.
 package main
 
@@ -35,9 +35,9 @@ type estimator struct{ hangs atomic.Bool }
 
 func main() {
 	count, _ := strconv.Atoi(os.Args[1])
-	room, _ := strconv.Atoi(os.Args[2])
-	answer := append([]byte{8}, binary.AppendUvarint(nil, uint64(room))...)
-	var asked atomic.Int64
+	available, _ := strconv.Atoi(os.Args[2])
+	answer := append([]byte{8}, binary.AppendUvarint(nil, uint64(available))...)
+	var calls atomic.Int64
 	fleet := make([]*estimator, count)
 	for index := range fleet {
 		one := &estimator{}
@@ -48,7 +48,7 @@ func main() {
 				if err := stream.RecvMsg(&request); err != nil {
 					return err
 				}
-				asked.Add(1)
+				calls.Add(1)
 				if one.hangs.Load() {
 					<-stream.Context().Done()
 					return stream.Context().Err()
@@ -66,8 +66,8 @@ func main() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		words := strings.Fields(lines.Text())
 		switch {
-		case len(words) == 1 && words[0] == "asked":
-			fmt.Println(asked.Load())
+		case len(words) == 1 && words[0] == "calls":
+			fmt.Println(calls.Load())
 		case len(words) == 2:
 			index, err := strconv.Atoi(words[1])
 			if err != nil || index < 0 || index >= count {

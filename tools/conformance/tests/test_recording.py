@@ -13,7 +13,7 @@ from karmada_scheduler.testing import binding
 from tools.conformance import __main__ as command
 from tools.conformance import record, recording
 from tools.conformance.recording import APPLIED_PLACEMENT, Run
-from tools.conformance.replay import WORLDS, World, final_state
+from tools.conformance.replay import RECORDINGS, Recording, final_state
 
 START: dict[str, Any] = {
     "kind": "ResourceBinding",
@@ -80,14 +80,14 @@ def test_a_recording_has_no_managed_fields() -> None:
 
 
 def test_equal_recordings_are_equal_files(tmp_path: Path) -> None:
-    recording.write(tmp_path / "one" / "world.json.gz", {"a": 1, "b": {"c": 2, "d": 3}})
-    recording.write(tmp_path / "two" / "world.json.gz", {"b": {"d": 3, "c": 2}, "a": 1})
-    one, two = ((tmp_path / name / "world.json.gz").read_bytes() for name in ("one", "two"))
+    recording.write(tmp_path / "one" / "recording.json.gz", {"a": 1, "b": {"c": 2, "d": 3}})
+    recording.write(tmp_path / "two" / "recording.json.gz", {"b": {"d": 3, "c": 2}, "a": 1})
+    one, two = ((tmp_path / name / "recording.json.gz").read_bytes() for name in ("one", "two"))
     assert one == two
 
 
 def test_reading_and_writing_a_recording_keeps_its_text(tmp_path: Path) -> None:
-    text = gzip.decompress(WORLDS[0].read_bytes())
+    text = gzip.decompress(RECORDINGS[0].read_bytes())
     recording.write(tmp_path / "again.json.gz", json.loads(text))
     assert json.loads(gzip.decompress((tmp_path / "again.json.gz").read_bytes())) == json.loads(text)
 
@@ -95,7 +95,7 @@ def test_reading_and_writing_a_recording_keeps_its_text(tmp_path: Path) -> None:
 def test_a_file_that_is_not_in_the_folder_is_replayed_by_its_path(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = json.loads(gzip.decompress(WORLDS[0].read_bytes()))
+    document = json.loads(gzip.decompress(RECORDINGS[0].read_bytes()))
     recording.write(tmp_path / "mine.json.gz", {**document, "cases": document["cases"][:3]})
     assert command.main([str(tmp_path / "mine.json.gz")]) == 0
     assert "3 cases, 3 equal, 0 different" in capsys.readouterr().out
@@ -120,10 +120,10 @@ def test_a_binding_of_another_scheduler_keeps_its_observed_generation() -> None:
 
 @pytest.mark.parametrize("change", [{"schedulerName": "another"}, {"suspension": {"scheduling": True}}])
 def test_a_replay_ignores_a_binding_of_another_scheduler(change: dict[str, Any]) -> None:
-    world = World.load(WORLDS[0])
-    case = copy.deepcopy(world.cases[0])
+    recorded = Recording.load(RECORDINGS[0])
+    case = copy.deepcopy(recorded.cases[0])
     case["binding"]["spec"] |= change
     case["events"] = []
     untouched = Run(case["binding"], case["binding"])
     case["outcomes"] = [recording.outcome(untouched)]
-    assert list(replace(world, cases=[case]).differences()) == []
+    assert list(replace(recorded, cases=[case]).differences()) == []

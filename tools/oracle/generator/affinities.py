@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.values import LABELS, PROVIDERS, REGIONS, ZONES, Manifest
 
 
-def draw_affinity(rng: Random, profile: WorldProfile, names: Sequence[str]) -> Manifest:
+def draw_affinity(rng: Random, profile: ScenarioProfile, names: Sequence[str]) -> Manifest:
     affinity: Manifest = {}
     if rng.chance(0.3 + profile.strict * 0.5):
         affinity["clusterNames"] = rng.some(names, len(names), 1 + len(names) // 2) + (
@@ -26,7 +26,9 @@ def draw_affinity(rng: Random, profile: WorldProfile, names: Sequence[str]) -> M
     return affinity
 
 
-def draw_terms(rng: Random, profile: WorldProfile, names: Sequence[str], *, overflow: bool) -> list[Manifest]:
+def draw_terms(
+    rng: Random, profile: ScenarioProfile, names: Sequence[str], *, overflow: bool
+) -> list[Manifest]:
     if rng.chance(0.01):
         return []
     terms = []

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from tools.oracle.generator.placements import draw_placement
 from tools.oracle.generator.quantities import draw_request
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.values import CONFIGS, GROUPS, ODD_KINDS, T0, T1, T2, WORKLOADS, Manifest
 
 
 def draw_binding(
-    rng: Random, profile: WorldProfile, names: Sequence[str], index: int, gates: dict[str, bool]
+    rng: Random, profile: ScenarioProfile, names: Sequence[str], index: int, gates: dict[str, bool]
 ) -> Manifest:
     """Make one binding for these clusters."""
     cluster_scoped = rng.chance(0.12)
@@ -63,12 +63,12 @@ def draw_binding(
 
 
 def _draw_binding_name(rng: Random, resource: Manifest, index: int, *, fixed: bool) -> str:
-    """Name a binding as the detector does; one that belongs to groups finds itself by that name."""
+    """Name a binding as the detector does; upstream recognizes a member of a group by that name."""
     detected = f"{resource['name']}-{resource['kind'].lower()}"
     return detected if fixed or rng.chance(0.7) else f"b{index}"
 
 
-def _draw_demand(rng: Random, profile: WorldProfile, spec: Manifest, gates: dict[str, bool]) -> None:
+def _draw_demand(rng: Random, profile: ScenarioProfile, spec: Manifest, gates: dict[str, bool]) -> None:
     if rng.chance(0.8):
         spec["replicas"] = _draw_replicas(rng)
     elif rng.chance(0.3):
@@ -105,7 +105,7 @@ def _draw_replicas(rng: Random) -> int:
     return rng.pick((100, 128, 500, 1000, 3000)) + rng.upto(20)
 
 
-def draw_component(rng: Random, profile: WorldProfile, number: int) -> Manifest:
+def draw_component(rng: Random, profile: ScenarioProfile, number: int) -> Manifest:
     component: Manifest = {"name": f"part{number}"}
     if rng.chance(0.95):
         component["replicas"] = rng.pick((0, 1, 1, 1, 2, 3, 5))
@@ -116,7 +116,9 @@ def draw_component(rng: Random, profile: WorldProfile, number: int) -> Manifest:
     return component
 
 
-def _draw_previous(rng: Random, profile: WorldProfile, names: Sequence[str], replicas: int) -> list[Manifest]:
+def _draw_previous(
+    rng: Random, profile: ScenarioProfile, names: Sequence[str], replicas: int
+) -> list[Manifest]:
     chosen = rng.some(names, 6)
     if rng.chance(0.08):
         chosen.append("gone")
@@ -130,7 +132,7 @@ def _draw_previous(rng: Random, profile: WorldProfile, names: Sequence[str], rep
         if count or rng.chance(profile.tiny):
             target["replicas"] = count
         targets.append(target)
-    if targets and rng.chance(0.2):  # exactly what is asked for
+    if targets and rng.chance(0.2):  # exactly the requested replicas
         targets[0]["replicas"] = max(0, replicas - sum(target.get("replicas", 0) for target in targets[1:]))
     return targets
 
@@ -168,7 +170,7 @@ def _draw_status(rng: Random, spec: Manifest) -> Manifest:
     return status
 
 
-def _draw_applied(rng: Random, profile: WorldProfile, names: Sequence[str], spec: Manifest) -> str | None:
+def _draw_applied(rng: Random, profile: ScenarioProfile, names: Sequence[str], spec: Manifest) -> str | None:
     luck = rng.random()
     current: Manifest = spec.get("placement") or {}
     if luck < 0.3:

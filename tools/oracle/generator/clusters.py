@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.oracle.generator.quantities import draw_pods, draw_quantity, usual_values
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.values import (
     CONFIGS,
     LABELS,
@@ -21,7 +21,7 @@ from tools.oracle.generator.values import (
 )
 
 
-def draw_cluster(rng: Random, profile: WorldProfile, name: str) -> Manifest:
+def draw_cluster(rng: Random, profile: ScenarioProfile, name: str) -> Manifest:
     metadata: Manifest = {"name": name}
     labels = {key: rng.pick(values) for key, values in LABELS.items() if rng.chance(0.5)}
     if labels or rng.chance(profile.tiny):
@@ -63,7 +63,7 @@ def draw_taint(rng: Random) -> Manifest:
     return taint
 
 
-def _draw_enablements(rng: Random, profile: WorldProfile, status: Manifest) -> None:
+def _draw_enablements(rng: Random, profile: ScenarioProfile, status: Manifest) -> None:
     apis: dict[str, list[Manifest]] = {}
     for version, kind in dict.fromkeys((*WORKLOADS, *CONFIGS)):
         if not rng.chance(profile.strict * 0.12):
@@ -91,7 +91,7 @@ def _draw_enablements(rng: Random, profile: WorldProfile, status: Manifest) -> N
         ]
 
 
-def _draw_models(rng: Random, profile: WorldProfile) -> list[Manifest]:
+def _draw_models(rng: Random, profile: ScenarioProfile) -> list[Manifest]:
     # Some extreme minima keep upstream busy for ever (see defects.py), so they stay rare.
     profile = replace(profile, extreme=profile.extreme * 0.1)
     if rng.chance(0.3):
@@ -129,16 +129,16 @@ def _draw_models(rng: Random, profile: WorldProfile) -> list[Manifest]:
     return models
 
 
-def _draw_summary(rng: Random, profile: WorldProfile, models: Sequence[Manifest]) -> Manifest:
-    room = max(1, rng.upto(profile.room))
+def _draw_summary(rng: Random, profile: ScenarioProfile, models: Sequence[Manifest]) -> Manifest:
+    capacity = max(1, rng.upto(profile.capacity))
     usual = {
-        "cpu": (str(room), f"{room * 500}m", str(room * 2)),
-        "memory": (f"{room}Gi", f"{room * 512}Mi", f"{room}G"),
-        "pods": (str(room), "110", str(room * 3)),
-        "ephemeral-storage": (f"{room * 10}Gi",),
-        "nvidia.com/gpu": (str(room // 4), str(room)),
-        "foo": (str(room),),
-        "hugepages-2Mi": (f"{room}Gi",),
+        "cpu": (str(capacity), f"{capacity * 500}m", str(capacity * 2)),
+        "memory": (f"{capacity}Gi", f"{capacity * 512}Mi", f"{capacity}G"),
+        "pods": (str(capacity), "110", str(capacity * 3)),
+        "ephemeral-storage": (f"{capacity * 10}Gi",),
+        "nvidia.com/gpu": (str(capacity // 4), str(capacity)),
+        "foo": (str(capacity),),
+        "hugepages-2Mi": (f"{capacity}Gi",),
     }
     summary: Manifest = {}
     present = [name for name in usual if rng.chance(0.97 if name in {"cpu", "memory", "pods"} else 0.3)]
@@ -151,7 +151,7 @@ def _draw_summary(rng: Random, profile: WorldProfile, models: Sequence[Manifest]
         if rng.chance(share):
             summary[part] = {
                 name: (draw_pods if name == "pods" else draw_quantity)(
-                    rng, profile, _draw_used(rng, name, room)
+                    rng, profile, _draw_used(rng, name, capacity)
                 )
                 for name in usual
                 if rng.chance(share)
@@ -169,8 +169,8 @@ def _draw_summary(rng: Random, profile: WorldProfile, models: Sequence[Manifest]
     return summary
 
 
-def _draw_used(rng: Random, name: str, room: int) -> Sequence[str]:
-    used = rng.upto(room)
+def _draw_used(rng: Random, name: str, capacity: int) -> Sequence[str]:
+    used = rng.upto(capacity)
     if name == "cpu":
         return (str(used), f"{used * 333}m")
     if name == "memory":

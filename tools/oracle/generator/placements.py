@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tools.oracle.generator.affinities import draw_affinity, draw_terms
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.strategies import draw_strategy
 from tools.oracle.generator.values import TAINT_KEYS, Manifest
 
 
-def draw_placement(rng: Random, profile: WorldProfile, names: Sequence[str], spec: Manifest) -> Manifest:
-    """Make a placement, mostly one that admission would let pass."""
+def draw_placement(rng: Random, profile: ScenarioProfile, names: Sequence[str], spec: Manifest) -> Manifest:
+    """Make a placement, mostly one that admission accepts."""
     made: Manifest = {}
     strategy = draw_strategy(rng, profile, names)
     dynamic = strategy is not None and (
@@ -56,7 +56,7 @@ def _draw_toleration(rng: Random) -> Manifest:
     return toleration
 
 
-def _draw_constraints(rng: Random, profile: WorldProfile, *, one_cluster: bool) -> list[Manifest]:
+def _draw_constraints(rng: Random, profile: ScenarioProfile, *, one_cluster: bool) -> list[Manifest]:
     if one_cluster:
         constraints = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
         if rng.chance(0.1):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.values import COUNT, CPU, EXTREME, MEMORY, NOTATIONS, RESOURCES, Manifest
 
 
-def draw_quantity(rng: Random, profile: WorldProfile, usual: Sequence[str]) -> str:
+def draw_quantity(rng: Random, profile: ScenarioProfile, usual: Sequence[str]) -> str:
     luck = rng.random()
     if luck < profile.extreme:
         return rng.pick(EXTREME)
@@ -17,8 +17,8 @@ def draw_quantity(rng: Random, profile: WorldProfile, usual: Sequence[str]) -> s
     return rng.pick(usual)
 
 
-def draw_pods(rng: Random, profile: WorldProfile, usual: Sequence[str]) -> str:
-    """Draw a number of pods, below 2**31 unless the world is vast."""
+def draw_pods(rng: Random, profile: ScenarioProfile, usual: Sequence[str]) -> str:
+    """Draw a number of pods, below 2**31 unless the scenario is vast."""
     text = draw_quantity(rng, profile, usual)
     if profile.vast or (text not in EXTREME and text != "5.0Gi"):
         return text
@@ -33,7 +33,7 @@ def usual_values(resource: str) -> Sequence[str]:
     return COUNT
 
 
-def draw_request(rng: Random, profile: WorldProfile) -> Manifest:
+def draw_request(rng: Random, profile: ScenarioProfile) -> Manifest:
     shape = rng.random()
     if shape < 0.5:
         resources: Sequence[str] = ("cpu", "memory")[: 1 + rng.upto(1)]

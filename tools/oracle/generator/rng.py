@@ -1,4 +1,4 @@
-"""Random draws, and how odd the values of a world are."""
+"""Random draws, and how odd the values of a scenario are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Random(random.Random):
     """A random generator with the draws that the generator needs."""
 
     def chance(self, probability: float) -> bool:
-        """Tell whether something of this probability happens."""
+        """Return True with this probability."""
         return self.random() < probability
 
     def pick(self, items: Sequence[T]) -> T:
@@ -31,24 +31,24 @@ class Random(random.Random):
 
 
 @dataclass(frozen=True, slots=True)
-class WorldProfile:
-    """What a world is like.
+class ScenarioProfile:
+    """The probabilities and sizes of a scenario.
 
     Attributes:
         odd: Probability that a quantity is written in an unusual notation.
         extreme: Probability that a quantity is negative, huge, or both.
         strict: Probability that a filter-like field is set at all.
-        room: How many units of each resource a cluster has, roughly.
+        capacity: How many units of each resource a cluster has, roughly.
         models: Probability that a cluster has resource models.
-        vast: Whether a cluster may have room for 2**31 pods and more. It has no overflow affinities beside
-            it: upstream would hand out seats by the billion, one by one.
+        vast: Whether a cluster may take 2**31 pods and more. It has no overflow affinities
+            then: upstream would hand out seats by the billion, one by one.
         tiny: Probability that a field is an explicit empty value instead of missing.
     """
 
     odd: float
     extreme: float
     strict: float
-    room: int
+    capacity: int
     models: float
     vast: bool
     tiny: float

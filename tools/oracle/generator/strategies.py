@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tools.oracle.generator.affinities import draw_affinity
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.values import Manifest
 
 
-def draw_strategy(rng: Random, profile: WorldProfile, names: Sequence[str]) -> Manifest | None:
+def draw_strategy(rng: Random, profile: ScenarioProfile, names: Sequence[str]) -> Manifest | None:
     luck = rng.random()
     if luck < 0.12:
         return None
@@ -39,7 +39,7 @@ def draw_strategy(rng: Random, profile: WorldProfile, names: Sequence[str]) -> M
     return strategy
 
 
-def _draw_weights(rng: Random, profile: WorldProfile, names: Sequence[str]) -> list[Manifest]:
+def _draw_weights(rng: Random, profile: ScenarioProfile, names: Sequence[str]) -> list[Manifest]:
     rules = []
     for _ in range(0 if rng.chance(profile.tiny) else 1 + rng.upto(3)):
         luck = rng.random()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from tools.oracle.generator.bindings import draw_component
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.values import GROUPS, OWNERS, Manifest
 
 
@@ -46,9 +46,9 @@ def draw_newer_peer(rng: Random, names: Sequence[str], peer: Manifest) -> Manife
 
 
 def draw_assumed(
-    rng: Random, profile: WorldProfile, names: Sequence[str], *, several: bool
+    rng: Random, profile: ScenarioProfile, names: Sequence[str], *, several: bool
 ) -> list[Manifest]:
-    """Make footprints of workloads on their way.
+    """Make assumed workloads that their clusters do not report yet.
 
     Args:
         several: Whether a cluster may have more than one: their order is random upstream, and with

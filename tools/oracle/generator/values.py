@@ -1,4 +1,4 @@
-"""The values that generated worlds consist of."""
+"""The values that generated scenarios consist of."""
 
 from __future__ import annotations
 

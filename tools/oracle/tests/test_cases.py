@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.oracle.compare_world import compare_world
+from tools.oracle.compare_scenario import compare_scenario
 from tools.oracle.program import Oracle, ensure
 
 pytestmark = pytest.mark.e2e  # runs the real Go core
@@ -24,7 +24,7 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in CASES])
 def test_saved_cases_have_equal_results(path: Path, oracle: Oracle) -> None:
-    world = yaml.safe_load(path.read_text())
-    tally = compare_world(world, oracle)
+    scenario = yaml.safe_load(path.read_text())
+    tally = compare_scenario(scenario, oracle)
     assert [line for _, _, lines in tally.found for line in lines] == []
-    assert list(tally.defects) == ([world["defect"]] if "defect" in world else [])
+    assert list(tally.defects) == ([scenario["defect"]] if "defect" in scenario else [])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tools.oracle import fuzz
-from tools.oracle.compare_world import Tally, compare_world
-from tools.oracle.generator.worlds import worlds
+from tools.oracle.compare_scenario import Tally, compare_scenario
+from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.program import Oracle, ensure
 
 pytestmark = pytest.mark.e2e  # runs the real Go core
@@ -26,14 +26,14 @@ OUTCOMES = (
 def tally() -> Tally:
     whole = Tally()
     with Oracle(ensure(), patience_seconds=30) as oracle:
-        for world in worlds(20_26, cases=CASES):
-            whole.add(compare_world(world, oracle))
+        for scenario in scenarios(20_26, cases=CASES):
+            whole.add(compare_scenario(scenario, oracle))
     return whole
 
 
 def test_no_generated_case_differs(tally: Tally) -> None:
     assert tally.cases >= CASES
-    assert [f"{world}, binding {number}: {lines}" for world, number, lines in tally.found] == []
+    assert [f"{scenario}, binding {number}: {lines}" for scenario, number, lines in tally.found] == []
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
@@ -47,5 +47,5 @@ def test_a_difference_is_shrunk_and_ends_the_run_with_status_1(
     monkeypatch.setattr("karmada_scheduler.core.algorithms.webster.prefers_descending_names", lambda _: False)
     assert fuzz.main(["--cases", "300", "--seed", "3", "--jobs", "1", "--stop-after", "1"]) == 1
     printed = capsys.readouterr().out
-    assert "different: world 3/" in printed
+    assert "different: scenario 3/" in printed
     assert "uid: " in printed  # what is left of the case shows the cause

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from tools.oracle import features
-from tools.oracle.generator.worlds import worlds
+from tools.oracle.generator.scenarios import scenarios
 
 CASES = 6000
 
@@ -129,9 +129,9 @@ workload groups
 @cache
 def met() -> Counter[str]:
     counted: Counter[str] = Counter()
-    for world in worlds(1, cases=CASES):
-        counted.update(set(features.of_world(world)))
-        for binding in world["bindings"]:
+    for scenario in scenarios(1, cases=CASES):
+        counted.update(set(features.of_scenario(scenario)))
+        for binding in scenario["bindings"]:
             counted.update(set(features.of_case(binding)))
     return counted
 
@@ -145,20 +145,20 @@ def test_every_generated_feature_is_expected() -> None:
     assert sorted(set(met()) - set(EXPECTED)) == []
 
 
-def test_equal_seeds_give_equal_worlds() -> None:
-    assert list(worlds(7, cases=300)) == list(worlds(7, cases=300))
+def test_equal_seeds_give_equal_scenarios() -> None:
+    assert list(scenarios(7, cases=300)) == list(scenarios(7, cases=300))
 
 
-def test_other_seeds_give_other_worlds() -> None:
-    assert next(worlds(7, cases=1)) != next(worlds(8, cases=1))
+def test_other_seeds_give_other_scenarios() -> None:
+    assert next(scenarios(7, cases=1)) != next(scenarios(8, cases=1))
 
 
 def test_workers_share_a_seed_without_overlap() -> None:
-    whole = list(worlds(7, cases=400))
-    parts = [list(worlds(7, cases=400, first=number, step=3)) for number in range(3)]
-    together = [world for row in itertools.zip_longest(*parts) for world in row if world is not None]
+    whole = list(scenarios(7, cases=400))
+    parts = [list(scenarios(7, cases=400, first=number, step=3)) for number in range(3)]
+    together = [scenario for row in itertools.zip_longest(*parts) for scenario in row if scenario is not None]
     assert together == whole
 
 
 def test_a_run_has_at_least_the_given_number_of_cases() -> None:
-    assert sum(len(world["bindings"]) for world in worlds(3, cases=250)) >= 250
+    assert sum(len(scenario["bindings"]) for scenario in scenarios(3, cases=250)) >= 250

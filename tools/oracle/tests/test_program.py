@@ -11,13 +11,13 @@ import pytest
 
 from karmada_scheduler.config.features import KNOWN
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
-from tools.conformance.replay import WORLDS
-from tools.oracle.generator.worlds import DECISION_GATES
+from tools.conformance.replay import RECORDINGS
+from tools.oracle.generator.scenarios import DECISION_GATES
 from tools.oracle.program import Oracle, UpstreamResult, ensure
 
 pytestmark = pytest.mark.e2e  # runs the real Go core
 
-CASES_PER_WORLD = 8
+CASES_PER_RECORDING = 8
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def _settings(flags: list[str]) -> dict[str, Any]:
 
 
 def _reaches_the_loop(spec: dict[str, Any]) -> bool:
-    """Tell whether the scheduler's event filter lets a binding pass; the oracle begins behind it."""
+    """Return whether the scheduler's event filter lets a binding pass; the oracle starts after that filter."""
     suspended = spec.get("suspension", {}).get("scheduling", False)
     return not suspended and spec.get("schedulerName", "default-scheduler") == "default-scheduler"
 
@@ -71,29 +71,29 @@ def _answer(upstream: UpstreamResult) -> dict[str, Any]:
 
 
 def _conditions(conditions: list[list[str]]) -> list[list[str]]:
-    """Leave out the one text that upstream leaves to chance."""
+    """Leave out the one text that is random upstream."""
     return sorted([*each[:3], "" if each[2] == NO_CLUSTER_FIT else each[3]] for each in conditions)
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.name.split(".")[0]) for path in WORLDS])
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.name.split(".")[0]) for path in RECORDINGS])
 def test_the_oracle_comes_to_the_recorded_state(path: Any, oracle: Oracle) -> None:
     document = json.loads(gzip.decompress(path.read_bytes()))
     cases = [case for case in document["cases"] if _reaches_the_loop(case["binding"]["spec"])]
-    cases = cases[:: max(1, len(cases) // CASES_PER_WORLD)]
-    world = {
+    cases = cases[:: max(1, len(cases) // CASES_PER_RECORDING)]
+    scenario = {
         **_settings(document["schedulerFlags"]),
         "clusters": document["clusters"],
         "bindings": [case["binding"] for case in cases],
     }
-    for case, upstream in zip(cases, oracle.decide(world), strict=True):
+    for case, upstream in zip(cases, oracle.decide(scenario), strict=True):
         assert _answer(upstream) in [_state(outcome) for outcome in case["outcomes"]], case["name"]
 
 
-def test_after_an_unreadable_world_the_next_one_is_decided(oracle: Oracle) -> None:
-    world = {"gates": {}, "plugins": ["*"], "clusters": [{"metadata": 5}], "bindings": []}
-    with pytest.raises(ValueError, match="cannot read the world"):
-        oracle.decide(world)
-    assert oracle.decide({**world, "clusters": []}) == []
+def test_after_an_unreadable_scenario_the_next_one_is_decided(oracle: Oracle) -> None:
+    scenario = {"gates": {}, "plugins": ["*"], "clusters": [{"metadata": 5}], "bindings": []}
+    with pytest.raises(ValueError, match="cannot read the scenario"):
+        oracle.decide(scenario)
+    assert oracle.decide({**scenario, "clusters": []}) == []
 
 
 def test_an_unknown_gate_is_refused(oracle: Oracle) -> None:

@@ -9,14 +9,14 @@ LOG = """  Building the oracle into /somewhere
 
 allowed variations: 2 x some order
 upstream's defects: 3 x some crash
-40 cases in 2 worlds (55 runs of the algorithm), 2 features, 0 different, 6 s, 7 cases/s
+40 cases in 2 scenarios (55 runs of the algorithm), 2 features, 0 different, 6 s, 7 cases/s
 """
 
 
 def test_the_record_adds_up_all_runs() -> None:
     text = summarize([LOG, LOG], how="Today.")
     assert text.startswith("**80 cases, none different.** Today.\n")
-    assert "2 seeds, 4 worlds, 110 runs of upstream's algorithm, 12 s." in text
+    assert "2 seeds, 4 scenarios, 110 runs of upstream's algorithm, 12 s." in text
     assert "| some order | 4 |" in text
     assert "| some crash | 6 |" in text
     assert "**Settings.** gate WorkloadAffinity on 24" in text

@@ -15,7 +15,7 @@ import (
 	workclient "github.com/karmada-io/karmada/pkg/generated/clientset/versioned/typed/work/v1alpha2"
 )
 
-// store holds the one binding under judgement the way an API server does: changed by merge patches, with a
+// store holds the one binding under test the way an API server does: changed by merge patches, with a
 // generation that moves when the specification does.
 type store struct {
 	object workv1alpha2.ResourceBinding // of either kind: the two differ in scope only
@@ -39,7 +39,7 @@ func (s *store) clusterBinding() *workv1alpha2.ClusterResourceBinding {
 	}
 }
 
-// patch applies a merge patch. Decoding one into a Go value does what merging asks for, except that elements
+// patch applies a merge patch. Decoding one into a Go value does what merging requires, except that elements
 // of a list would be merged with those that were there; so lists that the patch replaces are dropped before.
 func (s *store) patch(kind types.PatchType, data []byte) error {
 	if kind != types.MergePatchType {
@@ -65,7 +65,7 @@ func (s *store) patch(kind types.PatchType, data []byte) error {
 	if !reflect.DeepEqual(next.Spec, s.object.Spec) {
 		next.Generation++
 	}
-	version, _ := strconv.ParseUint(s.object.ResourceVersion, 10, 63) // a world may leave it out
+	version, _ := strconv.ParseUint(s.object.ResourceVersion, 10, 63) // a scenario may leave it out
 	next.ResourceVersion = strconv.FormatUint(version+1, 10)
 	s.object = *next
 	return nil

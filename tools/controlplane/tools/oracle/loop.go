@@ -28,7 +28,7 @@ import (
 )
 
 // The loop's own rules are not exported. They are called where they are rather than restated here: an oracle
-// that repeats what it should know would only agree with its author.
+// that restates the rules would only agree with its author.
 
 //go:linkname doScheduleBinding github.com/karmada-io/karmada/pkg/scheduler.(*Scheduler).doScheduleBinding
 func doScheduleBinding(s *scheduler.Scheduler, namespace, name string) error
@@ -45,14 +45,14 @@ func affinityGroupIndex(obj any) ([]string, error)
 //go:linkname antiAffinityGroupIndex github.com/karmada-io/karmada/pkg/scheduler.resourceBindingAntiAffinityGroupIndexer
 func antiAffinityGroupIndex(obj any) ([]string, error)
 
-// currentCache lets algorithms be kept from world to world, each of which has a cache of its own: every
+// currentCache lets algorithms be kept from scenario to scenario, each of which has a cache of its own: every
 // framework that is built starts a goroutine for its metrics that never ends.
 type currentCache struct{ schedulercache.Cache }
 
 type assembly struct {
 	cache     *currentCache
 	algorithm core.ScheduleAlgorithm
-	filters   map[string]framework.Framework // one per plugin, to ask each for its own verdict
+	filters   map[string]framework.Framework // one per plugin, to call each for its own result
 }
 
 var assemblies = map[string]*assembly{}
@@ -89,17 +89,17 @@ type loop struct {
 	pass          *Pass
 }
 
-func newLoop(world *World, document json.RawMessage) (*loop, error) {
+func newLoop(scenario *Scenario, document json.RawMessage) (*loop, error) {
 	stored, err := newStore(document)
 	if err != nil {
 		return nil, err
 	}
-	made, err := assemble(world.Plugins)
+	made, err := assemble(scenario.Plugins)
 	if err != nil {
 		return nil, err
 	}
 	clusters := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	for _, cluster := range world.Clusters {
+	for _, cluster := range scenario.Clusters {
 		if err := clusters.Add(cluster); err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func newLoop(world *World, document json.RawMessage) (*loop, error) {
 		indexers[indexregistry.ResourceBindingIndexByAntiAffinityGroup] = antiAffinityGroupIndex
 	}
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
-	for _, peer := range world.Peers {
+	for _, peer := range scenario.Peers {
 		if err := indexer.Add(peer); err != nil {
 			return nil, err
 		}
@@ -121,14 +121,14 @@ func newLoop(world *World, document json.RawMessage) (*loop, error) {
 	}
 	lister := clusterlister.NewClusterLister(clusters)
 	l.cache = schedulercache.NewCache(lister, indexer, 0)
-	assume(world, l.cache)
+	assume(scenario, l.cache)
 	l.scheduler = &scheduler.Scheduler{KarmadaClient: &client{store: stored}, Algorithm: l}
 	set(l.scheduler, "bindingLister", worklister.NewResourceBindingLister(indexer))
 	set(l.scheduler, "clusterBindingLister", worklister.NewClusterResourceBindingLister(l.clusterScoped))
 	set(l.scheduler, "clusterLister", lister)
 	set(l.scheduler, "schedulerCache", l.cache)
 	set(l.scheduler, "eventRecorder", l)
-	set(l.scheduler, "enableEmptyWorkloadPropagation", world.EmptyWorkloadPropagation)
+	set(l.scheduler, "enableEmptyWorkloadPropagation", scenario.EmptyWorkloadPropagation)
 	return l, nil
 }
 
@@ -212,7 +212,7 @@ func (l *loop) Schedule(ctx context.Context, spec *workv1alpha2.ResourceBindingS
 	return result, err
 }
 
-// rejections asks every filter plugin alone about every cluster: the order in which upstream asks them, and
+// rejections calls every filter plugin alone for every cluster: the order in which upstream calls them, and
 // so the one reason that it reports, is random from process to process.
 func (l *loop) rejections(ctx context.Context, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) map[string]map[string]string {
 	rejected := map[string]map[string]string{}

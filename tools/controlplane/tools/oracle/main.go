@@ -1,11 +1,11 @@
 // Command oracle answers "what does karmada-scheduler v1.18.2 do with this?" without a control plane.
 //
-// It reads one world per line on stdin (clusters, bindings and the settings that change decisions, as JSON)
-// and writes one line per world: for every binding what the unmodified scheduling loop did in each pass until
+// It reads one scenario per line on stdin (clusters, bindings and the settings that change decisions, as JSON)
+// and writes one line per scenario: for every binding what the unmodified scheduling loop did in each pass until
 // nothing changed any more. Decisions, conditions, events and the rules on whether to schedule at all are
 // upstream's compiled code; only the API server around it is ours (apiserver.go).
 //
-// `oracle cost` tells what deciding costs (cost.go).
+// `oracle cost` measures the cost of decisions (cost.go).
 package main
 
 import (
@@ -29,18 +29,18 @@ import (
 	schedulercache "github.com/karmada-io/karmada/pkg/scheduler/cache"
 )
 
-// World is one line of input.
-type World struct {
+// Scenario is one line of input.
+type Scenario struct {
 	ID                       json.RawMessage                 `json:"id,omitempty"`
 	Gates                    map[string]bool                 `json:"gates"`
 	Plugins                  []string                        `json:"plugins"`
 	EmptyWorkloadPropagation bool                            `json:"emptyWorkloadPropagation"`
 	Clusters                 []*clusterv1alpha1.Cluster      `json:"clusters"`
-	Peers                    []*workv1alpha2.ResourceBinding `json:"peers"`     // bindings that the informer knows
+	Peers                    []*workv1alpha2.ResourceBinding `json:"peers"`     // bindings in the informer's cache
 	Assigning                []*workv1alpha2.ResourceBinding `json:"assigning"` // bindings just patched by the scheduler
 	Assumed                  []Assumption                    `json:"assumed"`
 	Accurate                 *Accurate                       `json:"accurate"`
-	Bindings                 []json.RawMessage               `json:"bindings"` // judged independently of each other
+	Bindings                 []json.RawMessage               `json:"bindings"` // decided independently of each other
 	MaxPasses                int                             `json:"maxPasses"`
 }
 
@@ -52,7 +52,7 @@ type Assumption struct {
 	Components []workv1alpha2.Component `json:"components"`
 }
 
-// Accurate stands in for the per-cluster estimators: the answers they give, or an error for all.
+// Accurate replaces the per-cluster estimators: their answers, or an error for all.
 type Accurate struct {
 	Replicas map[string]int32 `json:"replicas"`
 	Error    string           `json:"error"`
@@ -62,11 +62,11 @@ type Accurate struct {
 type Answer struct {
 	ID       json.RawMessage `json:"id,omitempty"`
 	Error    string          `json:"error,omitempty"`
-	Bindings []Verdict       `json:"bindings,omitempty"`
+	Bindings []Result        `json:"bindings,omitempty"`
 }
 
-// Verdict is what happened to one binding.
-type Verdict struct {
+// Result is what happened to one binding.
+type Result struct {
 	Passes  []Pass `json:"passes,omitempty"`
 	Final   *Final `json:"final,omitempty"`
 	Settled bool   `json:"settled"`
@@ -75,7 +75,7 @@ type Verdict struct {
 
 // Pass is one turn of the scheduling loop.
 type Pass struct {
-	Rules     []string    `json:"rules"`     // reasons to schedule that hold, in upstream's order of asking
+	Rules     []string    `json:"rules"`     // reasons to schedule that hold, in the order of upstream's checks
 	Scheduled bool        `json:"scheduled"` // whether the algorithm ran
 	Terms     []Term      `json:"terms,omitempty"`
 	Events    [][3]string `json:"events,omitempty"` // of the binding: type, reason, message
@@ -152,62 +152,62 @@ func clusterNames(clusters []*clusterv1alpha1.Cluster) []string {
 	return names
 }
 
-func judgeWorld(line []byte) Answer {
-	var world World
-	if err := json.Unmarshal(line, &world); err != nil {
-		return Answer{Error: "cannot read the world: " + err.Error()}
+func decideScenario(line []byte) Answer {
+	var scenario Scenario
+	if err := json.Unmarshal(line, &scenario); err != nil {
+		return Answer{Error: "cannot read the scenario: " + err.Error()}
 	}
-	answer := Answer{ID: world.ID}
-	if err := features.FeatureGate.SetFromMap(world.Gates); err != nil {
+	answer := Answer{ID: scenario.ID}
+	if err := features.FeatureGate.SetFromMap(scenario.Gates); err != nil {
 		answer.Error = err.Error()
 		return answer
 	}
 	estimators := estimatorclient.GetReplicaEstimators()
 	delete(estimators, "scheduler-estimator")
-	if world.Accurate != nil {
-		estimators["scheduler-estimator"] = world.Accurate
+	if scenario.Accurate != nil {
+		estimators["scheduler-estimator"] = scenario.Accurate
 	}
-	for _, raw := range world.Bindings {
-		answer.Bindings = append(answer.Bindings, judgeBinding(&world, raw))
+	for _, raw := range scenario.Bindings {
+		answer.Bindings = append(answer.Bindings, decideBinding(&scenario, raw))
 	}
 	return answer
 }
 
-func judgeBinding(world *World, raw json.RawMessage) (verdict Verdict) {
+func decideBinding(scenario *Scenario, raw json.RawMessage) (result Result) {
 	defer func() {
 		if r := recover(); r != nil {
-			verdict.Panic = fmt.Sprint(r)
+			result.Panic = fmt.Sprint(r)
 		}
 	}()
-	loop, err := newLoop(world, raw)
+	loop, err := newLoop(scenario, raw)
 	if err != nil {
 		panic(err)
 	}
-	passes := world.MaxPasses
+	passes := scenario.MaxPasses
 	if passes == 0 {
 		passes = 8
 	}
 	for range passes {
 		before := loop.store.generation()
 		pass := Pass{}
-		verdict.Passes = append(verdict.Passes, pass)
-		last := &verdict.Passes[len(verdict.Passes)-1]
+		result.Passes = append(result.Passes, pass)
+		last := &result.Passes[len(result.Passes)-1]
 		loop.turn(last)
-		// The loop is woken by its own write, and only by one that changes the generation.
+		// The loop is enqueued by its own write, and only by one that changes the generation.
 		if last.Error != "" || loop.store.generation() == before {
-			verdict.Settled = true
+			result.Settled = true
 			break
 		}
 	}
-	verdict.Final = loop.final()
-	return verdict
+	result.Final = loop.final()
+	return result
 }
 
-func assume(world *World, cache schedulercache.Cache) {
-	for _, rb := range world.Assigning {
+func assume(scenario *Scenario, cache schedulercache.Cache) {
+	for _, rb := range scenario.Assigning {
 		cache.AssigningResourceBindings().Add(rb)
 	}
-	for _, a := range world.Assumed {
+	for _, a := range scenario.Assumed {
 		cache.AssigningResourceBindings().Assume(a.Binding, a.Cluster, schedulercache.AssumedWorkload{
 			Namespace: a.Namespace, Components: a.Components,
 		})
@@ -251,10 +251,10 @@ func main() {
 		return
 	}
 	if len(os.Args) > 1 {
-		fmt.Fprintln(os.Stderr, "usage: "+os.Args[0]+" [cost] < worlds.jsonl > answers.jsonl")
+		fmt.Fprintln(os.Stderr, "usage: "+os.Args[0]+" [cost] < scenarios.jsonl > answers.jsonl")
 		os.Exit(2)
 	}
-	debug.SetGCPercent(400) // a world is small and short-lived; memory is cheaper than time here
+	debug.SetGCPercent(400) // a scenario is small and short-lived; memory is cheaper than time here
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	encoder := json.NewEncoder(out)
@@ -262,7 +262,7 @@ func main() {
 	for {
 		line, err := in.ReadBytes('\n')
 		if len(line) > 1 {
-			if err := encoder.Encode(judgeWorld(line)); err != nil {
+			if err := encoder.Encode(decideScenario(line)); err != nil {
 				panic(err)
 			}
 			if err := out.Flush(); err != nil {

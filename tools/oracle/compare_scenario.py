@@ -1,4 +1,4 @@
-"""Decides one world with upstream and with our core, and compares the results."""
+"""Decides one scenario with upstream and with our core, and compares the results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from tools.oracle import defects, features
 from tools.oracle.compare import compare
-from tools.oracle.ours import OurDecision, World
+from tools.oracle.ours import OurDecision, Scenario
 from tools.oracle.program import Oracle, OracleSilentError, UpstreamResult
 
 SILENT = "upstream did not answer in time"
@@ -18,13 +18,13 @@ SILENT = "upstream did not answer in time"
 
 @dataclass
 class Tally:
-    """Results of the comparison of some worlds.
+    """Results of the comparison of some scenarios.
 
     Attributes:
-        found: World, number of the binding, readable lines; one entry per difference.
+        found: Scenario, number of the binding, readable lines; one entry per difference.
     """
 
-    worlds: int = 0
+    scenarios: int = 0
     cases: int = 0
     decided: int = 0
     features: Counter[str] = field(default_factory=Counter)
@@ -33,8 +33,8 @@ class Tally:
     found: list[tuple[str, int, list[str]]] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        """Add the results of other worlds."""
-        self.worlds += other.worlds
+        """Add the results of other scenarios."""
+        self.scenarios += other.scenarios
         self.cases += other.cases
         self.decided += other.decided
         self.features += other.features
@@ -43,23 +43,23 @@ class Tally:
         self.found += other.found
 
 
-def compare_world(document: dict[str, Any], oracle: Oracle, *, count_features: bool = True) -> Tally:
-    """Decide all bindings of a world with both, and compare."""
-    tally = Tally(worlds=1)
+def compare_scenario(document: dict[str, Any], oracle: Oracle, *, count_features: bool = True) -> Tally:
+    """Decide all bindings of a scenario with both, and compare."""
+    tally = Tally(scenarios=1)
     clusters, changed = defects.sanitized_clusters(document["clusters"])
     sanitized = [defects.sanitized_binding(binding) for binding in document["bindings"]]
-    oracle.ask({**document, "clusters": clusters, "bindings": [binding for binding, _ in sanitized]})
+    oracle.send({**document, "clusters": clusters, "bindings": [binding for binding, _ in sanitized]})
     if changed:
         tally.defects[defects.NEGATIVE_MINIMUM] += len(sanitized)
-    world = World(document)
-    ours = [_ours(world, binding) for binding in document["bindings"]]  # while upstream decides
+    scenario = Scenario(document)
+    ours = [_ours(scenario, binding) for binding in document["bindings"]]  # while upstream decides
     try:
-        results = oracle.answer()
+        results = oracle.receive()
     except OracleSilentError:
         tally.found.append((str(document.get("id")), -1, [SILENT]))
         return tally
     if count_features:
-        tally.features.update(set(features.of_world(document)))
+        tally.features.update(set(features.of_scenario(document)))
     for number, (decided, upstream) in enumerate(zip(ours, results, strict=True)):
         binding = document["bindings"][number]
         tally.cases += 1
@@ -73,7 +73,7 @@ def compare_world(document: dict[str, Any], oracle: Oracle, *, count_features: b
         if not isinstance(decided, OurDecision):
             tally.found.append((str(document.get("id")), number, ["ours raised", *decided]))
             continue
-        comparison = compare(world, decided, upstream)
+        comparison = compare(scenario, decided, upstream)
         tally.variations.update(comparison.variations)
         tally.defects.update(comparison.defects)
         if comparison.differences:
@@ -81,10 +81,10 @@ def compare_world(document: dict[str, Any], oracle: Oracle, *, count_features: b
     return tally
 
 
-def _ours(world: World, binding: Mapping[str, Any]) -> OurDecision | list[str]:
+def _ours(scenario: Scenario, binding: Mapping[str, Any]) -> OurDecision | list[str]:
     """Decide about a binding; return the lines of a traceback if that fails."""
     try:
-        return world.decide(binding)
+        return scenario.decide(binding)
     except Exception:  # noqa: BLE001  (any exception is a difference)
         return traceback.format_exc().splitlines()
 

@@ -1,6 +1,6 @@
-"""Random worlds for the recorder: clusters, and bindings in the middle of their lives.
+"""Random scenarios for the recorder: clusters, and bindings in the middle of their lives.
 
-Equal seeds give equal worlds. `metadata.deletionTimestamp` of a cluster, `status` of both and
+Equal seeds give equal scenarios. `metadata.deletionTimestamp` of a cluster, `status` of both and
 `metadata.generation` of a binding say how it is to be once it is created.
 """
 
@@ -30,22 +30,22 @@ NAMESPACE: Final = "recorded"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Scenario:
     """What to create, in the order in which it is created."""
 
     clusters: list[Manifest]
     bindings: list[Manifest]
 
 
-def world(seed: int, *, clusters: int, bindings: int) -> World:
-    """Make a world; equal arguments give the same one on every machine."""
+def scenario(seed: int, *, clusters: int, bindings: int) -> Scenario:
+    """Make a scenario; equal arguments give the same one on every machine."""
     rng = Random(f"recorder/{seed}")
     names = [f"m{number:04}" for number in range(clusters)]
     leaving = {name for name in names[1:] if rng.chance(0.12)}
     if clusters > 2 and not leaving:
         leaving = {names[-1]}
     fleet = [_cluster(rng, name, leaving=name in leaving) for name in names]
-    return World(
+    return Scenario(
         fleet, [_binding(rng, names, sorted(leaving), number).manifest for number in range(bindings)]
     )
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tools.conformance import random_world, starts
+from tools.conformance import random_scenario, starts
 from tools.conformance.starts import APPLIED_PLACEMENT
 
-WORLD = random_world.world(7, clusters=10, bindings=1500)
+SCENARIO = random_scenario.scenario(7, clusters=10, bindings=1500)
 
 
 def annotation(binding: starts.Manifest) -> str | None:
@@ -15,30 +15,30 @@ def annotation(binding: starts.Manifest) -> str | None:
     return text
 
 
-def test_equal_seeds_give_equal_worlds_and_others_do_not() -> None:
-    assert random_world.world(7, clusters=10, bindings=1500) == WORLD
-    assert random_world.world(8, clusters=10, bindings=1500) != WORLD
+def test_equal_seeds_give_equal_scenarios_and_others_do_not() -> None:
+    assert random_scenario.scenario(7, clusters=10, bindings=1500) == SCENARIO
+    assert random_scenario.scenario(8, clusters=10, bindings=1500) != SCENARIO
 
 
-def test_a_world_has_the_given_number_of_clusters_and_bindings_with_unique_names() -> None:
-    assert len({cluster["metadata"]["name"] for cluster in WORLD.clusters}) == 10
-    assert len({binding["metadata"]["name"] for binding in WORLD.bindings}) == 1500
+def test_a_scenario_has_the_given_number_of_clusters_and_bindings_with_unique_names() -> None:
+    assert len({cluster["metadata"]["name"] for cluster in SCENARIO.clusters}) == 10
+    assert len({binding["metadata"]["name"] for binding in SCENARIO.bindings}) == 1500
 
 
 @pytest.mark.parametrize("clusters", [3, 5, 40])
-def test_a_world_has_clusters_with_and_without_deletion(clusters: int) -> None:
-    fleet = random_world.world(1, clusters=clusters, bindings=0).clusters
+def test_a_scenario_has_clusters_with_and_without_deletion(clusters: int) -> None:
+    fleet = random_scenario.scenario(1, clusters=clusters, bindings=0).clusters
     leaving = [cluster for cluster in fleet if "deletionTimestamp" in cluster["metadata"]]
     assert 0 < len(leaving) < clusters
 
 
 def test_no_placement_has_an_empty_list() -> None:
-    assert all("[]" not in starts.as_json(binding["spec"]["placement"]) for binding in WORLD.bindings)
+    assert all("[]" not in starts.as_json(binding["spec"]["placement"]) for binding in SCENARIO.bindings)
 
 
 def test_most_bindings_divide_their_replicas() -> None:
-    dividing = [binding for binding in WORLD.bindings if starts.is_divided(binding["spec"]["placement"])]
-    assert len(dividing) > 0.7 * len(WORLD.bindings)
+    dividing = [binding for binding in SCENARIO.bindings if starts.is_divided(binding["spec"]["placement"])]
+    assert len(dividing) > 0.7 * len(SCENARIO.bindings)
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,22 @@ def test_most_bindings_divide_their_replicas() -> None:
         ),
         pytest.param(lambda b: b["spec"].get("suspension", {}).get("scheduling"), 20, id="suspended"),
         pytest.param(lambda b: "schedulerName" in b["spec"], 20, id="another scheduler's"),
-        pytest.param(lambda b: b["metadata"]["labels"] == {"app": "web"}, 10, id="nobody's"),
+        pytest.param(lambda b: b["metadata"]["labels"] == {"app": "web"}, 10, id="unclaimed"),
         pytest.param(lambda b: b["spec"].get("gracefulEvictionTasks"), 50, id="evicted"),
         pytest.param(lambda b: b["metadata"]["generation"] == 2, 400, id="not yet observed"),
         pytest.param(lambda b: b["kind"] == "ClusterResourceBinding", 100, id="cluster-scoped"),
     ],
 )
-def test_a_large_world_has_every_start(what: object, least: int) -> None:
+def test_a_large_scenario_has_every_start(what: object, least: int) -> None:
     assert callable(what)
-    assert sum(bool(what(binding)) for binding in WORLD.bindings) >= least
+    assert sum(bool(what(binding)) for binding in SCENARIO.bindings) >= least
 
 
 def test_some_bindings_are_on_a_cluster_being_deleted() -> None:
-    leaving = {c["metadata"]["name"] for c in WORLD.clusters if "deletionTimestamp" in c["metadata"]}
+    leaving = {c["metadata"]["name"] for c in SCENARIO.clusters if "deletionTimestamp" in c["metadata"]}
     on_it = [
         binding
-        for binding in WORLD.bindings
+        for binding in SCENARIO.bindings
         if any(target["name"] in leaving for target in binding["spec"].get("clusters", ()))
     ]
     assert len(on_it) > 100

@@ -161,15 +161,15 @@ def _model(grade: int) -> Manifest:
     }
 
 
-def requests(dice: random.Random) -> Iterator[Manifest]:
+def requests(choices: random.Random) -> Iterator[Manifest]:
     """Draw requests that are all different."""
     pairs = [(cpu, memory) for cpu in _CPU for memory in _MEMORY]
-    dice.shuffle(pairs)
+    choices.shuffle(pairs)
     yield from ({"cpu": cpu, "memory": memory} for cpu, memory in pairs)
     number = 0
     while True:
         number += 1
-        yield {"cpu": f"{1000 + number}m", "memory": dice.choice(_MEMORY)}
+        yield {"cpu": f"{1000 + number}m", "memory": choices.choice(_MEMORY)}
 
 
 class Bindings:

@@ -1,4 +1,4 @@
-"""Worlds: settings, clusters and bindings."""
+"""Scenarios: settings, clusters and bindings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from tools.oracle.generator.bindings import draw_binding
 from tools.oracle.generator.clusters import draw_cluster
-from tools.oracle.generator.rng import Random, WorldProfile
+from tools.oracle.generator.rng import Random, ScenarioProfile
 from tools.oracle.generator.surroundings import draw_assumed, draw_estimates, draw_newer_peer, draw_peer
 
-World = dict[str, Any]
+Scenario = dict[str, Any]
 DECISION_GATES = (
     "CustomizedClusterResourceModeling",
     "MultiplePodTemplatesScheduling",
@@ -32,8 +32,8 @@ PLUGIN_LISTS: tuple[list[str], ...] = (
 )
 
 
-def worlds(seed: int, *, cases: int, first: int = 0, step: int = 1) -> Iterator[World]:
-    """Yield worlds first, first + step, ... of a seed that together have at least this many cases in all steps."""
+def scenarios(seed: int, *, cases: int, first: int = 0, step: int = 1) -> Iterator[Scenario]:
+    """Yield scenarios first, first + step, ... of a seed that together have at least this many cases in all steps."""
     index = produced = 0
     while produced < cases:
         rng = Random(f"{seed}/{index}")
@@ -41,7 +41,7 @@ def worlds(seed: int, *, cases: int, first: int = 0, step: int = 1) -> Iterator[
         count = _bindings_for(rng, size)
         produced += count
         if index % step == first:
-            yield draw_world(rng, clusters=size, bindings=count, identity=f"{seed}/{index}")
+            yield draw_scenario(rng, clusters=size, bindings=count, identity=f"{seed}/{index}")
         index += 1
 
 
@@ -60,13 +60,13 @@ def _bindings_for(rng: Random, clusters: int) -> int:
     return (20 if clusters < 20 else 8 if clusters < 61 else 3) + rng.upto(4)
 
 
-def draw_world(rng: Random, *, clusters: int, bindings: int, identity: str) -> World:
-    """Make one world."""
-    profile = WorldProfile(
+def draw_scenario(rng: Random, *, clusters: int, bindings: int, identity: str) -> Scenario:
+    """Make one scenario."""
+    profile = ScenarioProfile(
         odd=rng.pick((0.0, 0.02, 0.02, 0.15, 0.4)),
         extreme=rng.pick((0.0, 0.0, 0.0, 0.005, 0.03, 0.15)),
         strict=rng.pick((0.05, 0.2, 0.35, 0.6)),
-        room=rng.pick((2, 10, 40, 150, 1000)),
+        capacity=rng.pick((2, 10, 40, 150, 1000)),
         models=rng.pick((0.0, 0.0, 0.0, 0.4, 1.0)),
         vast=rng.chance(0.1),
         tiny=rng.pick((0.0, 0.0, 0.02, 0.2)),
@@ -79,7 +79,7 @@ def draw_world(rng: Random, *, clusters: int, bindings: int, identity: str) -> W
         "PriorityBasedScheduling": rng.chance(0.1),
     }
     names = _draw_names(rng, clusters)
-    made: World = {
+    made: Scenario = {
         "id": identity,
         "gates": gates,
         "plugins": rng.pick(PLUGIN_LISTS) if rng.chance(0.15) else ["*"],
