@@ -18,6 +18,8 @@ ROOTS = (
     "charts",
     "manifests",
     "requirements",
+    "tests",
+    "tools",
     ".ci",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
