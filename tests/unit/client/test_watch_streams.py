@@ -281,4 +281,4 @@ async def test_an_exception_about_a_known_change_ends_no_watch(caplog: pytest.Lo
             touch(api)
             await until(lambda: harness.versions == ["7", "8"])
     assert harness.starts == 1
-    assert "Cannot tell whether a change is known" in caplog.text
+    assert "Cannot determine whether a change is known" in caplog.text

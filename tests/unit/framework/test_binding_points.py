@@ -379,7 +379,7 @@ async def test_a_binder_that_returns_success_without_a_write_is_an_error() -> No
     harness = SchedulerHarness(recorder.plugin("A"), plugin("B", bind=coroutine(SUCCESS)))
     harness.put(**ON_M1)
     await harness.run()
-    text = 'plugin "B" says that it wrote spec.clusters and the annotation, and did not'
+    text = 'plugin "B" returned SUCCESS without writing spec.clusters and the annotation'
     assert harness.condition() == ("SchedulerError", text)
     assert recorder.calls[-1] == "unreserve A"
 
