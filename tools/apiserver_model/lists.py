@@ -15,10 +15,10 @@ import orjson
 
 from karmada_scheduler.client.http import Response
 from tools.apiserver_model import messages
-from tools.apiserver_model.kinds import Key, Kind, Target
+from tools.apiserver_model.kinds import Kind, Target
 from tools.apiserver_model.messages import Request
 from tools.apiserver_model.objects import metadata_only
-from tools.apiserver_model.store import Collection, State, ordered
+from tools.apiserver_model.store import Collection, State, ordered, position
 
 _NEWEST = -1
 """The revision in the token of an expired list: the list goes on in the newest state."""
@@ -57,18 +57,28 @@ def page(collection: Collection, revision: int, target: Target, request: Request
     if token := query.get("continue"):
         return _continued(collection, revision, target, token, limit)
     asked = query.get("resourceVersion") or ""
-    if asked in ("", "0"):
-        # A watch cache, which is what resourceVersion=0 reads, does not cut lists into pages.
-        return _cut(collection, revision, target, "", 0 if asked else limit)
-    wanted = version_number(asked)
+    if asked == "0":
+        return whole(target, revision, collection.objects)
+    wanted = version_number(asked or "0")
     if wanted > revision:
         raise messages.too_large_version(wanted, revision)
-    match = query.get("resourceVersionMatch") or ("Exact" if limit else "NotOlderThan")
-    if match == "Exact":
-        if wanted < collection.oldest:
-            raise messages.expired_version(wanted, collection.oldest)
-        return _cut(collection, wanted, target, "", limit)
-    return _cut(collection, revision, target, "", limit)
+    if not asked or not is_exact(request):
+        return _cut(collection, revision, target, "", limit)
+    if wanted < collection.oldest:
+        raise messages.expired_version(wanted, collection.oldest)
+    return _cut(collection, wanted, target, "", limit)
+
+
+def is_exact(request: Request) -> bool:
+    """Return whether a list with a resourceVersion other than 0 has to be of that one, not of a newer one."""
+    match = request.query.get("resourceVersionMatch")
+    return match == "Exact" or (not match and bool(request.query.get("limit")))
+
+
+def whole(target: Target, revision: int, state: State) -> Page:
+    """Return a list of a state in one page, whatever its limit, as a watch cache does."""
+    keys = ordered(key for key in state if not target.namespace or key[0] == target.namespace)
+    return Page(target.kind, revision, [state[key] for key in keys])
 
 
 def _continued(collection: Collection, revision: int, target: Target, token: str, limit: int) -> Page:
@@ -84,23 +94,16 @@ def _continued(collection: Collection, revision: int, target: Target, token: str
 
 def _cut(collection: Collection, at: int, target: Target, start: str, limit: int) -> Page:
     state = collection.at(at)
-    keys = _keys(collection, state, target.namespace)
+    keys = collection.order() if state is collection.objects else ordered(state)
+    if target.namespace:
+        keys = [key for key in keys if key[0] == target.namespace]
     if start:
-        keys = keys[bisect.bisect_left(keys, start, key=_position) :]
+        keys = keys[bisect.bisect_left(keys, start, key=position) :]
     if not limit or len(keys) <= limit:
         return Page(collection.kind, at, [state[key] for key in keys])
     shown, remaining = keys[:limit], len(keys) - limit
-    token = _token(at, _position(shown[-1]) + "\0")
+    token = _token(at, position(shown[-1]) + "\0")
     return Page(collection.kind, at, [state[key] for key in shown], token, remaining)
-
-
-def _keys(collection: Collection, state: State, namespace: str) -> Sequence[Key]:
-    keys = collection.order() if state is collection.objects else ordered(state)
-    return [key for key in keys if key[0] == namespace] if namespace else keys
-
-
-def _position(key: Key) -> str:
-    return f"{key[0]}/{key[1]}" if key[0] else key[1]
 
 
 def _token(revision: int, start: str) -> str:
@@ -128,6 +131,13 @@ def version_number(text: str) -> int:
         problem = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise messages.bad_request(f"resourceVersion: {problem}")
     return int(text)
+
+
+def check_version(request: Request, revision: int) -> None:
+    """Refuse a read at a revision that is not there yet."""
+    asked = version_number(request.query.get("resourceVersion") or "0")
+    if asked > revision:
+        raise messages.too_large_version(asked, revision)
 
 
 def refuse_selectors(request: Request) -> None:

@@ -204,7 +204,12 @@ def too_large_version(asked: int, current: int) -> RefusedError:
 
 def expired_version(asked: int, oldest: int) -> RefusedError:
     """Return 410 for a watch or list from a revision whose history is gone."""
-    return refusal(410, "Expired", f"too old resource version: {asked} ({oldest})")
+    return refusal(410, "Expired", too_old(asked, oldest))
+
+
+def too_old(asked: int, oldest: int) -> str:
+    """Return how an expired revision is reported."""
+    return f"too old resource version: {asked} ({oldest})"
 
 
 def expired_token(fresh: str) -> RefusedError:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from karmada_scheduler.client.http import Response
 from tools.apiserver_model import lists, messages, objects, raw_objects, watches
 from tools.apiserver_model.kinds import BY_NAME, Key, Kind, Object, Target, discovery, target_of
-from tools.apiserver_model.merge_patch import merged
 from tools.apiserver_model.messages import RefusedError, Request
 from tools.apiserver_model.store import Author, Backup, State, Store, Write
+from tools.apiserver_model.watch_requests import Source, WatchRules, open_watch
 from tools.apiserver_model.watches import OnLine, Watch, Watches
+from tools.apiserver_model.writer import Admission, Writer, decoded_body
 
-MERGE_PATCH: Final = "application/merge-patch+json"
-STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 OTHERS: Final = "others"
 """The user of changes that come without a request, unless another one is named."""
-
-Admission = Callable[[str, str, Object | None, Object | None, str], Object | Response | None]
-"""A webhook. It gets the name of the kind, the verb (``create``, ``update`` or ``delete``), the object before (None for a
-creation), the object that would be stored (None for a deletion), and the user. It returns the object to store, a Response
-that refuses the request, or None for no objection. It must not change its arguments."""
 
 _RULES: Final = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
@@ -36,12 +30,12 @@ class ApiServerModel:
     that way.
 
     Attributes:
-        admission: Webhooks, called in order for each create, update and delete of a request.
+        store: The objects and their history.
+        watches: The open watches of ``watch``.
+        watch_rules: What is answered to watches from unknown revisions.
         rules: What a SelfSubjectRulesReview lists; nothing is refused by it.
-        requires_namespaces: Whether objects can be created in namespaces only that exist.
-        future_watches: Whether a watch after a revision that is not there yet is accepted, and silent until then.
-        expired_as_event: Whether a watch after an expired revision is accepted and gets an ERROR, as of kube-apiserver, or
-            is refused with the status 410.
+        observers: Called with every write, before watches get it.
+        on_restore: Called after every restore.
     """
 
     def __init__(
@@ -51,6 +45,7 @@ class ApiServerModel:
         *,
         revision: int = 1,
         kept_writes: int | None = None,
+        requires_namespaces: bool = False,
     ) -> None:
         """Start empty.
 
@@ -59,20 +54,18 @@ class ApiServerModel:
             new_uid: Returns another uid with every call.
             revision: Where the counter of revisions begins.
             kept_writes: See ``Store``.
+            requires_namespaces: Whether requests can create objects in namespaces only that exist. No request creates
+                objects in a namespace that is being deleted in any case.
         """
-        self.admission: list[Admission] = []
-        self.rules: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-        self.requires_namespaces = False
-        self.future_watches = True
-        self.expired_as_event = True
         self.store = Store(now, revision=revision, kept_writes=kept_writes)
         self.store.on_write = self._written
-        self.watches = Watches()
+        self.watches = Watches(lambda kind: self.store.revision)
+        self.watch_rules = WatchRules()
+        self.rules: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
         self.observers: list[Callable[[Write], None]] = []
         self.on_restore: list[Callable[[], None]] = []
-        self._now = now
-        self._new_uid = new_uid
-        self._names = 0
+        self._writer = Writer(self.store, now, new_uid)
+        self._writer.requires_namespaces = requires_namespaces
 
     @property
     def revision(self) -> int:
@@ -89,65 +82,34 @@ class ApiServerModel:
         """The accepted changes, in order; see ``kept_writes``."""
         return self.store.writes
 
+    @property
+    def admission(self) -> list[Admission]:
+        """Webhooks, called in order for each create, update and delete of a request."""
+        return self._writer.admission
+
     def handle(self, request: Request) -> Response:
         """Process a request that is not a watch."""
         target = target_of(request.path)
         try:
             if target is None:
                 return self._other(request)
-            if target.name:
-                return self._on_object(request, target)
-            if request.method == "GET":
-                page = lists.page(self.store.collection(target.kind), self.revision, target, request)
-                return lists.response(page, as_metadata=watches.METADATA in request.accept)
-            if request.method == "POST":
-                return self._create(request, target)
-            raise messages.method_not_allowed()
+            if target.subresource and not (target.subresource == "status" and target.kind.has_status):
+                return messages.not_a_resource()
+            return self._on_object(request, target) if target.name else self._on_collection(request, target)
         except RefusedError as refused:
             return refused.response
 
     def watch(self, request: Request, on_line: OnLine) -> Watch | Response:
-        """Open a watch; a Response refuses it. The lines up to now are sent before this returns."""
+        """Open a watch; a Response refuses it. Lines about the past are sent before this returns."""
         target = target_of(request.path)
         if target is None or target.name:
             return messages.not_a_resource()
         collection = self.store.collection(target.kind)
+        source = Source(self.revision, collection.oldest, collection.objects, collection.after)
         try:
-            return self._opened(request, target, on_line, self.watches, self.revision, collection.objects)
+            return open_watch(request, target, on_line, self.watches, source, self.watch_rules)
         except RefusedError as refused:
             return refused.response
-
-    def _opened(
-        self, request: Request, target: Target, on_line: OnLine, hub: Watches, revision: int, state: State
-    ) -> Watch:
-        """Open a watch in a hub that has got the writes up to a revision."""
-        lists.refuse_selectors(request)
-        collection = self.store.collection(target.kind)
-        asked = request.query.get("resourceVersion") or ""
-        since = revision if asked in ("", "0") else lists.version_number(asked)
-        expired = messages.expired_version(since, collection.oldest) if since < collection.oldest else None
-        if expired is not None and not self.expired_as_event:
-            raise expired
-        if since > revision and not self.future_watches:
-            raise messages.too_large_version(since, revision)
-        watch = hub.open(
-            target.kind,
-            target.namespace,
-            on_line,
-            user=request.user,
-            revision=since,
-            as_metadata=watches.METADATA in request.accept,
-            bookmarks=request.query.get("allowWatchBookmarks") in ("true", "1"),
-        )
-        if expired is not None:
-            found = orjson.loads(expired.response.body)
-            watch.fail(410, "Expired", found["message"])
-        elif asked in ("", "0"):
-            keys = [key for key in sorted(state) if not target.namespace or key[0] == target.namespace]
-            watches.show(watch, [state[key] for key in keys])
-        elif since < revision:
-            watches.replay(watch, [each for each in collection.after(since) if each.revision <= revision])
-        return watch
 
     def backup(self) -> Backup:
         """Return the state for ``restore``."""
@@ -184,33 +146,19 @@ class ApiServerModel:
         """Return an object, None if there is none."""
         found = BY_NAME[kind]
         raw = self.store.get(found, found.key(namespace, name))
-        return None if raw is None else orjson.loads(raw)
+        return None if raw is None else _decoded(raw)
 
     def put(self, manifest: Object, *, user: str = OTHERS) -> Object:
         """Create or replace an object with its status, whatever resourceVersion it has; return it as stored.
 
-        Fields of ``metadata`` that a server sets are set as a server does. Without a ``status`` in the manifest the stored
-        one stays. Webhooks are not called.
+        Fields of ``metadata`` that a server sets are set as a server does, but a new object keeps its uid. Without a
+        ``status`` in the manifest the stored one stays. Webhooks are not called.
         """
-        kind = BY_NAME[manifest["kind"]]
-        key = kind.key(manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"])
-        body = objects.checked_body(kind, manifest, key[0], key[1])
-        before = self.store.get(kind, key)
-        if before is None:
-            new = objects.created(kind, body, uid=self._uid(body), moment=self._now())
-            new = {**new, "status": body["status"]} if "status" in body else new
-            return self._decoded(self.store.put(kind, key, new, Author(user)))
-        old = orjson.loads(before)
-        body["metadata"].pop("uid", None)
-        new = objects.updated(kind, old, body, is_status=False)
-        if "status" in body:
-            new["status"] = body["status"]
-        return self._decoded(self._stored(kind, key, before, old, new, Author(user)))
+        return _decoded(self._writer.put(manifest, Author(user)))
 
     def put_raw(self, manifest: bytes, *, user: str = OTHERS) -> None:
         """Create or replace an object that is stored as it is but for its ``metadata``; see ``raw_objects.placed``."""
-        kind, key, raw = raw_objects.placed(manifest, self._new_uid, self.revision + 1)
-        self.store.put_encoded(kind, key, raw, Author(user))
+        self._writer.put_raw(manifest, Author(user))
 
     def patch(
         self,
@@ -224,31 +172,32 @@ class ApiServerModel:
     ) -> Object:
         """Merge a patch into an object or its status; return it as stored. KeyError if there is none.
 
-        Webhooks are not called.
+        Webhooks are not called. RefusedError if the object cannot be changed in this way.
         """
-        found = BY_NAME[kind]
-        key = found.key(namespace, name)
-        before = self.store.get(found, key)
-        if before is None:
-            raise KeyError(f"{kind} {objects.name_of(key)}")
+        found, key = self._place(kind, namespace, name)
         target = Target(found, *key, subresource)
-        return self._decoded(self._patched(target, before, patch, Author(user, subresource)))
+        return _decoded(self._writer.store_patch(target, patch, Author(user, subresource)))
 
     def delete(
         self, kind: str, namespace: str, name: str, *, user: str = OTHERS, force: bool = False
     ) -> None:
-        """Delete an object; one with finalizers waits for them unless ``force``. KeyError if there is none.
+        """Delete an object. KeyError if there is none.
 
-        Webhooks are not called.
+        One with finalizers waits for them, and a Namespace for its objects, until ``force`` removes it. Webhooks are not
+        called.
         """
+        found, key = self._place(kind, namespace, name)
+        if force:
+            self._writer.remove(found, key, Author(user))
+        else:
+            self._writer.store_deletion(found, key, Author(user))
+
+    def _place(self, kind: str, namespace: str, name: str) -> tuple[Kind, Key]:
         found = BY_NAME[kind]
         key = found.key(namespace, name)
         if self.store.get(found, key) is None:
             raise KeyError(f"{kind} {objects.name_of(key)}")
-        if force:
-            self._remove(found, key, Author(user))
-        else:
-            self._deleted(found, key, Author(user))
+        return found, key
 
     def _written(self, write: Write) -> None:
         for observe in self.observers:
@@ -258,185 +207,39 @@ class ApiServerModel:
     def _other(self, request: Request) -> Response:
         if request.path == _RULES and request.method == "POST":
             review = {"resourceRules": self.rules, "nonResourceRules": [], "incomplete": False}
-            return messages.ok(orjson.dumps({**_decoded_body(request), "status": review}), 201)
+            return messages.ok(orjson.dumps({**decoded_body(request), "status": review}), 201)
         found = discovery(request.path) if request.method == "GET" else None
         return messages.not_a_resource() if found is None else messages.ok(orjson.dumps(found))
 
+    def _on_collection(self, request: Request, target: Target) -> Response:
+        if request.method == "POST":
+            return self._writer.create(request, target)
+        if request.method != "GET":
+            raise messages.method_not_allowed()
+        page = lists.page(self.store.collection(target.kind), self.revision, target, request)
+        return lists.response(page, as_metadata=watches.METADATA in request.accept)
+
     def _on_object(self, request: Request, target: Target) -> Response:
-        kind, method = target.kind, request.method
-        if target.subresource and not (target.subresource == "status" and kind.has_status):
-            return messages.not_a_resource()
-        before = self.store.get(kind, target.key)
+        method = request.method
         if method == "GET":
-            if before is None:
-                raise messages.not_found(kind, target.name)
-            self._check_read_version(request)
-            if watches.METADATA in request.accept:
-                return messages.ok(objects.metadata_only(before))
-            return messages.ok(before)
-        author = Author(request.user, target.subresource, request)
+            lists.check_version(request, self.revision)
+            return read(target, self.store.collection(target.kind).objects, request)
         if method == "PATCH":
-            if before is None:
-                raise messages.not_found(kind, target.name)
-            _check_patch_type(kind, request.content_type)
-            return messages.ok(self._patched(target, before, _decoded_body(request), author, admit=True))
+            return self._writer.patch(request, target)
         if method == "PUT":
-            return self._replace(request, target, before, author)
+            return self._writer.replace(request, target)
         if method == "DELETE" and not target.subresource:
-            if before is None:
-                raise messages.not_found(kind, target.name)
-            return self._delete(request, target, before, author)
+            return self._writer.delete(request, target)
         raise messages.method_not_allowed()
 
-    def _check_read_version(self, request: Request) -> None:
-        asked = request.query.get("resourceVersion") or "0"
-        if asked != "0" and lists.version_number(asked) > self.revision:
-            raise messages.too_large_version(int(asked), self.revision)
 
-    def _create(self, request: Request, target: Target) -> Response:
-        kind = target.kind
-        body = objects.checked_body(kind, _decoded_body(request), target.namespace, "")
-        metadata = body["metadata"]
-        if metadata.get("resourceVersion"):
-            raise messages.refusal(500, "", "resourceVersion should not be set on objects to be created")
-        if not metadata.get("name"):
-            if not metadata.get("generateName"):
-                detail = "name or generateName is required"
-                raise messages.invalid(kind, "", "metadata.name", detail, code="Required value")
-            self._names += 1
-            metadata["name"] = objects.generated_name(metadata["generateName"], self._names)
-        return messages.ok(self._add(request, kind, (target.namespace, metadata["name"]), body), 201)
-
-    def _add(self, request: Request, kind: Kind, key: Key, body: Object) -> bytes:
-        self._check_namespace(kind, key)
-        if self.store.get(kind, key) is not None:
-            raise messages.already_exists(kind, key[1])
-        new = objects.created(kind, body, uid=self._new_uid(), moment=self._now())
-        new = self._admitted(kind, "create", None, new, request.user)
-        return self.store.put(kind, key, new, Author(request.user, "", request))
-
-    def _check_namespace(self, kind: Kind, key: Key) -> None:
-        if not kind.namespaced:
-            return
-        raw = self.store.get(BY_NAME["Namespace"], ("", key[0]))
-        if raw is None:
-            if self.requires_namespaces:
-                raise messages.not_found(BY_NAME["Namespace"], key[0])
-        elif "deletionTimestamp" in orjson.loads(raw)["metadata"]:
-            raise messages.namespace_terminating(kind, key)
-
-    def _replace(self, request: Request, target: Target, before: bytes | None, author: Author) -> Response:
-        kind, key = target.kind, target.key
-        body = objects.checked_body(kind, _decoded_body(request), target.namespace, target.name)
-        if before is None:
-            if not kind.creates_on_update or target.subresource:
-                raise messages.not_found(kind, target.name)
-            return messages.ok(self._add(request, kind, key, body), 201)
-        old = orjson.loads(before)
-        uid = body["metadata"].get("uid")
-        if uid and uid != old["metadata"].get("uid"):
-            raise messages.uid_conflict(kind, key, uid, old["metadata"].get("uid"))
-        self._check_version(kind, key[1], old, body["metadata"].get("resourceVersion"))
-        new = objects.updated(kind, old, body, is_status=bool(target.subresource))
-        new = self._admitted(kind, "update", old, new, request.user)
-        return messages.ok(self._stored(kind, key, before, old, new, author))
-
-    def _check_version(self, kind: Kind, name: str, old: Object, given: str | None) -> None:
-        if not given:
-            if not kind.unconditional:
-                detail = "must be specified for an update"
-                raise messages.invalid(kind, name, "metadata.resourceVersion", detail, value=0)
-        elif given != old["metadata"]["resourceVersion"]:
-            raise messages.conflict(kind, name)
-
-    def _patched(
-        self, target: Target, before: bytes, patch: Any, author: Author, *, admit: bool = False
-    ) -> bytes:
-        kind, key = target.kind, target.key
-        if not isinstance(patch, dict):
-            raise messages.bad_request("the patch is not an object")
-        try:
-            old = orjson.loads(before)
-        except orjson.JSONDecodeError:
-            after = raw_objects.patched(kind, key, before, patch, self.revision + 1)
-            return self.store.put_encoded(kind, key, after, author)
-        body = merged(old, patch)
-        self._check_version(kind, key[1], old, body["metadata"].get("resourceVersion"))
-        new = objects.updated(kind, old, body, is_status=bool(target.subresource))
-        if admit:
-            new = self._admitted(kind, "update", old, new, author.user)
-        return self._stored(kind, key, before, old, new, author)
-
-    def _stored(self, kind: Kind, key: Key, before: bytes, old: Object, new: Object, author: Author) -> bytes:
-        """Store an update; nothing changes if it changes nothing, and the last finalizer takes the object with it."""
-        if objects.is_finished(new):
-            self._remove(kind, key, author)
-            return orjson.dumps(new)
-        if objects.same(old, new):
-            return before
-        return self.store.put(kind, key, new, author)
-
-    def _delete(self, request: Request, target: Target, before: bytes, author: Author) -> Response:
-        kind, key = target.kind, target.key
-        preconditions = (_decoded_body(request) if request.body else {}).get("preconditions") or {}
-        metadata = raw_objects.metadata_of(before)
-        messages.check_preconditions(kind, key[1], preconditions, metadata)
-        if self.admission:
-            self._admitted(kind, "delete", orjson.loads(before), None, request.user)
-        left = self._deleted(kind, key, author)
-        if left is not None:
-            return messages.ok(left)
-        if kind.returns_deleted:
-            return messages.ok(before)
-        return messages.ok(orjson.dumps(messages.success(kind, key[1], metadata["uid"])))
-
-    def _deleted(self, kind: Kind, key: Key, author: Author) -> bytes | None:
-        """Delete an object; return it if it waits for its finalizers."""
-        before = self.store.get(kind, key)
-        assert before is not None
-        metadata = raw_objects.metadata_of(before)
-        waits = metadata.get("finalizers") or kind.name == "Namespace"
-        if not waits:
-            self._remove(kind, key, author)
-            return None
-        old = orjson.loads(before)
-        new = objects.marked_deleting(old, self._now())
-        if kind.name == "Namespace":
-            new = {**new, "status": {**(new.get("status") or {}), "phase": "Terminating"}}
-        return before if objects.same(old, new) else self.store.put(kind, key, new, author)
-
-    def _remove(self, kind: Kind, key: Key, author: Author) -> None:
-        before = self.store.get(kind, key)
-        assert before is not None
-        self.store.remove(kind, key, raw_objects.with_version(before, self.revision + 1), author)
-
-    def _admitted(self, kind: Kind, verb: str, before: Object | None, after: Object | None, user: str) -> Any:
-        for hook in self.admission:
-            answer = hook(kind.name, verb, before, after, user)
-            if isinstance(answer, Response):
-                raise RefusedError(answer)
-            if answer is not None and after is not None:
-                after = answer
-        return after
-
-    def _uid(self, body: Mapping[str, Any]) -> str:
-        given = body["metadata"].get("uid")
-        return str(given) if given else self._new_uid()
-
-    @staticmethod
-    def _decoded(raw: bytes) -> Object:
-        found: Object = orjson.loads(raw)
-        return found
+def read(target: Target, state: State, request: Request) -> Response:
+    """Return the response to a GET of an object."""
+    found = state.get(target.key)
+    if found is None:
+        raise messages.not_found(target.kind, target.name)
+    return messages.ok(objects.metadata_only(found) if watches.METADATA in request.accept else found)
 
 
-def _decoded_body(request: Request) -> Any:
-    try:
-        return orjson.loads(request.body)
-    except orjson.JSONDecodeError as error:
-        raise messages.bad_request(f"the body of the request is not JSON: {error}") from None
-
-
-def _check_patch_type(kind: Kind, content_type: str) -> None:
-    supported = (MERGE_PATCH,) if kind.is_custom else (MERGE_PATCH, STRATEGIC_MERGE_PATCH)
-    if content_type and content_type.partition(";")[0] not in supported:
-        raise messages.unsupported_media_type(supported)
+def _decoded(raw: bytes) -> Object:
+    return raw_objects.decoded(raw)

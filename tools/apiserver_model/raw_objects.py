@@ -54,6 +54,16 @@ def metadata_of(raw: bytes) -> Object:
     return found
 
 
+def decoded(raw: bytes) -> Object:
+    """Return an object; of one that cannot be read, its type and the metadata that every object has."""
+    try:
+        found: Object = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        head = {name: _text_of(raw, name) for name in ("apiVersion", "kind")}
+        return {**head, "metadata": metadata_of(raw)}
+    return found
+
+
 def patched(kind: Kind, key: Key, raw: bytes, patch: Object, revision: int) -> bytes:
     """Return an object that cannot be read after a patch: only its version and ``spec.clusters`` change."""
     given = (patch.get("metadata") or {}).get("resourceVersion")

@@ -86,7 +86,8 @@ def _revision(write: Write) -> int:
     return write.revision
 
 
-def _path(key: Key) -> str:
+def position(key: Key) -> str:
+    """Return the text that lists are ordered by: the end of etcd's key."""
     return f"{key[0]}/{key[1]}" if key[0] else key[1]
 
 
@@ -174,7 +175,7 @@ class Collection:
 
 def ordered(keys: Iterable[Key]) -> list[Key]:
     """Return keys in the order of lists: that of etcd's keys, ``namespace/name``."""
-    return sorted(keys, key=_path)
+    return sorted(keys, key=position)
 
 
 def encoded(found: Object, revision: int) -> bytes:

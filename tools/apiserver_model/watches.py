@@ -44,7 +44,7 @@ class Watch:
         revision: int,
         as_metadata: bool,
         bookmarks: bool,
-        on_end: Callable[[Watch], None],
+        hub: Watches,
     ) -> None:
         """Begin open; ``Watches.open`` makes them."""
         self.kind = kind
@@ -55,7 +55,7 @@ class Watch:
         self.as_metadata = as_metadata
         self._on_line = on_line
         self._bookmarks = bookmarks
-        self._on_end = on_end
+        self._hub = hub
 
     def wants(self, write: Write) -> bool:
         """Return whether a write is one that the watch has not shown and that it is about."""
@@ -68,9 +68,10 @@ class Watch:
         if self.is_open:
             self._on_line(line)
 
-    def bookmark(self, revision: int) -> bool:
-        """Send a BOOKMARK with a revision that no later event is older than; False if the client wants none."""
-        if not self._bookmarks or not self.is_open or revision < self.revision:
+    def bookmark(self) -> bool:
+        """Send a BOOKMARK with the newest revision; False if the client wants none, or a line is still to come."""
+        revision = self._hub.newest(self.kind.name)
+        if not self._bookmarks or not self.is_open or self._hub.is_delivering or revision < self.revision:
             return False
         api_version, name = (
             ("meta.k8s.io/v1", "PartialObjectMetadata")
@@ -97,17 +98,23 @@ class Watch:
         """End it as a client does: no more lines, and no end of the stream."""
         if self.is_open:
             self.is_open = False
-            self._on_end(self)
+            self._hub.closed(self)
 
 
 class Watches:
-    """The open watches of one front end."""
+    """The open watches of one front end.
 
-    def __init__(self) -> None:
+    Attributes:
+        newest: Returns the revision up to which the front end knows a kind.
+        is_delivering: Whether a write is being sent, so that not every watch has every line.
+    """
+
+    def __init__(self, newest: Callable[[str], int]) -> None:
         """Begin without any."""
+        self.newest = newest
+        self.is_delivering = False
         self._by_kind: dict[str, dict[Watch, None]] = {}
         self._waiting: deque[Write] = deque()
-        self._is_delivering = False
 
     def open(
         self,
@@ -121,13 +128,16 @@ class Watches:
         bookmarks: bool,
     ) -> Watch:
         """Add a watch of writes after a revision."""
-        opened = self._by_kind.setdefault(kind.name, {})
         watch = Watch(
             kind, namespace, on_line, user=user, revision=revision, as_metadata=as_metadata,
-            bookmarks=bookmarks, on_end=lambda ended: opened.pop(ended, None),
+            bookmarks=bookmarks, hub=self,
         )  # fmt: skip
-        opened[watch] = None
+        self._by_kind.setdefault(kind.name, {})[watch] = None
         return watch
+
+    def closed(self, watch: Watch) -> None:
+        """Forget a watch."""
+        del self._by_kind[watch.kind.name][watch]
 
     def of(self, kind: str | None = None) -> list[Watch]:
         """Return the open watches of a kind by its name, or all, in the order in which they were opened."""
@@ -142,14 +152,14 @@ class Watches:
         gets lines in the order of revisions.
         """
         self._waiting.append(write)
-        if self._is_delivering:
+        if self.is_delivering:
             return
-        self._is_delivering = True
+        self.is_delivering = True
         try:
             while self._waiting:
                 self._send(self._waiting.popleft())
         finally:
-            self._is_delivering = False
+            self.is_delivering = False
 
     def _send(self, write: Write) -> None:
         full = narrow = b""
