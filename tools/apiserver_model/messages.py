@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from karmada_scheduler.client.http import Response
+from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model.kinds import Key, Kind, Object
 
 JSON_HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json"}

@@ -8,7 +8,7 @@ from typing import Final
 
 import orjson
 
-from karmada_scheduler.client.http import Response
+from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import lists, messages, objects, raw_objects, watches
 from tools.apiserver_model.kinds import BY_NAME, Key, Kind, Object, Target, discovery, target_of
 from tools.apiserver_model.messages import RefusedError, Request
