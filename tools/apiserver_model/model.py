@@ -1,4 +1,4 @@
-"""The API server: requests in, responses out, watches told, every accepted change recorded."""
+"""The API server: requests in, responses out, watches notified, every accepted change recorded."""
 
 from __future__ import annotations
 

@@ -110,7 +110,8 @@ class Judge:
 
     def on_request(self, sent: Sent) -> None:
         """Judge a request when it is sent."""
-        self._check_rate(sent)
+        if sent.request.method != "POST":  # a POST is about another object each time
+            self._check_rate(sent)
         if sent.kind.startswith("PATCH") and "bindings" in sent.kind:
             version = (orjson.loads(sent.request.body).get("metadata") or {}).get("resourceVersion")
             if not version:
@@ -169,7 +170,7 @@ class Judge:
         holder = self._terms[-1].holder
         if holder in ("", sent.identity):
             return
-        # Whoever takes a Lease away by force does not wait until its holder has noticed.
+        # A client that takes a Lease away by force does not wait until its holder has noticed.
         if sent.at - self._forced_at <= _RENEW_DEADLINE:
             return
         taken = self._taken_by_others(sent.identity)

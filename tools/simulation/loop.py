@@ -87,6 +87,7 @@ class EventLoop(asyncio.BaseEventLoop):
                 self.step()
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self.close()
 
     def remove_signal_handler(self, sig: signal.Signals | int) -> bool:
         return False
@@ -95,4 +96,4 @@ class EventLoop(asyncio.BaseEventLoop):
         return
 
     def _write_to_self(self) -> None:
-        """Do nothing: the simulation sees a callback of another loop without being woken."""
+        """Do nothing: the simulation sees a callback of another loop without a notification."""
