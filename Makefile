@@ -80,6 +80,10 @@ fuzz: install ## compare decisions of our core and the real Go core in generated
 
 STEPS ?= 2000
 
+.PHONY: simulate-faults
+simulate-faults: install ## the whole scheduler in virtual time under faults (SEEDS=100 of each profile, ARGS="--first 1000", "--planted", "--plan FILE")
+	$(BIN)/python -m tools.simulation --seeds $(or $(SEEDS),100) $(ARGS)
+
 .PHONY: fuzz-cache
 fuzz-cache: install ## decisions with and without caches, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
 	@$(BIN)/python -m tools.oracle.cache_fuzz --steps $(STEPS) --seed $(SEED) $(ARGS)

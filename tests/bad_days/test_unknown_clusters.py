@@ -7,25 +7,29 @@ from typing import Any
 
 import orjson
 
-from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster, start_scheduler, wait_for
+from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster, start_scheduler, status, wait_for
 from tests.fake_apiserver.objects import DUPLICATED, settled
 
 SPREAD_OUT = {"replicaScheduling": DUPLICATED}
 ON_BOTH = {"m1": 2, "m2": 2}
 
 
-def _empty_list(server: FakeApiServer) -> Answer:
+def _list(server: FakeApiServer, *items: dict[str, Any]) -> Answer:
     document = {
         "apiVersion": "cluster.karmada.io/v1alpha1",
         "kind": "ClusterList",
         "metadata": {"resourceVersion": str(server.version)},
-        "items": [],
+        "items": items,
     }
     return Answer(200, orjson.dumps(document))
 
 
 def _lose_clusters(server: FakeApiServer) -> None:
-    server.fault(method="LIST", path="/clusters$", answer=_empty_list(server))
+    """Let the API server report no Cluster, as after the loss of its storage."""
+    server.fault(method="LIST", path="/clusters$", answer=_list(server))
+    for name in ("m1", "m2"):
+        gone = status(404, "NotFound", details={"name": name, "kind": "clusters"})
+        server.fault(method="GET", path=f"/clusters/{name}$", answer=gone)
     server.end_watches("Cluster")
 
 
@@ -59,6 +63,25 @@ def test_a_list_without_clusters_needs_a_confirmation(tmp_path: Path) -> None:
             wait_for(lambda: server.count("LIST", "/clusters") > before + 1, "two lists", scheduler)
             _scale(server, "web", 3)
             wait_for(lambda: server.targets("web") == {"m1": 3, "m2": 3}, "the binding to grow", scheduler)
+
+
+def test_a_list_that_lacks_a_cluster_takes_no_binding_away_from_it(tmp_path: Path) -> None:
+    with FakeApiServer() as server:
+        for name in ("m1", "m2"):
+            server.put(cluster(name))
+        server.put(settled("web", ON_BOTH, replicas=2, placement=SPREAD_OUT))
+        first = server.get("Cluster", "m1")
+        assert first is not None
+        server.fault(method="LIST", path="/clusters$", answer=_list(server, first))
+        with start_scheduler(server, tmp_path, "--resync-period=0.5s") as scheduler:
+            wait_for(lambda: server.lease().get("holderIdentity"), "the Lease", scheduler)
+            _scale(server, "web", 3)
+            wait_for(lambda: server.targets("web") == {"m1": 3, "m2": 3}, "the binding to grow", scheduler)
+            before = server.count("LIST", "/clusters")
+            server.end_watches("Cluster")
+            wait_for(lambda: server.count("LIST", "/clusters") > before + 1, "two lists", scheduler)
+            _scale(server, "web", 4)
+            wait_for(lambda: server.targets("web") == {"m1": 4, "m2": 4}, "the binding to grow", scheduler)
 
 
 def test_a_start_during_an_outage_of_clusters_clears_no_placement_and_places_all_bindings_afterwards(

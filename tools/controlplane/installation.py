@@ -68,6 +68,17 @@ class Installation:
 
     def start(self, say: Callable[[str], None]) -> None:
         """Start everything, in the order that works, and wait until it serves."""
+        self.start_api_servers(say)
+        self._start_webhook()
+        self._start_kube_controller_manager()
+        self.wait_aggregated()
+        health = self._start_controller_manager()
+        self._configure_webhooks()
+        self.wait_http(health, "karmada-controller-manager")
+        say("Karmada's API server, webhooks and controllers are up")
+
+    def start_api_servers(self, say: Callable[[str], None]) -> None:
+        """Start what stores and serves objects; nothing changes them, and Clusters are served a moment later."""
         self._start_etcd()
         self.front.start()
         self.front.wait_ready(self._supervisor.check)
@@ -75,13 +86,6 @@ class Installation:
         self._create_types()
         self._start_aggregated_apiserver()
         self._wait_established()
-        self._start_webhook()
-        self._start_kube_controller_manager()
-        self._wait_aggregated()
-        health = self._start_controller_manager()
-        self._configure_webhooks()
-        self.wait_http(health, "karmada-controller-manager")
-        say("Karmada's API server, webhooks and controllers are up")
 
     def _start_etcd(self) -> None:
         flags = karmada.etcd_flags(
@@ -125,7 +129,7 @@ class Installation:
         self.front.kill()
         self.front.start()
         self.front.wait_ready(self._supervisor.check)
-        self._wait_aggregated()
+        self.wait_aggregated()
 
     def run(self, name: str, program: str, flags: Sequence[str]) -> Process:
         """Start one of the programs of binaries.NAMES."""
@@ -230,7 +234,8 @@ class Installation:
 
         self._wait(missing, "all resource types to be served (missing below)", lambda names: not names)
 
-    def _wait_aggregated(self) -> None:
+    def wait_aggregated(self) -> None:
+        """Wait until Clusters are served."""
         self._wait(
             lambda: self.client.list(karmada.CLUSTERS),
             "the aggregated API server to serve clusters",

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karmada_scheduler.app.application import Application
+from karmada_scheduler.app.environment import REAL, Environment
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.profile.factory import Registration
 
 
-async def run(options: Options, own_plugins: Sequence[Registration] = ()) -> None:
+async def run(
+    options: Options, own_plugins: Sequence[Registration] = (), *, environment: Environment = REAL
+) -> None:
     """Run the scheduler until SIGINT or SIGTERM.
 
     If the Lease is lost, the process ends, and this function does not return.
@@ -22,13 +25,14 @@ async def run(options: Options, own_plugins: Sequence[Registration] = ()) -> Non
     Args:
         options: The validated command line.
         own_plugins: The plugins that a program of one's own registers.
+        environment: The environment of the process.
 
     Raises:
         ConnectionConfigError: No usable credentials.
         ListenError: An address cannot be listened on.
         ConfigError: ``--config`` or a plugin cannot be used.
     """
-    host = Host(options)
+    host = Host(options, environment)
     try:
         await host.serve()
         # Probes are answered while plugins are loaded, which may take half a minute.

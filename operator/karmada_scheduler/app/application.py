@@ -4,44 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.app.host import Host
+from karmada_scheduler.app.leader import Leader
 from karmada_scheduler.app.leadership import Leadership
-from karmada_scheduler.binding_cycle.cycle import BindingCycle
+from karmada_scheduler.app.state import State
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
-from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.client import permissions
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connect import connect
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.client.metadata import MetadataClient
-from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.estimation import Estimation
-from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 from karmada_scheduler.informer.event_handlers import EventHandlers
-from karmada_scheduler.informer.kopf_watch import KopfWatch
+from karmada_scheduler.informer.kopf_watch import EventSource
 from karmada_scheduler.informer.listeners import (
     BindingListener,
     ClusterListener,
@@ -53,32 +44,12 @@ from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
-from karmada_scheduler.process import gc_tuning
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
-from karmada_scheduler.scheduler.scheduler import Scheduler
 from karmada_scheduler.scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
 from karmada_scheduler.scheduling_queue.factory import make_queue
 
 log = logging.getLogger(__name__)
-
-STOP_SECONDS: Final = 10.0
-"""How long a stop waits for writes under way; ``supervisor.STOP_SECONDS`` limits the whole stop."""
-
-_EVENT_WAIT_SECONDS: Final = 5.0
-"""How long an Event lets bindings go first, at most."""
-
-_FLUSH_SECONDS: Final = 5.0
-"""Limit for posting Events after that. The process holds the Lease meanwhile, so the next leader waits as well."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _boot_time() -> float:
-    """Return seconds; they include the time of suspension if the system counts it."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Application:
@@ -92,43 +63,55 @@ class Application:
         """
         self._options = options
         self._host = host
-        self._clock = time.monotonic
+        self._environment = environment = host.environment
+        self._clock = environment.clock
         self._metrics = host.metrics
-        self._bindings = BindingCache()
-        self._clusters = ClusterCache()
-        self._waiting = WaitingBindings()
-        self._own_writes = OwnWrites()
+        bindings, clusters, waiting = BindingCache(), ClusterCache(), WaitingBindings()
         self._handle_backend = HandleBackend(
-            bindings=self._bindings, clusters=self._clusters, waiting=self._waiting, now=time.time
+            bindings=bindings, clusters=clusters, waiting=waiting, now=self._seconds_of_day
         )
         self._plugins = PluginManager(
-            options, self._handle_backend, self._metrics, own_plugins=own_plugins, clock=self._clock
+            options,
+            self._handle_backend,
+            self._metrics,
+            own_plugins=own_plugins,
+            clock=self._clock,
+            call_timeout=environment.call_timeout,
+            in_thread=environment.in_thread,
         )
-        self._queue = AsyncQueue(
+        queue = AsyncQueue(
             make_queue(
                 options,
                 queue_sort=self._plugins.queue_sort,
-                binding_of=self._bindings.get,
+                binding_of=bindings.get,
                 caller=self._plugins.caller,
                 metrics=self._metrics,
                 clock=self._clock,
             )
         )
-        self._gate = PreEnqueueGate(self._queue, self._bindings)
+        assumed: AssumedPlacements | None = None
+        if options.feature_gates.enabled("SchedulingOvercommitProtection"):
+            assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
+            self._metrics.scheduling.expose_assumed(assumed.__len__)
+        self._state = State(
+            bindings=bindings,
+            clusters=clusters,
+            queue=queue,
+            gate=PreEnqueueGate(queue, bindings),
+            waiting=waiting,
+            own_writes=OwnWrites(),
+            assumed=assumed,
+        )
         self._connection: Connection | None = None
         self._estimation = (
             Estimation.make(options.estimators, self._read_service, metrics=self._metrics, clock=self._clock)
             if options.estimators.enabled
             else None
         )
-        self._assumed: AssumedPlacements | None = None
-        if options.feature_gates.enabled("SchedulingOvercommitProtection"):
-            self._assumed = AssumedPlacements(clock=self._clock, ttl=options.assumption_ttl)
-            self._metrics.scheduling.expose_assumed(self._assumed.__len__)
         self._event_handlers = EventHandlers(
-            bindings=self._bindings,
-            clusters=self._clusters,
-            queue=self._queue,
+            bindings=bindings,
+            clusters=clusters,
+            queue=queue,
             scheduler_names=self._plugins.profiles.names,
             metrics=self._metrics,
             clock=self._clock,
@@ -136,25 +119,32 @@ class Application:
             listeners=self._listeners(),
         )
         self._unplaced = UnplacedBindings(
-            self._plugins.profiles.names, waiting=self._waiting, gated=self._gate.gated
+            self._plugins.profiles.names,
+            waiting=waiting,
+            gated=self._state.gate.gated,
+            now=self._seconds_of_day,
         )
-        self._bindings.add_listener(self._unplaced.changed)
+        bindings.add_listener(self._unplaced.changed)
         self._workloads: WorkloadInformer | None = None
         self._handle_backend.stored_workload = self._workload_for_profile
+        self._leader: Leader | None = None
         self._is_filled = False
-        self._watch: KopfWatch | None = None
+        self._watch: EventSource | None = None
         host.ready = self._not_ready_reason
+
+    def _seconds_of_day(self) -> float:
+        return self._environment.now().timestamp()
 
     def _listeners(self) -> Listeners:
         names = self._plugins.profiles.names
-        permit = PermitListener(self._waiting, names)
+        permit = PermitListener(self._state.waiting, names)
         bindings: list[BindingListener] = [permit.binding_changed]
         clusters: list[ClusterListener] = [permit.cluster_changed]
-        if self._assumed is not None:
-            bindings.append(only_assigned(self._assumed.on_binding_change, names))
+        if self._state.assumed is not None:
+            bindings.append(only_assigned(self._state.assumed.on_binding_change, names))
         if self._estimation is not None:
             clusters.append(self._estimation.connections.on_cluster)
-        return Listeners(bindings=bindings, clusters=clusters, versions=[self._own_writes.observe])
+        return Listeners(bindings=bindings, clusters=clusters, versions=[self._state.own_writes.observe])
 
     async def run(self) -> None:
         options = self._options
@@ -176,7 +166,7 @@ class Application:
 
     async def _connect(self) -> Connection:
         options = self._options
-        return await connect(
+        return await self._environment.connect(
             kubeconfig=options.kubeconfig, master=options.master, on_response=self._count_request
         )
 
@@ -212,15 +202,17 @@ class Application:
 
     async def _serve(self, connection: Connection) -> None:
         client = KarmadaClient(connection)
-        relister = Relister(client, self._event_handlers, WATCHED, period=self._options.resync_seconds)
+        relister = Relister(
+            client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
+        )
 
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        self._watch = KopfWatch(
+        identity = self._environment.identity()
+        self._watch = self._environment.watch(
             WATCHED,
             self._event_handlers.on_event,
             identity=identity,
             login=connection.credentials,
-            requests=WatchRequests(connection.watch),
+            requests=WatchRequests(connection.watch, clock=self._clock),
             before_start=relister.wait_until_served,
             after_start=self._host.take_signals,
             observe=self._event_handlers.observe,
@@ -233,19 +225,11 @@ class Application:
         for resource in WATCHED:
             self._metrics.api_server.expose_watch_age(resource.kind, partial(self._watch.age, resource.kind))
         leadership = await self._make_leadership(identity)
-        recorder = EventRecorder(
-            connection,
-            now=_now,
-            clock=self._clock,
-            idle=partial(self._queue.wait_idle, timeout=_EVENT_WAIT_SECONDS),
-            may_post=leadership.is_leader,
-            on_result=lambda result: self._metrics.api_server.writes.labels("event", result).inc(),
-        )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
             await relister.wait_until_served()
             await self._log_missing_permissions(connection)
-            with gc_tuning.paused():
+            with self._environment.initial_list():
                 await relister.initial_list()
             self._workloads = self._make_workload_informer(connection)
             self._follow_workloads()
@@ -260,10 +244,7 @@ class Application:
                 ),
                 name="plugin files",
             )
-            tasks.create_task(
-                self._lead(client, leadership, recorder, relister.relist_soon),
-                name="lead",
-            )
+            tasks.create_task(self._lead(connection, leadership, relister.relist_soon), name="lead")
 
     def _make_workload_informer(self, connection: Connection) -> WorkloadInformer:
         informer = WorkloadInformer(
@@ -273,7 +254,7 @@ class Application:
             on_synced=self._event_handlers.requeuer.add_key,
             clock=self._clock,
         )
-        self._bindings.add_listener(informer.on_binding_change)
+        self._state.bindings.add_listener(informer.on_binding_change)
         self._metrics.api_server.expose_cache_size("Workload", informer.__len__)
         self._metrics.api_server.expose_unavailable_workloads(lambda: len(informer.unavailable()))
         return informer
@@ -282,7 +263,7 @@ class Application:
         """Watch the metadata of workloads, if a plugin needs it."""
         assert self._workloads is not None  # made before plugins change
         is_needed = self._plugins.profiles.need_workloads
-        self._workloads.follow_all(self._bindings if is_needed else ())
+        self._workloads.follow_all(self._state.bindings if is_needed else ())
 
     def _find_workload(self, binding: Binding) -> WorkloadAnswer | NotSynced:
         assert self._workloads is not None  # made before bindings are scheduled
@@ -318,73 +299,52 @@ class Application:
         if elections.enabled:
             # The supervisor's event loop renews the Lease, on a connection of its own.
             connection = await supervisor.run(self._connect())
-            self._host.elector = Elector(connection, elections, identity=identity, clock=_boot_time, now=_now)
-        return Leadership(self._host.elector, supervisor=supervisor, metrics=self._metrics)
+            self._host.elector = Elector(
+                connection,
+                elections,
+                identity=identity,
+                clock=self._environment.boot_clock,
+                now=self._environment.now,
+                random=self._environment.random,
+            )
+        return Leadership(
+            self._host.elector, supervisor=supervisor, metrics=self._metrics, end=self._environment.end
+        )
 
     async def _lead(
-        self,
-        client: KarmadaClient,
-        leadership: Leadership,
-        recorder: EventRecorder,
-        on_rollback: Callable[[], None],
+        self, connection: Connection, leadership: Leadership, on_rollback: Callable[[], None]
     ) -> None:
-        """Schedule while this process leads. It holds the Lease until the last write has ended."""
-        limiter = WriteLimiter.from_options(
-            self._options, clock=self._clock, on_window=self._metrics.api_server.write_window.set
-        )
-        writer = BindingWriter(
-            client,
-            self._bindings,
-            limiter=limiter,
+        """Schedule while this process leads. The Lease is kept until the last write has ended."""
+        leader = Leader(
+            self._host,
+            self._options,
+            self._state,
+            connection,
+            profiles=self._plugins.profiles,
+            accurate=self._estimation.accurate if self._estimation else None,
             is_leading=leadership.is_leader,
+            find_workload=self._find_workload,
+            stored_workload=self._stored_workload,
             on_read=self._event_handlers.on_event,
             on_rollback=on_rollback,
-            metrics=self._metrics,
         )
-        cycle = BindingCycle(writer, recorder, own_writes=self._own_writes, now=_now)
-        scheduler = self._make_scheduler(cycle)
         async with leadership.hold():
-            await self._schedule(scheduler, recorder)
+            self._leader = leader
+            self._handle_backend.activate = self._state.gate.activate
+            self._handle_backend.record = leader.record
+            self._metrics.scheduling.expose_unplaced(
+                self._unplaced.report, unclaimed=self._unplaced.unclaimed
+            )
+            await leader.run()
 
-    def _make_algorithm(self) -> SchedulingAlgorithm:
-        options, gates = self._options, self._options.feature_gates
-        return SchedulingAlgorithm(
-            gates,
-            [GeneralEstimator(gates)],
-            empty_workload_propagation=options.enable_empty_workload_propagation,
-            peers=self._bindings if gates.enabled("WorkloadAffinity") else None,
-            stored=self._bindings.get,
-            stored_workload=self._stored_workload,
-        )
-
-    def _make_scheduler(self, cycle: BindingCycle) -> Scheduler:
-        return Scheduler(
-            options=self._options,
-            queue=self._queue,
-            gate=self._gate,
-            bindings=self._bindings,
-            clusters=self._clusters,
-            profiles=self._plugins.profiles,
-            waiting=self._waiting,
-            cycle=cycle,
-            find_workload=self._find_workload,
-            algorithm=self._make_algorithm(),
-            accurate=self._estimation.accurate if self._estimation else None,
-            assumed=self._assumed,
-            metrics=self._metrics,
-            clock=self._clock,
-        )
-
-    async def _schedule(self, scheduler: Scheduler, recorder: EventRecorder) -> None:
-        log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
-        self._handle_backend.activate = self._gate.activate
-        self._handle_backend.record = partial(_record, recorder)
-        self._metrics.scheduling.expose_unplaced(self._unplaced.report, unclaimed=self._unplaced.unclaimed)
-        async with recorder.posting(flush_seconds=_FLUSH_SECONDS):
-            try:
-                await scheduler.run()
-            finally:
-                await scheduler.drain(timeout=STOP_SECONDS)
+    def pending(self) -> dict[str, int]:
+        """Return how much of each kind of work is not done yet; all are 0 at rest."""
+        state, leader = self._state, self._leader
+        return {
+            "due keys": len(state.queue),
+            "attempts": leader.scheduler.pending_attempts if leader is not None else 0,
+            "waiting at Permit": len(state.waiting),
+        }
 
     def _not_ready_reason(self) -> str | None:
         if not self._is_filled:
@@ -392,7 +352,3 @@ class Application:
         assert self._watch is not None  # set before the caches are filled
         elector = self._host.elector
         return self._watch.problem or (elector.problem if elector is not None else None)
-
-
-def _record(recorder: EventRecorder, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001
-    recorder.record(binding, WARNING if warning else NORMAL, reason, text)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
+from karmada_scheduler.app.environment import Environment
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.metrics.metrics import CONTENT_TYPE, Metrics
 from karmada_scheduler.process import process_exit
-from karmada_scheduler.process.server import Server
-from karmada_scheduler.process.supervisor import Supervisor
 
 
 class Host:
     """One process.
 
     Attributes:
+        environment: Its environment.
         metrics: The metrics that it exposes.
         supervisor: The thread that renews the Lease and answers probes.
         elector: Holds the Lease; None without leader election, and before the process takes part in it.
@@ -25,13 +24,16 @@ class Host:
         stop: Is set when the process has to stop.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, environment: Environment) -> None:
+        self.environment = environment
         self.metrics = Metrics()
-        self.supervisor = Supervisor(clock=time.monotonic, on_stall=self._release_lease)
+        self.supervisor = environment.supervisor(
+            clock=environment.clock, end=environment.end, on_stall=self._release_lease
+        )
         self.elector: Elector | None = None
         self.ready: Callable[[], str | None] = lambda: "plugins are being loaded"
         self.stop = asyncio.Event()
-        self._server = Server(
+        self._server = environment.server(
             health_address=options.health_address,
             metrics_address=options.metrics_address,
             health=lambda: self.supervisor.problem,
@@ -54,14 +56,14 @@ class Host:
             self.supervisor.stop_within()
             loop.call_soon_threadsafe(self.stop.set)
 
-        process_exit.TERMINATION.listen(stop)
+        self.environment.signals.listen(stop)
 
     def take_signals(self) -> None:
         """Handle signals in the process, not in the event loop, which may be blocked; kopf takes them at every start."""
         loop = asyncio.get_running_loop()
         for number in process_exit.SIGNALS:
             loop.remove_signal_handler(number)
-        process_exit.TERMINATION.install()
+        self.environment.signals.install()
 
     async def close(self) -> None:
         """Undo ``serve``."""
@@ -69,7 +71,7 @@ class Host:
         if self.supervisor.is_running:
             await self.supervisor.run(self._server.stop())
             self.supervisor.close()
-        process_exit.TERMINATION.restore()
+        self.environment.signals.restore()
 
     async def _release_lease(self) -> None:
         """Let a standby lead at once, because this process is about to end."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.process import process_exit
 from karmada_scheduler.process.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -18,8 +17,19 @@ log = logging.getLogger(__name__)
 class Leadership:
     """Whether this process may write; without leader election it always may."""
 
-    def __init__(self, elector: Elector | None, *, supervisor: Supervisor, metrics: Metrics) -> None:
-        """Use an elector whose connection belongs to the supervisor's event loop; None without leader election."""
+    def __init__(
+        self,
+        elector: Elector | None,
+        *,
+        supervisor: Supervisor,
+        metrics: Metrics,
+        end: Callable[..., None],
+    ) -> None:
+        """Use an elector whose connection belongs to the supervisor's event loop; None without leader election.
+
+        ``end`` ends the process at once; see ``process_exit.end``.
+        """
+        self._end = end
         self._elector = elector
         self._supervisor = supervisor
         self._metrics = metrics
@@ -39,7 +49,7 @@ class Leadership:
         await self._supervisor.run(self._elector.acquire())
         gauge.set(1)
         self._supervisor.leading = True
-        renewal = asyncio.create_task(self._supervisor.run(_renew(self._elector)), name="renew lease")
+        renewal = asyncio.create_task(self._supervisor.run(self._renew(self._elector)), name="renew lease")
         try:
             yield
         finally:
@@ -49,8 +59,7 @@ class Leadership:
             await asyncio.gather(renewal, return_exceptions=True)
             await self._supervisor.run(self._elector.release())
 
-
-async def _renew(elector: Elector) -> None:
-    """Renew the Lease; if it is lost, end the process, even while the main event loop is blocked."""
-    reason = await elector.renew()
-    process_exit.end(1, log_last=lambda: log.error("leaderelection lost: %s", reason))
+    async def _renew(self, elector: Elector) -> None:
+        """Renew the Lease; if it is lost, end the process, even while the main event loop is blocked."""
+        reason = await elector.renew()
+        self._end(1, log_last=lambda: log.error("leaderelection lost: %s", reason))

@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -22,19 +23,19 @@ import orjson
 
 from karmada_scheduler import __version__
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.http import HttpConnections
 from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.responses import decoded, refusal
-from karmada_scheduler.client.sessions import ProxiedConnections, is_tls_refusal, streaming
+from karmada_scheduler.client.sessions import is_tls_refusal
+from karmada_scheduler.client.transport import HttpTransport, Transport
 from karmada_scheduler.client.watch_lines import Lines
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 JSON: Final = "application/json"
 
-_AGENT: Final = f"karmada-pyscheduler/{__version__}"
+_HTTP: Final = partial(HttpTransport, agent=f"karmada-pyscheduler/{__version__}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +60,29 @@ class _Request(NamedTuple):
 class Connection:
     """Requests to one API server. Close it when done."""
 
-    def __init__(self, login: Login, on_response: Callable[[str, str, int], None] = lambda *_: None) -> None:
+    def __init__(
+        self,
+        login: Login,
+        on_response: Callable[[str, str, int], None] = lambda *_: None,
+        *,
+        transport: Callable[[Identity], Transport] = _HTTP,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Take credentials; nothing is sent yet.
 
         Args:
             login: Server and credentials.
             on_response: Called with the method, the host and the status of every request; 0 without a response.
+            transport: Makes a transport that uses these credentials.
+            clock: In seconds, never running backwards.
         """
+        self._transport = transport
+        self._clock = clock
         self._login = login
         self._on_response = on_response
         self._identity = login.identity
         self._host = urlsplit(self._identity.server).netloc
-        self._connections = _connections(self._identity)
+        self._connections = transport(self._identity)
 
     @property
     def server(self) -> str:
@@ -141,7 +153,7 @@ class Connection:
         raise self._refusal(response, f"{method} {path}", identity)
 
     async def _send_with_renewal(self, request: _Request) -> tuple[Identity, Response]:
-        started = time.monotonic()
+        started = self._clock()
         identity = self._login.ready()
         if identity is None:
             async with asyncio.timeout(request.timeout):
@@ -155,7 +167,7 @@ class Connection:
             raise
         except OSError as error:
             failure = error
-        async with asyncio.timeout(max(0.0, started + request.timeout - time.monotonic())):
+        async with asyncio.timeout(max(0.0, started + request.timeout - self._clock())):
             other = await self._renewed_credentials(identity, failure)
             if other is not None:
                 return other, await self._send(other, request)
@@ -175,7 +187,7 @@ class Connection:
         """Use new credentials from now on; requests under way end on the old connections."""
         if identity.route != self._identity.route:
             self._connections.retire()
-            self._connections = _connections(identity)
+            self._connections = self._transport(identity)
             self._host = urlsplit(identity.server).netloc
         self._identity = identity
 
@@ -241,12 +253,12 @@ class Connection:
         identity = await self._login.current()
         is_repeated = False
         while True:
-            headers = {"Accept": accept, "User-Agent": _AGENT}
+            headers = {"Accept": accept}
             if identity.authorization is not None:
                 headers["Authorization"] = identity.authorization
             failure: OSError | None = None
             try:
-                async with streaming(identity, target, headers) as stream:
+                async with self._connections.stream(identity, target, headers) as stream:
                     if stream.status == 200:
                         self._on_response("GET", self._host, stream.status)
                         content_type = stream.headers.get("content-type", "")
@@ -273,9 +285,3 @@ class Connection:
         """Close the sockets."""
         self._login.close()
         await self._connections.close()
-
-
-def _connections(identity: Identity) -> HttpConnections | ProxiedConnections:
-    if identity.proxy_url:
-        return ProxiedConnections(identity, agent=_AGENT)
-    return HttpConnections(identity.server, tls=identity.tls, tls_name=identity.tls_name, agent=_AGENT)

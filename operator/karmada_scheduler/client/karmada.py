@@ -106,6 +106,20 @@ class KarmadaClient:
                 return None
             raise
 
+    async def get_cluster(self, name: str) -> dict[str, Any] | None:
+        """Read a Cluster, None if the API server reports that there is none of this name."""
+        path = f"{CLUSTERS.path}/{name}"
+        try:
+            response = await self._connection.request("GET", path, timeout=10.0)
+        except ApiError as error:
+            if error.is_object_not_found(name):
+                return None
+            raise
+        found = json_body.checked(response)
+        if json_body.unreadable(found) is None and found["metadata"]["name"] != name:
+            raise ApiError(f"the response to GET {path} is another object: {found['metadata']['name']}")
+        return found
+
     async def get_binding(self, key: BindingKey) -> dict[str, Any]:
         """Read a binding from the API server."""
         return _checked(key, await self._connection.request("GET", _path(key)))

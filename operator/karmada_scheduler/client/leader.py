@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import format_time, parse_time
@@ -53,8 +53,9 @@ class Elector:
         clock: Callable[[], float],
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Random | None = None,
     ) -> None:
-        """``clock`` measures durations in seconds; ``now`` returns the time of day for the Lease.
+        """``clock`` measures durations in seconds; ``now`` returns the time of day for the Lease; ``random`` gives jitter.
 
         The clock should run while the machine is suspended, because the Lease expires meanwhile.
         """
@@ -64,6 +65,7 @@ class Elector:
         self._clock = clock
         self._now = now
         self._sleep = sleep
+        self._random = random or Random()  # noqa: S311 (jitter)
         self._observed: dict[str, Any] | None = None
         self._observed_at = clock()
         self._renewed_at: float | None = None
@@ -123,7 +125,7 @@ class Elector:
                         "Cannot read or write the lease", extra={"object": self.lease, "error": error}
                     )
                 logged = str(error)
-            await self._sleep(self._settings.retry_period * random.uniform(1.0, 1.0 + _JITTER))  # noqa: S311
+            await self._sleep(self._settings.retry_period * self._random.uniform(1.0, 1.0 + _JITTER))
 
     async def renew(self) -> str:
         """Renew until the Lease is lost; return why. The candidate never leads again."""

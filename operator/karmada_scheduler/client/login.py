@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from karmada_scheduler.client.identity import Identity
-from karmada_scheduler.process.daemon_thread import in_daemon_thread
+from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ class Login:
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
+        in_thread: InThread = in_daemon_thread,
     ) -> None:
         """Start with loaded credentials.
 
@@ -46,7 +47,9 @@ class Login:
             first: The first credentials.
             clock: In seconds, never running backwards.
             now: The time of day in seconds since 1970.
+            in_thread: Runs ``load``.
         """
+        self._in_thread = in_thread
         self._load = load
         self._identity = first
         self._clock = clock
@@ -121,7 +124,7 @@ class Login:
     async def _renew(self) -> None:
         before = self._identity
         try:
-            found = await in_daemon_thread(lambda: self._load(before), name="credentials")
+            found = await self._in_thread(lambda: self._load(before), name="credentials")
         except Exception as problem:  # noqa: BLE001 (the current credentials may still be valid)
             self._failures += 1
             if str(problem) != self._logged:

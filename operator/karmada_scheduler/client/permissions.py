@@ -39,6 +39,7 @@ def needed(*, lease: str = "", services: bool = False) -> list[Permission]:
         services: Whether it reads Services of estimators.
     """
     wanted = [Permission(verb, each.group, each.plural) for each in WATCHED for verb in ("list", "watch")]
+    wanted.append(Permission("get", "cluster.karmada.io", "clusters"))
     for plural in ("resourcebindings", "clusterresourcebindings"):
         wanted += [Permission(verb, "work.karmada.io", plural) for verb in ("get", "patch")]
         wanted.append(Permission("patch", "work.karmada.io", f"{plural}/status"))

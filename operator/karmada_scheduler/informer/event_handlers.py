@@ -164,6 +164,17 @@ class EventHandlers:
             partial(self._remove_all_but, kind),
         )
 
+    def unlisted_clusters(self, diff: RelistDiff, version: int) -> list[str]:
+        """Return the names of the clusters that a list of this version lacks, although the cache or a binding has them."""
+        names = {*self._clusters.missing_from((), version), *self.unknown_targets()}
+        return sorted(name for name in names if not diff.lists(name))
+
+    def unknown_targets(self) -> set[str]:
+        """Return the names of the clusters that bindings have, and the cache does not."""
+        clusters = self._clusters
+        targets = {target.name for binding in self._bindings for target in binding.spec.clusters}
+        return {name for name in targets if clusters.get(name) is None and name not in clusters.unreadable}
+
     def newest_version(self, kind: str) -> int:
         """Return the highest resourceVersion of the objects of a kind, deleted ones included; 0 if there was none."""
         return self._kinds[kind].store.newest_version(lambda key: key_kind(key) == kind)

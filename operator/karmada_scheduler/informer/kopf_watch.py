@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import kopf
 
@@ -32,7 +32,7 @@ from karmada_scheduler.client.karmada import Resource
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.client.watch_streams import SILENT_SECONDS, WatchStreams
 from karmada_scheduler.informer import kopf_patches  # noqa: F401 (importing it patches kopf)
-from karmada_scheduler.informer.kopf_settings import NoMemories, watch_settings
+from karmada_scheduler.informer.kopf_settings import NoMemories, WatchSettings, watch_settings
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,19 @@ class _Login(kopf.ConnectionInfo):
 
     def as_ssl_context(self) -> ssl.SSLContext:
         return self.tls
+
+
+class EventSource(Protocol):
+    """Delivers the events of the watched kinds; see ``KopfWatch``, which is the real one."""
+
+    @property
+    def problem(self) -> str | None: ...
+
+    def age(self, kind: str) -> float: ...
+
+    def restart(self, kind: str) -> None: ...
+
+    async def run(self) -> None: ...
 
 
 class KopfWatch:
@@ -169,12 +182,7 @@ class KopfWatch:
     async def _run_once(self) -> None:
         tasks = await kopf.spawn_tasks(
             registry=self._registry(),
-            settings=watch_settings(
-                self._requests,
-                start_version=self._start_version,
-                should_deliver=self._should_deliver,
-                streams=self._streams,
-            ),
+            settings=self._settings(),
             memories=NoMemories(),
             clusterwide=True,
             standalone=True,
@@ -194,6 +202,14 @@ class KopfWatch:
             if task.cancelled():  # by kopf itself, not by ours
                 raise RuntimeError(f"kopf cancelled its task {task.get_name()!r}")
             task.result()
+
+    def _settings(self) -> WatchSettings:
+        return watch_settings(
+            self._requests,
+            start_version=self._start_version,
+            should_deliver=self._should_deliver,
+            streams=self._streams,
+        )
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

@@ -24,6 +24,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.karmada import KarmadaClient, Resource
 from karmada_scheduler.informer.event_handlers import EventHandlers
+from karmada_scheduler.informer.object_kinds import CLUSTER
+from karmada_scheduler.informer.relist_diff import RelistDiff
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +93,10 @@ class Relister:
         with self._handlers.initial_list():
             for resource in self._resources.values():
                 self._list_versions[resource.kind] = (await self._list(resource)).version
+            for name in sorted(self._handlers.unknown_targets()):
+                read = partial(self._read_unlisted, name)
+                if (found := await self._retry(f"Reading cluster {name}", read)) is not None:
+                    self._handlers.on_event(CLUSTER, "ADDED", found)
 
     async def list_and_start_version(self, kind: str) -> str:
         """Return the version at which a watch of a kind is to start; the cache is complete up to it.
@@ -206,12 +212,41 @@ class Relister:
                     replaced = True
                     self._handlers.forget_versions(kind)
                 diff.add_page(page, as_of=as_of)
+        if kind == CLUSTER:
+            await self._read_all_unlisted(diff, int(version))
         repaired = diff.finish(version)
         self._newest_list[kind] = int(version)
         if replaced or diff.older:
             self._handlers.on_version_rollback(kind, diff.older)
         log.debug("Compared the cache with a list", extra={"kind": kind, "count": repaired})
         return _Comparison(version, replaced)
+
+    async def _read_all_unlisted(self, diff: RelistDiff, version: int) -> None:
+        """Read each cluster that a list lacks, and keep it unless the API server reports that there is none.
+
+        A list may be incomplete, and bindings would leave the clusters that it lacks.
+        """
+        for name in self._handlers.unlisted_clusters(diff, version):
+            try:
+                found = await self._read_unlisted(name)
+            except ApiError as error:
+                text = "A list lacks a Cluster that cannot be read, it counts as present"
+                log.warning(text, extra={"object": name, "error": error})
+                diff.keep(name)
+            else:
+                if found is not None:
+                    diff.add_page([found])
+
+    async def _read_unlisted(self, name: str) -> dict[str, Any] | None:
+        """Read a cluster that a list lacks; None if the API server reports that there is none.
+
+        Raises:
+            ApiError: It cannot be read, so it may exist.
+        """
+        found = await self._client.get_cluster(name)
+        if found is not None:
+            log.warning("A list lacks a Cluster that exists", extra={"object": name})
+        return found
 
 
 def _number(version: str) -> int:

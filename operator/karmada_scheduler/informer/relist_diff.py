@@ -62,6 +62,14 @@ class RelistDiff:
                 self._missed += 1
         self._count_missed(self._missed - before)
 
+    def lists(self, key: object) -> bool:
+        """Return whether the list has an object with this key, or ``keep`` was called with it."""
+        return key in self._keys
+
+    def keep(self, key: object) -> None:
+        """Do not remove an object that the list lacks."""
+        self._keys.add(key)
+
     def finish(self, resource_version: str) -> int:
         """Remove the objects that the complete list lacks; return the number of differences.
 

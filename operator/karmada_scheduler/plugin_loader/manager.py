@@ -25,14 +25,14 @@ from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.metrics.plugins import AlgorithmObserver, CircuitBreakerMetrics
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
 from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
-from karmada_scheduler.process.daemon_thread import in_daemon_thread
+from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
 from karmada_scheduler_plugins.priority_sort import PrioritySort
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
@@ -60,8 +60,19 @@ class PluginManager:
         *,
         own_plugins: Sequence[Registration],
         clock: Callable[[], float],
+        call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout,
+        in_thread: InThread = in_daemon_thread,
     ) -> None:
         """Load the configuration, the plugins and the extenders.
+
+        Args:
+            options: The validated command line.
+            backend: What plugins get through their handles.
+            metrics: Counts calls and failures.
+            own_plugins: The plugins that a program of one's own registers.
+            clock: In seconds, never running backwards.
+            call_timeout: Makes the limit for each call of a plugin, in seconds.
+            in_thread: Runs the scans of plugin directories.
 
         Raises:
             ConfigError: All problems of the configuration and the plugins.
@@ -70,6 +81,7 @@ class PluginManager:
         if options.config is not None:
             configuration = load(options.config, scheduler_name=options.scheduler_name)
         self._metrics = metrics
+        self._in_thread = in_thread
         registry = in_tree(options.feature_gates)
         budget = plugin_budget(configuration, options.leader_election)
         self._breakers = CircuitBreakers(
@@ -77,7 +89,7 @@ class PluginManager:
         )
         self.caller: Final = PluginCaller(
             observer=AlgorithmObserver(metrics.plugins),
-            timeout=SigalrmTimeout(budget),
+            timeout=call_timeout(budget),
             coroutine_seconds=budget,
             breakers=self._breakers,
             clock=clock,
@@ -113,7 +125,7 @@ class PluginManager:
         while follows:
             await asyncio.sleep(_SCAN_SECONDS)
             try:
-                built = await in_daemon_thread(self._setup.reload, name="plugin files")
+                built = await self._in_thread(self._setup.reload, name="plugin files")
             except Exception:
                 log.exception("Cannot scan the plugin directories")
                 continue

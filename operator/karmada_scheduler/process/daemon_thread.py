@@ -6,9 +6,15 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class InThread(Protocol):
+    """Calls a blocking function apart from the event loop; see ``in_daemon_thread``."""
+
+    async def __call__(self, work: Callable[[], T], *, name: str) -> T: ...
 
 
 async def in_daemon_thread(work: Callable[[], T], *, name: str) -> T:

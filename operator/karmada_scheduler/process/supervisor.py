@@ -126,8 +126,8 @@ class Supervisor:
         self._started.set()
         beats = 0
         while not closed.is_set():
-            if beats % _REARM_BEATS == 0 and (stream := _stderr()) is not None:
-                faulthandler.dump_traceback_later(FROZEN_SECONDS, exit=True, file=stream)
+            if beats % _REARM_BEATS == 0:
+                self._arm_watchdog()
             beats += 1
             await self._check()
             try:
@@ -135,6 +135,11 @@ class Supervisor:
                     await closed.wait()
             except TimeoutError:
                 continue
+
+    def _arm_watchdog(self) -> None:
+        """End the process in ``FROZEN_SECONDS`` unless this is called again before."""
+        if (stream := _stderr()) is not None:
+            faulthandler.dump_traceback_later(FROZEN_SECONDS, exit=True, file=stream)
 
     async def _check(self) -> None:
         if self._deadline is not None and self._clock() >= self._deadline:

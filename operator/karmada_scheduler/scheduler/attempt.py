@@ -42,6 +42,11 @@ class Attempts:
         await self.acquire_slot()
         return Attempt(self, key)
 
+    @property
+    def slots_in_use(self) -> int:
+        """The number of slots that attempts hold."""
+        return self._slots_in_use
+
     def in_flight(self) -> tuple[Binding, ...]:
         """Return the bindings that are decided and not written yet, with the clusters that they will have."""
         return tuple(self._in_flight.values())

@@ -152,6 +152,11 @@ class Scheduler:
                 await asyncio.sleep(min(blocked, _MAX_PAUSE) if blocked > _BLOCKED_SECONDS else 0)
                 slice_start = self._clock()
 
+    @property
+    def pending_attempts(self) -> int:
+        """The number of attempts that have not ended."""
+        return self._attempts.slots_in_use
+
     async def drain(self, *, timeout: float) -> None:
         """Wait for the binding cycles under way; cancel those that are left after ``timeout`` seconds."""
         self._queue.shut_down()

@@ -44,6 +44,7 @@ async def test_all_missing_permissions_are_returned() -> None:
     assert await lacking(answer, lease="mine") == [
         "list clusters.cluster.karmada.io",
         "watch clusters.cluster.karmada.io",
+        "get clusters.cluster.karmada.io",
         "create leases.coordination.k8s.io",
     ]
     assert "get leases.coordination.k8s.io/other" in await lacking(answer, lease="other")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -46,10 +47,10 @@ async def test_requests_and_watches_go_through_the_proxy_of_the_kubeconfig(tmp_p
         ("PATCH", "karmada.example/x?c=d", "Bearer t", b'{"b":2}'),
         ("GET", "karmada.example/y?watch=true", "Bearer t", b""),
     ]
-    connections = connection._connections
-    connections.retire()
+    transport: Any = connection._connections
+    transport.retire()
     async with asyncio.timeout(10):
-        while not connections._session.closed:  # type: ignore[union-attr]
+        while not transport._connections._session.closed:
             await asyncio.sleep(0)
     await connection.close()
     await runner.cleanup()

@@ -162,7 +162,8 @@ async def test_a_body_that_cannot_be_sent_is_an_error(body: Any) -> None:
 
 async def test_a_response_that_is_too_long_is_an_error() -> None:
     async with _answering(b'{"a":"' + b"x" * 1000 + b'"}') as connection:
-        connection._connections._max_response = 500  # type: ignore[union-attr]
+        transport: Any = connection._connections
+        transport._connections._max_response = 500
         with pytest.raises(ApiError, match="the response is longer than 500 bytes"):
             await connection.request("GET", PATH)
 

@@ -22,6 +22,9 @@ class FakeClient:
         self.version = "7"
         self.versions: list[str] = []
         """Versions of the next lists; then ``version``."""
+        self.clusters: dict[str, dict[str, Any] | Exception | None] = {}
+        """The responses to reading clusters by name."""
+        self.read: list[str] = []
 
     async def is_served(self, resource: Resource) -> bool:
         if self.failures:
@@ -35,6 +38,13 @@ class FakeClient:
         version = self.versions.pop(0) if self.versions else self.version
         yield [{"page": 1}], version
         yield [{"page": 2}], version
+
+    async def get_cluster(self, name: str) -> dict[str, Any] | None:
+        self.read.append(name)
+        if isinstance(found := self.clusters[name], Exception):
+            self.clusters[name] = None
+            raise found
+        return found
 
     async def newest_version(self, resource: Resource) -> str:
         if self.failures:
@@ -51,6 +61,10 @@ class FakeHandlers:
         self.older = 0
         self.forgotten: list[str] = []
         self.rollbacks: list[tuple[str, int]] = []
+        self.unlisted: list[str] = []
+        self.unknown: set[str] = set()
+        self.events: list[tuple[str, str, Any]] = []
+        self.kept: list[str] = []
 
     def newest_version(self, kind: str) -> int:
         return self.newest[kind]
@@ -61,6 +75,15 @@ class FakeHandlers:
 
     def on_version_rollback(self, kind: str, count: int) -> None:
         self.rollbacks.append((kind, count))
+
+    def unlisted_clusters(self, diff: "FakeDiff", version: int) -> list[str]:
+        return self.unlisted
+
+    def unknown_targets(self) -> set[str]:
+        return self.unknown
+
+    def on_event(self, kind: str, event: str, manifest: Any) -> None:
+        self.events.append((kind, event, manifest))
 
     def initial_list(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -76,8 +99,11 @@ class FakeDiff:
         self.manifests: list[Any] = []
         self.older = handlers.older
 
-    def add_page(self, manifests: list[Any], *, as_of: int) -> None:
+    def add_page(self, manifests: list[Any], *, as_of: int | None = None) -> None:
         self.manifests += manifests
+
+    def keep(self, key: str) -> None:
+        self.handlers.kept.append(key)
 
     def finish(self, resource_version: str) -> int:
         self.handlers.taken.append((self.kind, self.manifests, resource_version))
@@ -290,3 +316,48 @@ async def test_a_watch_is_ahead_when_its_version_is_newer_than_that_of_a_list(
     harness.client.failures = [ApiError("cannot reach it")]
     assert await harness.relister.is_ahead("Cluster", watched) is ahead
     assert harness.client.lists == []
+
+
+async def test_a_cluster_that_a_list_lacks_stays_if_it_can_be_read() -> None:
+    harness = RelisterHarness()
+    harness.handlers.unlisted = ["m1"]
+    harness.client.clusters = {"m1": {"name": "m1"}}
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.taken == [("Cluster", [{"page": 1}, {"page": 2}, {"name": "m1"}], "7")]
+
+
+async def test_a_cluster_that_a_list_lacks_is_gone_if_the_api_server_reports_so() -> None:
+    harness = RelisterHarness()
+    harness.handlers.unlisted = ["m1"]
+    harness.client.clusters = {"m1": None}
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.taken == [("Cluster", [{"page": 1}, {"page": 2}], "7")]
+    assert (harness.client.read, harness.handlers.kept) == (["m1"], [])
+
+
+async def test_a_cluster_that_a_list_lacks_stays_while_it_cannot_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    harness = RelisterHarness()
+    harness.handlers.unlisted = ["m1"]
+    harness.client.clusters = {"m1": ApiError("forbidden", code=403)}
+    await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.kept == ["m1"]
+    assert "A list lacks a Cluster that cannot be read" in caplog.text
+
+
+async def test_the_initial_list_reads_the_clusters_of_bindings_that_it_lacks() -> None:
+    harness = RelisterHarness()
+    harness.handlers.unknown = {"m2", "m1"}
+    harness.client.clusters = {"m1": {"name": "m1"}, "m2": None}
+    await harness.relister.initial_list()
+    assert harness.client.read == ["m1", "m2"]
+    assert harness.handlers.events == [("Cluster", "ADDED", {"name": "m1"})]
+
+
+async def test_the_initial_list_waits_until_such_a_cluster_can_be_read() -> None:
+    harness = RelisterHarness()
+    harness.handlers.unknown = {"m1"}
+    harness.client.clusters = {"m1": ApiError("no response")}
+    await harness.relister.initial_list()
+    assert harness.client.read == ["m1", "m1"]

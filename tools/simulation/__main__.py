@@ -1,0 +1,146 @@
+"""The command line: ``python -m tools.simulation``, as ``make simulate-faults`` runs it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from tools.simulation.generate import PROFILES, plan_for
+from tools.simulation.invariants import Violation
+from tools.simulation.plan import Plan, load
+from tools.simulation.planted_bugs import BUGS
+from tools.simulation.run import Report, Run
+from tools.simulation.seeds import run_seeds
+from tools.simulation.shrink import shrink
+
+_TRACE_LINES = 60
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums over all runs.
+
+    Attributes:
+        runs: The number of runs.
+        failed: The plans that failed, with what went wrong.
+        faults: How often each kind of fault applied.
+        actions: How often each action was taken.
+        writes: The number of accepted writes of schedulers to bindings.
+        requests: The number of requests.
+    """
+
+    runs: int = 0
+    failed: list[tuple[Plan, list[Violation]]] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    actions: Counter[str] = field(default_factory=Counter)
+    writes: int = 0
+    requests: int = 0
+
+    def add(self, report: Report) -> None:
+        """Add a run."""
+        self.runs += 1
+        for (kind, _), count in report.faults.items():
+            self.faults[kind] += count
+        self.actions.update(report.actions)
+        self.writes += report.writes
+        self.requests += sum(report.requests.values())
+        if report.violations:
+            self.failed.append((report.plan, report.violations))
+
+
+def show_failure(plan: Plan, folder: Path) -> None:
+    """Run a failing plan again, shrink it, save it, and print how to replay it."""
+    first, second = Run(plan).execute(), Run(plan).execute()
+    if first.trace_hash != second.trace_hash:
+        print(f"NONDETERMINISTIC: {first.trace_hash} and {second.trace_hash}")
+    broken = {each.invariant for each in first.violations}
+    small = shrink(plan, lambda each: bool(broken & {v.invariant for v in Run(each).execute().violations}))
+    report = Run(small).execute()
+    path = folder / f"{plan.profile}-{plan.seed}-{small.hash()}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(small.json())
+    print(f"\nseed {plan.seed}, profile {plan.profile}: {len(first.violations)} violations")
+    print(f"shrunk from {len(plan.steps)} steps and {len(plan.faults)} faults ", end="")
+    print(f"to {len(small.steps)} and {len(small.faults)}")
+    print("\n".join(report.trace[-_TRACE_LINES:]))
+    print(f"replay: make simulate-faults ARGS='--plan {path}'")
+
+
+def show_plan(path: Path) -> int:
+    """Run a saved plan and print its trace."""
+    report = Run(load(path)).execute()
+    print("\n".join(report.trace))
+    for each in report.violations:
+        print(f"{each.at:10.4f} {each.invariant}: {each.text}")
+    print(f"trace {report.trace_hash}, {len(report.violations)} violations")
+    return 1 if report.violations else 0
+
+
+def find_bugs(seeds: int) -> int:
+    """Run each planted bug until a seed finds it; return how many are not found."""
+    missed = 0
+    for bug in BUGS:
+        started, found = time.monotonic(), None
+        with bug.planted():
+            for number, profile in product(range(1, seeds + 1), PROFILES):
+                report = Run(plan_for(str(number), profile)).execute()
+                broken = {each.invariant for each in report.violations}
+                if broken & bug.invariants:
+                    found = number, profile, sorted(broken)
+                    break
+        seconds = time.monotonic() - started
+        if found is None:
+            missed += 1
+            print(f"NOT FOUND in {seeds} seeds: {bug.name} ({seconds:.0f} s)", flush=True)
+        else:
+            seed, profile, names = found
+            print(
+                f"found by seed {seed}, {profile}: {bug.name}: {', '.join(names)} ({seconds:.1f} s)",
+                flush=True,
+            )
+    return missed
+
+
+def show(totals: Totals, seconds: float) -> None:
+    """Print the totals."""
+    print(f"{totals.runs} scenarios in {seconds:.0f} s, {len(totals.failed)} failed")
+    print(f"{totals.requests} requests, {totals.writes} writes of schedulers to bindings")
+    print("faults:", ", ".join(f"{kind} {count}" for kind, count in sorted(totals.faults.items())))
+    print("actions:", ", ".join(f"{name} {count}" for name, count in sorted(totals.actions.items())))
+
+
+def main() -> int:
+    """Run what the arguments name."""
+    parser = argparse.ArgumentParser(prog="make simulate-faults", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="seeds of each profile")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--profiles", nargs="+", default=PROFILES, choices=PROFILES)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--plan", type=Path, help="run a saved plan and print its trace")
+    parser.add_argument("--planted", action="store_true", help="run the planted bugs until they are found")
+    parser.add_argument("--folder", type=Path, default=Path(".simulation"), help="for failing plans")
+    options = parser.parse_args()
+    if options.plan is not None:
+        return show_plan(options.plan)
+    if options.planted:
+        return min(1, find_bugs(options.seeds))
+    tasks = product(map(str, range(options.first, options.first + options.seeds)), options.profiles)
+    totals, started = Totals(), time.monotonic()
+    for report in run_seeds(tasks, jobs=options.jobs):
+        totals.add(report)
+    show(totals, time.monotonic() - started)
+    for plan, _ in totals.failed[:5]:
+        show_failure(plan, options.folder)
+    for plan, violations in totals.failed:
+        print(f"FAILED seed {plan.seed} {plan.profile}: {violations[0].invariant}: {violations[0].text}")
+    return 1 if totals.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

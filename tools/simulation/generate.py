@@ -1,0 +1,279 @@
+"""Expands a seed to a plan.
+
+A seed switches each kind of fault on with probability 1/2, so that kinds do not hide each other (Groce et al., Swarm
+Testing, ISSTA 2012). The profiles differ in what else happens:
+
+- ``calm``: few changes, which end long before the faults do. Nothing repairs a lost key by accident.
+- ``storm``: a backlog, with freezes, kills and a Lease that moves in the middle of it.
+- ``churn``: objects are deleted, created again under the same name, moved to another scheduler and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from tools.simulation.faults import FOREIGN
+from tools.simulation.plan import Fault, Plan, Step
+
+PROFILES: Final = ("calm", "storm", "churn")
+
+_REGIONS: Final = ("north", "south")
+_KINDS: Final = ("resourcebindings", "clusters", "leases", "")
+_RETRY_AFTER: Final = (0, 1, 30, 1_000_000, "soon", None)
+
+
+def plan_for(seed: str, profile: str) -> Plan:
+    """Return the plan of a seed."""
+    return _Generator(seed, profile).plan()
+
+
+class _Generator:
+    def __init__(self, seed: str, profile: str) -> None:
+        self._seed = seed
+        self._profile = profile
+        self._draw = Random(f"{seed}:{profile}:plan")
+        self._steps: list[Step] = []
+        self._end = self._draw.choice((40.0, 80.0, 120.0))
+        self._processes = self._draw.choice((1, 2, 2, 3))
+        self._clusters = [f"m{index}" for index in range(self._draw.choice((1, 3, 5, 8)))]
+        self._bindings = [f"b{index}" for index in range(self._bindings_count())]
+
+    def _bindings_count(self) -> int:
+        return {"calm": 12, "storm": 40, "churn": 10}[self._profile]
+
+    def plan(self) -> Plan:
+        self._initial_clusters()
+        self._create_bindings()
+        changes = {"calm": 6, "storm": 30, "churn": 60}[self._profile]
+        for _ in range(self._draw.randrange(changes)):
+            self._change_binding()
+        for _ in range(self._draw.randrange(8)):
+            self._change_cluster()
+        self._disrupt()
+        faults = self._faults()
+        # In half of the runs nothing is repaired by a comparison with a list, unless lists are what is wrong.
+        lists_are_wrong = any(each.kind in ("empty_list", "partial_list") for each in faults)
+        period = 120.0 if lists_are_wrong else self._draw.choice((120.0, 1e6))
+        return Plan(
+            seed=self._seed,
+            profile=self._profile,
+            processes=self._processes,
+            options={"resync_seconds": period},
+            faults_end=self._end,
+            steps=tuple(sorted(self._steps, key=lambda each: each.at)),
+            faults=tuple(faults),
+        )
+
+    def _step(self, at: float, action: str, **arguments: Any) -> None:
+        self._steps.append(Step(at=round(at, 3), action=action, arguments=arguments))
+
+    def _moment(self) -> float:
+        # Changes end early in a calm run: a later one would requeue a key that was lost.
+        share = 0.3 if self._profile == "calm" else 1.0
+        return self._draw.uniform(1.0, self._end * share)
+
+    def _initial_clusters(self) -> None:
+        for name in self._clusters:
+            self._put_cluster(0.0, name)
+
+    def _put_cluster(self, at: float, name: str) -> None:
+        self._step(
+            at, "put_cluster", name=name, region=self._draw.choice(_REGIONS), cpu=self._draw.randrange(2, 30)
+        )
+
+    def _strategy(self) -> str:
+        return self._draw.choice(("duplicated", "dynamic", "static", "aggregated"))
+
+    def _create_bindings(self) -> None:
+        for name in self._bindings:
+            at = 0.0 if self._draw.random() < 0.5 else self._moment()
+            self._step(
+                at,
+                "create_binding",
+                name=name,
+                replicas=self._draw.choice((0, 1, 2, 5, 9)),
+                strategy=self._strategy(),
+                region=self._draw.choice(("", "", *_REGIONS)),
+                groups=self._draw.choice((0, 0, 2)),
+            )
+
+    def _change_binding(self) -> None:
+        name, at, draw = self._draw.choice(self._bindings), self._moment(), self._draw
+        changes: dict[str, Callable[[], None]] = {
+            "scale": lambda: self._step(at, "scale", name=name, replicas=draw.randrange(12)),
+            "placement": lambda: self._step(
+                at,
+                "change_placement",
+                name=name,
+                strategy=self._strategy(),
+                region=draw.choice(("", *_REGIONS)),
+            ),
+            "report": lambda: self._step(at, "report_status", name=name),
+        }
+        if self._profile != "calm":
+            changes |= {
+                "suspend": lambda: self._suspend(at, name),
+                "evict": lambda: self._evict(at, name),
+            }
+        if self._profile == "churn":
+            changes |= {
+                "delete": lambda: self._step(at, "delete_binding", name=name),
+                "recreate": lambda: self._step(
+                    at, "recreate_binding", name=name, replicas=draw.randrange(9), strategy=self._strategy()
+                ),
+                "create": lambda: self._step(
+                    at, "create_binding", name=name, replicas=draw.randrange(9), strategy=self._strategy()
+                ),
+                "assign": lambda: self._assign(at, name),
+            }
+        changes[draw.choice(sorted(changes))]()
+
+    def _suspend(self, at: float, name: str) -> None:
+        self._step(at, "suspend", name=name, suspended=True)
+        self._step(min(self._end, at + self._draw.uniform(0.01, 10)), "suspend", name=name, suspended=False)
+
+    def _evict(self, at: float, name: str) -> None:
+        self._step(at, "evict", name=name)
+        self._step(min(self._end, at + self._draw.uniform(0.1, 20)), "finish_eviction", name=name)
+
+    def _assign(self, at: float, name: str) -> None:
+        self._step(at, "assign_scheduler", name=name, scheduler="another")
+        back = min(self._end, at + self._draw.uniform(0.01, 10))
+        self._step(back, "assign_scheduler", name=name, scheduler="my-scheduler")
+
+    def _change_cluster(self) -> None:
+        name, at, draw = self._draw.choice(self._clusters), self._moment(), self._draw
+        match draw.choice(("report", "taint", "delete", "flap", "break")):
+            case "report":
+                self._step(at, "report_cluster", name=name, cpu=draw.randrange(1, 40))
+            case "taint":
+                self._step(at, "taint_cluster", name=name, tainted=True)
+                self._step(
+                    min(self._end, at + draw.uniform(0.1, 30)), "taint_cluster", name=name, tainted=False
+                )
+            case "delete":
+                self._step(at, "delete_cluster", name=name)
+                if draw.random() < 0.7:
+                    self._put_cluster(min(self._end, at + draw.uniform(0.01, 20)), name)
+            case "flap":
+                for turn in range(6):
+                    self._step(
+                        min(self._end, at + turn * 0.4), "taint_cluster", name=name, tainted=turn % 2 == 0
+                    )
+            case "break":
+                self._step(at, "break_cluster", name=name, broken=True)
+                self._step(min(self._end, at + draw.uniform(1, 30)), "break_cluster", name=name, broken=False)
+
+    def _disrupt(self) -> None:
+        """Draw what befalls processes and the API server."""
+        draw, end = self._draw, self._end
+
+        def at() -> float:
+            return draw.uniform(0.5, end * 0.9)
+
+        def process() -> int:
+            return draw.randrange(self._processes)
+
+        drawn: dict[str, Callable[[], None]] = {
+            "kill": lambda: self._step(at(), "kill", process=process()),
+            "terminate": lambda: self._step(at(), "terminate", process=process()),
+            "freeze": lambda: self._step(
+                at(), "freeze", process=process(), seconds=round(draw.uniform(1, 60), 2)
+            ),
+            "freeze_leader": lambda: self._freeze_leader(at()),
+            "stall": lambda: self._step(
+                at(), "stall", process=process(), seconds=round(draw.uniform(1, 20), 2)
+            ),
+            "clock": lambda: self._step(
+                at(), "set_clock", process=process(), offset=draw.choice((-3600, 3600, 30))
+            ),
+            "outage": lambda: self._step(at(), "outage", seconds=round(draw.uniform(0.1, 20), 2)),
+            "cut": lambda: self._step(at(), "cut_watches"),
+            "compact": lambda: self._compact(at()),
+            "take_lease": lambda: self._step(at(), "take_lease", seconds=draw.choice((1, 5, 15))),
+            "clear_lease": lambda: self._step(at(), "clear_lease"),
+            "delete_lease": lambda: self._step(at(), "delete_lease"),
+        }
+        for name in sorted(drawn):
+            if draw.random() < 0.5:
+                for _ in range(draw.choice((1, 1, 2, 4))):
+                    drawn[name]()
+        if draw.random() < 0.2:
+            back, seconds = draw.uniform(5, 40), draw.uniform(0, 30)
+            self._step(
+                draw.uniform(end / 2, end * 0.7), "restore", back=round(back, 2), seconds=round(seconds, 2)
+            )
+
+    def _freeze_leader(self, at: float) -> None:
+        """Freeze the leader for longer than its Lease lasts, right after it got something to write."""
+        for name in self._draw.sample(self._bindings, min(8, len(self._bindings))):
+            self._step(at, "scale", name=name, replicas=self._draw.randrange(1, 12))
+        self._step(
+            at + self._draw.uniform(0.001, 0.1), "freeze_leader", seconds=round(self._draw.uniform(16, 40), 2)
+        )
+
+    def _compact(self, at: float) -> None:
+        self._step(at, "compact")
+        self._step(min(self._end, at + self._draw.uniform(0, 2)), "cut_watches")
+
+    def _faults(self) -> list[Fault]:
+        """Draw the faults of requests and watches."""
+        draw, found = self._draw, []
+        for kind, share in _SHARES.items():
+            if draw.random() < 0.5:
+                continue
+            for _ in range(draw.choice((1, 1, 2))):
+                start = draw.uniform(0, self._end * 0.9)
+                length = draw.choice((self._end, draw.uniform(2, 15)))
+                found.append(
+                    Fault(
+                        kind=kind,
+                        start=round(start, 2),
+                        end=round(min(self._end, start + length), 2),
+                        share=share if length == self._end else draw.choice((share, 0.5, 1.0)),
+                        requests=draw.choice(_KINDS),
+                        process=draw.choice((None, None, draw.randrange(self._processes))),
+                        value=self._value(kind),
+                    )
+                )
+        return found
+
+    def _value(self, kind: str) -> Any:
+        match kind:
+            case "slow":
+                return self._draw.choice((0.05, 0.3, 2.0, 6.0))
+            case "throttled":
+                return self._draw.choice(_RETRY_AFTER)
+            case "foreign":
+                return self._draw.choice(FOREIGN)
+            case "watch_late":
+                return self._draw.choice((0.5, 5.0, 30.0))
+        return None
+
+
+_SHARES: Final = {
+    "lost_before": 0.03,
+    "lost_after": 0.03,
+    "silent": 0.01,
+    "slow": 0.1,
+    "conflict": 0.1,
+    "throttled": 0.05,
+    "unavailable": 0.05,
+    "internal_error": 0.03,
+    "forbidden": 0.02,
+    "unauthorized": 0.02,
+    "foreign": 0.01,
+    "torn": 0.01,
+    "not_found": 0.02,
+    "empty_list": 0.1,
+    "partial_list": 0.2,
+    "watch_stalled": 0.01,
+    "watch_cut": 0.02,
+    "watch_repeated": 0.05,
+    "watch_expired": 0.02,
+    "watch_garbage": 0.03,
+    "watch_late": 0.1,
+}
+"""The share of requests or lines that a fault applies to when it lasts for the whole run."""

@@ -1,0 +1,323 @@
+"""What must always hold, and what must hold at rest.
+
+During a run, with facts of the API server alone:
+
+- ``guarded``: each write to a binding names the resourceVersion that it was computed from.
+- ``fenced``: no write is accepted after another process holds the Lease, unless it was sent within the old term; and none
+  is sent by a process that cannot know that it still leads.
+- ``polite``: no process repeats a request without a pause.
+- ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
+  time. A list without its clusters, or an error, never was.
+
+At rest, some minutes after the last fault:
+
+- ``converged``: each binding has what the decision core gives for what is stored.
+- ``quiet``: nobody writes, and hardly anybody reads.
+- ``alive``: one process leads and is ready.
+- ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.cli.simulate.forecast import simulate
+from karmada_scheduler.cli.simulate.result import SimulationResult
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.testing import framework
+from tools.apiserver_model import Write
+from tools.simulation.network import Sent
+
+if TYPE_CHECKING:
+    from tools.simulation.run import Run
+
+_RENEW_DEADLINE: Final = 10.0
+_NAME: Final = "my-scheduler"
+_GATES: Final = FeatureGates()
+_MOST_REQUESTS_PER_SECOND: Final = 30
+"""Requests of one kind about one object and by one process within a second."""
+
+_MOST_REQUESTS_AT_REST: Final = 1.0
+"""Requests per second and process, besides those for the Lease and for watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that must not happen.
+
+    Attributes:
+        invariant: Its name.
+        text: What happened.
+        at: In seconds.
+    """
+
+    invariant: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A state of the Lease, from its acceptance on: the holder, and when the request for it was sent."""
+
+    holder: str
+    accepted: float
+    sent: float
+
+
+class Judge:
+    """Judges one run.
+
+    Attributes:
+        violations: What went wrong so far.
+        scheduler_writes: The number of accepted writes of schedulers to bindings.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.violations: list[Violation] = []
+        self.scheduler_writes = 0
+        self._checked = 0
+        self._terms: list[_Term] = [_Term("", 0.0, 0.0)]
+        self._renewed: dict[str, float] = {}
+        self._forced_at = -math.inf
+        self._requests_before: Counter[str] = Counter()
+        self._writes_before = 0
+        self._second = 0
+        self._in_second: Counter[tuple[str, str, str]] = Counter()
+        self._cluster_states: list[tuple[Cluster, ...]] = [()]
+
+    def add(self, invariant: str, text: str) -> None:
+        """Record a violation."""
+        now = self._run.simulation.now
+        self.violations.append(Violation(invariant, text, now))
+        self._run.record("judge", f"VIOLATION {invariant}: {text}")
+
+    def on_exception(self, record: logging.LogRecord) -> None:
+        """Judge a log record with a traceback."""
+        self.add("no exception", f"{record.getMessage()}: {record.exc_info and record.exc_info[1]!r}")
+
+    def on_request(self, sent: Sent) -> None:
+        """Judge a request when it is sent."""
+        if sent.request.method != "POST":  # a POST is about another object each time
+            self._check_rate(sent)
+        if sent.kind.startswith("PATCH") and "bindings" in sent.kind:
+            version = (orjson.loads(sent.request.body).get("metadata") or {}).get("resourceVersion")
+            if not version:
+                self.add(
+                    "guarded", f"{sent.identity}: {sent.kind} {sent.request.path} has no resourceVersion"
+                )
+            self._check_sender(sent)
+
+    def _check_rate(self, sent: Sent) -> None:
+        """Judge how often a process sends requests about one object."""
+        second, path = int(sent.at), (sent.identity, sent.kind, sent.request.path)
+        if second != self._second:
+            self._second = second
+            self._in_second.clear()
+        self._in_second[path] += 1
+        if self._in_second[path] == _MOST_REQUESTS_PER_SECOND + 1:
+            self.add("polite", f"{sent.identity} sends {sent.kind} {sent.request.path} without a pause")
+
+    def _check_sender(self, sent: Sent) -> None:
+        """Judge whether the sender of a write could believe that it leads."""
+        renewed = self._renewed.get(sent.identity)
+        if renewed is None:
+            self.add("fenced", f"{sent.identity} sends {sent.kind} and never had the Lease")
+        elif sent.at > renewed + _RENEW_DEADLINE + 0.001:
+            self.add(
+                "fenced",
+                f"{sent.identity} sends {sent.kind} {sent.at - renewed:.1f} s after its last renewal was sent",
+            )
+
+    def check_writes(self) -> None:
+        """Judge the writes that the API server has accepted since the last call."""
+        writes = self._run.model.writes
+        while self._checked < len(writes):
+            write = writes[self._checked]
+            sent = self._run.network.sent_by_write.get(self._checked)
+            if write.kind == "Lease":
+                self._on_lease(write, sent)
+            elif write.kind.endswith("Binding") and sent is not None:
+                self.scheduler_writes += 1
+                self._check_fence(write, sent)
+                if write.subresource == "":
+                    self._check_harm(write)
+            self._checked += 1
+
+    def _on_lease(self, write: Write, sent: Sent | None) -> None:
+        spec = orjson.loads(write.after)["spec"] if write.after is not None else {}
+        holder = spec.get("holderIdentity") or ""
+        now = self._run.simulation.now
+        if sent is None:
+            self._forced_at = now
+        self._terms.append(_Term(holder, now, sent.at if sent is not None else now))
+        if sent is not None and holder == sent.identity:
+            self._renewed[holder] = max(self._renewed.get(holder, 0.0), sent.at)
+
+    def _check_fence(self, write: Write, sent: Sent) -> None:
+        holder = self._terms[-1].holder
+        if holder in ("", sent.identity):
+            return
+        # A client that takes a Lease away by force does not wait until its holder has noticed.
+        if sent.at - self._forced_at <= _RENEW_DEADLINE:
+            return
+        taken = self._taken_by_others(sent.identity)
+        if sent.at > taken:
+            self.add(
+                "fenced",
+                f"{sent.identity} sent {sent.kind} of {write.key} at {sent.at:.3f}, but {holder} has had the Lease since "
+                f"{taken:.3f}",
+            )
+
+    def _taken_by_others(self, identity: str) -> float:
+        """Return when the Lease last went from a process to another one."""
+        taken = 0.0
+        for term in reversed(self._terms):
+            if term.holder == identity:
+                break
+            taken = term.accepted
+        return taken
+
+    def _check_harm(self, write: Write) -> None:
+        assert write.before is not None  # schedulers patch
+        assert write.after is not None
+        before, after = orjson.loads(write.before), orjson.loads(write.after)
+        # A first placement, or another cluster in addition, takes nothing away.
+        if _targets(before).items() <= _targets(after).items():
+            return
+        binding = Binding.from_manifest(before)
+        for clusters in reversed(self._cluster_states):
+            result = _decide(binding, clusters)
+            if result is not None and {each.name: each.replicas for each in result.targets} == _targets(
+                after
+            ):
+                return
+        self.add(
+            "no harm", f"{write.key}: {_targets(before)} -> {_targets(after)} fits no state of the clusters"
+        )
+
+    def on_restore(self) -> None:
+        """Note that the API server was restored, with an old Lease."""
+        self._forced_at = self._run.simulation.now
+        self._note_clusters()
+
+    def on_write(self, write: Write) -> None:
+        """Note the clusters when they change."""
+        if write.kind == "Cluster":
+            self._note_clusters()
+
+    def _note_clusters(self) -> None:
+        """Note the clusters as they are stored now."""
+        found = []
+        for _, raw in sorted(self._run.model.state("Cluster").items()):
+            try:
+                found.append(Cluster.from_manifest(orjson.loads(raw)))
+            except ManifestError:
+                continue
+        self._cluster_states.append(tuple(found))
+
+    def rest_begins(self) -> None:
+        """Note the state from which on everything must be at rest."""
+        self._requests_before = Counter(self._run.requests)
+        self._writes_before = self.scheduler_writes
+
+    def rest_ends(self) -> None:
+        """Judge the state at the end."""
+        self._check_converged()
+        self._check_quiet()
+        self._check_alive()
+        self._check_balanced()
+
+    def _check_converged(self) -> None:
+        model = self._run.model
+        clusters = [Cluster.from_manifest(orjson.loads(raw)) for raw in model.state("Cluster").values()]
+        for raw in model.state("ResourceBinding").values():
+            binding = Binding.from_manifest(orjson.loads(raw))
+            if binding.spec.responsible_scheduler != _NAME or binding.deleting or not clusters:
+                continue
+            if problem := _not_converged(binding, clusters):
+                self.add("converged", f"{binding.key.name}: {problem}")
+
+    def _check_quiet(self) -> None:
+        if self.scheduler_writes > self._writes_before:
+            self.add("quiet", f"{self.scheduler_writes - self._writes_before} writes at rest")
+        requests = self._run.requests - self._requests_before
+        counted = {
+            kind: number for kind, number in requests.items() if "leases" not in kind and "WATCH" not in kind
+        }
+        if sum(counted.values()) > _MOST_REQUESTS_AT_REST * 60 * self._run.plan.processes:
+            self.add("quiet", f"requests at rest: {counted}")
+
+    def _check_alive(self) -> None:
+        leader = self._run.leader()
+        if leader is None:
+            self.add("alive", "no process leads")
+            return
+        server = leader.machine.server
+        if server is not None and (problem := server.ready() or server.health()):
+            self.add("alive", f"the leader is not ready: {problem}")
+
+    def _check_balanced(self) -> None:
+        leader = self._run.leader()
+        if leader is not None and leader.application is not None:
+            for what, number in leader.application.pending().items():
+                if number:
+                    self.add("balanced", f"{leader.name}: {what}: {number}")
+        for starts in self._run.starts:
+            for process in starts:
+                if process.errors:
+                    self.add("no exception", f"{process.name}: {process.errors[:3]}")
+
+
+def _targets(manifest: Any) -> dict[str, int]:
+    return {each["name"]: each.get("replicas", 0) for each in manifest["spec"].get("clusters") or ()}
+
+
+@cache
+def _framework() -> Framework:
+    return framework()
+
+
+def _decide(binding: Binding, clusters: Any) -> SimulationResult | None:
+    (result,) = simulate([binding], clusters, framework_of=lambda _: _framework(), gates=_GATES)
+    return result
+
+
+def _not_converged(binding: Binding, clusters: Any) -> str:
+    """Return what differs between a stored binding and a decision about it; "" if nothing does."""
+    result = _decide(binding, clusters)
+    if result is None:
+        return "no decision"
+    stored = {each.name: each.replicas for each in binding.spec.clusters}
+    wanted = {each.name: each.replicas for each in result.targets}
+    if stored != wanted:
+        return f"has {stored}, the decision is {wanted}"
+    if binding.spec.scheduling_suspended:
+        return ""
+    condition = next((each for each in binding.status.conditions if each.get("type") == "Scheduled"), None)
+    if condition is None:
+        return "has no condition Scheduled"
+    if result.condition is not None and (condition.get("status"), condition.get("reason")) != (
+        result.condition.status,
+        result.condition.reason,
+    ):
+        return f"has the condition {condition}, the decision gives {result.condition}"
+    if (
+        condition.get("status") == "True"
+        and binding.status.scheduler_observed_generation != binding.generation
+    ):
+        observed = binding.status.scheduler_observed_generation
+        return f"generation {binding.generation}, observed {observed}"
+    return ""

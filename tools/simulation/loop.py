@@ -1,0 +1,99 @@
+"""Virtual time, and event loops that run in it without waiting.
+
+Each simulated process has event loops of its own, so that a process can be frozen, stalled or killed without the
+others. ``EventLoop.step`` runs what is due and returns; the simulation decides whose turn it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import math
+import signal
+import sys
+import threading
+import warnings
+from asyncio import events
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+_MOST_STEPS_OF_DISPOSAL: Final = 100
+
+_RESOLUTION: Final = 1e-6
+"""Seconds. A timer that is due within this time fires; sums of floats lose more than nothing."""
+
+
+class _NoSelector:
+    """A selector without files, which never waits."""
+
+    def select(self, timeout: float | None) -> list[Any]:
+        return []
+
+    def close(self) -> None:
+        return
+
+
+class EventLoop(asyncio.BaseEventLoop):
+    """An event loop that is stepped from outside. It has no files, no sockets and no threads."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Use a clock in seconds."""
+        super().__init__()
+        self._virtual_clock = clock
+        self._clock_resolution = _RESOLUTION
+        self._selector = _NoSelector()
+
+    def time(self) -> float:
+        return self._virtual_clock()
+
+    def due_at(self) -> float:
+        """Return the time at which the next callback is due, in the past if one is ready, infinity if there is none."""
+        private = cast("Any", self)
+        if private._ready:
+            return -math.inf
+        while private._scheduled and private._scheduled[0]._cancelled:
+            # _run_once does the same; here it has to happen before, so that a cancelled timer wakes nobody.
+            private._timer_cancelled_count -= 1
+            heapq.heappop(private._scheduled)._scheduled = False
+        return float(private._scheduled[0].when()) if private._scheduled else math.inf
+
+    def step(self) -> None:
+        """Run the callbacks that are due; an exception that ends a real loop is raised here."""
+        private = cast("Any", self)
+        hooks = sys.get_asyncgen_hooks()
+        private._thread_id = threading.get_ident()
+        sys.set_asyncgen_hooks(
+            firstiter=private._asyncgen_firstiter_hook, finalizer=private._asyncgen_finalizer_hook
+        )
+        events._set_running_loop(self)
+        try:
+            private._run_once()
+        finally:
+            events._set_running_loop(None)
+            private._thread_id = None
+            sys.set_asyncgen_hooks(*hooks)
+
+    def dispose(self) -> None:
+        """Cancel all tasks, so that nothing of them runs later, when they are collected as garbage."""
+        for _ in range(_MOST_STEPS_OF_DISPOSAL):
+            tasks = asyncio.all_tasks(self)
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
+            with contextlib.suppress(SystemExit), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that have not started yet
+                self.step()
+        for task in asyncio.all_tasks(self):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self.close()
+
+    def remove_signal_handler(self, sig: signal.Signals | int) -> bool:
+        return False
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        return
+
+    def _write_to_self(self) -> None:
+        """Do nothing: the simulation sees a callback of another loop without a notification."""

@@ -1,0 +1,241 @@
+"""Runs one plan and judges it."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Final
+
+from karmada_scheduler.client.http_connection import Response
+from karmada_scheduler.config.options import Options
+from tools.apiserver_model import ApiServerModel
+from tools.simulation.actions import LEASE, Actions
+from tools.simulation.environment import START
+from tools.simulation.faults import Faults
+from tools.simulation.invariants import Judge, Violation
+from tools.simulation.network import Network, Sent
+from tools.simulation.plan import Plan
+from tools.simulation.process import RESTART_SECONDS, SchedulerProcess
+from tools.simulation.simulation import HotLoopError, Process, Simulation
+
+REST_SECONDS: Final = 60.0
+"""How long everything is watched at rest, at the end."""
+
+_BACKUP_SECONDS: Final = 5.0
+_PROBE_SECONDS: Final = 10.0
+_FAILED_PROBES: Final = 3
+_KEPT_LINES: Final = 4000
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of one run.
+
+    Attributes:
+        plan: The plan.
+        violations: What went wrong; empty if nothing did.
+        trace_hash: Equal for two runs in which the same happened.
+        trace: The last lines of what happened.
+        faults: How often each fault applied, by kind of fault and of request.
+        actions: How often each action was taken.
+        requests: The number of requests by kind.
+        writes: The number of accepted writes of schedulers to bindings.
+        steps: The number of steps of event loops.
+    """
+
+    plan: Plan
+    violations: list[Violation]
+    trace_hash: str
+    trace: list[str]
+    faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    actions: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
+    writes: int = 0
+    steps: int = 0
+
+
+class Run:
+    """One run of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Prepare."""
+        self.plan = plan
+        seed = plan.seed
+        self.simulation = Simulation(Random(f"{seed}:order"))
+        numbers = count(1)
+        self.model = ApiServerModel(
+            now=lambda: START + timedelta(seconds=self.simulation.now), new_uid=lambda: f"uid-{next(numbers)}"
+        )
+        self.faults = Faults(plan.faults, seed=seed)
+        self.network = Network(self.simulation, self.model, self.faults, Random(f"{seed}:network"))
+        self.network.on_request = self._on_request
+        self.network.on_response = self._on_response
+        self.actions = Actions(self.simulation, self.model, self.network, self)
+        self.options = Options(
+            scheduler_name="my-scheduler", health_address="", metrics_address="", **plan.options
+        )
+        self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
+        self.requests: Counter[str] = Counter()
+        self.judge = Judge(self)
+        self.model.observers.append(self.judge.on_write)
+        self.model.on_restore.append(self.judge.on_restore)
+        self.trace: list[str] = []
+        self._digest = hashlib.sha256()
+        self._failed_probes: Counter[str] = Counter()
+        self.simulation.after_step = self._after_step
+
+    def process(self, index: int) -> SchedulerProcess | None:
+        starts = self.starts[index]
+        return starts[-1] if starts and not starts[-1].is_dead else None
+
+    def leader(self) -> SchedulerProcess | None:
+        lease = self.model.get("Lease", *LEASE)
+        holder = lease["spec"].get("holderIdentity") if lease is not None else None
+        return next((each for each in self.running() if each.identity == holder), None)
+
+    def running(self) -> list[SchedulerProcess]:
+        """Return the processes that run."""
+        return [each for index in range(self.plan.processes) if (each := self.process(index)) is not None]
+
+    def execute(self) -> Report:
+        """Run the plan, and return what happened."""
+        with _quiet(self):
+            try:
+                self._execute()
+            except HotLoopError as error:
+                self.judge.add("alive", f"something runs without end: {error}")
+            finally:
+                for starts in self.starts:
+                    for process in starts:
+                        process.dispose()
+        return Report(
+            plan=self.plan,
+            violations=self.judge.violations,
+            trace_hash=self._digest.hexdigest()[:16],
+            trace=self.trace,
+            faults=self.faults.hits,
+            actions=self.actions.taken,
+            requests=self.requests,
+            writes=self.judge.scheduler_writes,
+            steps=self.simulation.steps,
+        )
+
+    def _execute(self) -> None:
+        plan, simulation = self.plan, self.simulation
+        for index in range(plan.processes):
+            simulation.at(index * 0.7, partial(self._start, index))
+        for step in plan.steps:
+            simulation.at(step.at, partial(self._take, step.action, step.arguments))
+        simulation.after(_BACKUP_SECONDS, self._back_up)
+        simulation.after(_PROBE_SECONDS, self._probe)
+        simulation.run(plan.faults_end)
+        self.record("", "faults end")
+        simulation.run(plan.faults_end + plan.settle - REST_SECONDS)
+        self.judge.rest_begins()
+        simulation.run(plan.faults_end + plan.settle)
+        self.judge.rest_ends()
+
+    def _start(self, index: int) -> None:
+        starts = self.starts[index]
+        process = SchedulerProcess(
+            self.simulation,
+            self.network,
+            index=index,
+            start=len(starts),
+            options=self.options,
+            seed=self.plan.seed,
+            on_end=self._ended,
+        )
+        starts.append(process)
+        self.simulation.processes = [*self.running()]
+        self.record(process.name, "started")
+
+    def _ended(self, process: SchedulerProcess) -> None:
+        self.record(process.name, f"ended: {process.exit_status}")
+        self.simulation.processes = [*self.running()]
+        self.simulation.after(RESTART_SECONDS, lambda: self._start(process.index))
+
+    def _take(self, action: str, arguments: dict[str, object]) -> None:
+        self.record("", f"{action} {arguments}")
+        self.actions.take(action, arguments)
+
+    def _back_up(self) -> None:
+        self.actions.backup()
+        if self.simulation.now < self.plan.faults_end:
+            self.simulation.after(_BACKUP_SECONDS, self._back_up)
+
+    def _probe(self) -> None:
+        """Restart processes whose probe has failed three times, as a kubelet does."""
+        for process in self.running():
+            server = process.machine.server
+            if server is None or server.health() is None:
+                self._failed_probes.pop(process.name, None)
+                continue
+            self._failed_probes[process.name] += 1
+            if self._failed_probes[process.name] >= _FAILED_PROBES:
+                process.terminate()
+        self.simulation.after(_PROBE_SECONDS, self._probe)
+
+    def _on_request(self, sent: Sent) -> None:
+        self.requests[sent.kind] += 1
+        self.judge.on_request(sent)
+
+    def _on_response(self, sent: Sent, result: Response | OSError) -> None:
+        shown = f"{result.status}" if isinstance(result, Response) else repr(result)
+        self.record(sent.identity, f"{sent.kind} {sent.request.path.rpartition('/')[2]} -> {shown}")
+
+    def _after_step(self, process: Process) -> None:
+        del process
+        self.judge.check_writes()
+
+    def record(self, who: str, what: str) -> None:
+        """Add a line to the trace."""
+        line = f"{self.simulation.now:10.4f} {who:14} {what}"
+        self._digest.update(line.encode())
+        self.trace.append(line)
+        if len(self.trace) > 2 * _KEPT_LINES:
+            del self.trace[:_KEPT_LINES]
+
+
+class _LogRecords(logging.Handler):
+    """Adds warnings and errors of the schedulers to the trace, without their effect on its hash."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(logging.WARNING)
+        self._run = run
+
+    def emit(self, record: logging.LogRecord) -> None:
+        more = {key: value for key, value in vars(record).items() if key in ("error", "kind", "object")}
+        text = f"{self._run.simulation.now:10.4f} {'log':14} {record.levelname} {record.getMessage()} {more or ''}"
+        if record.exc_info:
+            text += f"\n{logging.Formatter().formatException(record.exc_info)}"
+            self._run.judge.on_exception(record)
+        self._run.trace.append(text)
+
+
+@contextmanager
+def _quiet(run: Run) -> Iterator[None]:
+    """Collect log records instead of writing them, and collect garbage only between two runs."""
+    root = logging.getLogger()
+    before, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
+    root.handlers[:] = [_LogRecords(run)]
+    root.setLevel(logging.WARNING)
+    logging.disable(logging.INFO)
+    gc.disable()
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+        logging.disable(disabled)
+        gc.enable()
+        gc.collect()
