@@ -78,11 +78,12 @@ record: binaries ## record the decisions of the real karmada-scheduler in a rand
 fuzz: install ## compare decisions of our core and the real Go core in generated cases (CASES=10000 SEED=1 ARGS=--features)
 	@$(BIN)/python -m tools.oracle.fuzz --cases $(CASES) --seed $(SEED) $(ARGS)
 
-STEPS ?= 2000
 
 .PHONY: simulate-faults
 simulate-faults: install ## the whole scheduler in virtual time under faults (SEEDS=100 of each profile, ARGS="--first 1000", "--planted", "--plan FILE")
 	$(BIN)/python -m tools.simulation --seeds $(or $(SEEDS),100) $(ARGS)
+
+STEPS ?= 2000
 
 .PHONY: fuzz-cache
 fuzz-cache: install ## decisions with and without caches, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
