@@ -98,6 +98,7 @@ def granted(values: Values) -> set[Permission]:
 def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_needs_every_verb(
     plane: ControlPlane, namespace: str, identity: Path, start_scheduler: StartScheduler
 ) -> None:
+    _put_binding_on_an_unknown_cluster(plane, namespace)
     scheduler = start_scheduler("my-scheduler", identity)
     web = Workload(plane, namespace).create(named("sim-a1", "sim-a2", replicaScheduling=DYNAMIC), replicas=4)
     assert sum(web.wait_settled(replicas=4).values()) == 4
@@ -123,6 +124,23 @@ def test_an_identity_with_the_chart_s_roles_and_no_group_does_the_main_job_and_n
     # Discovery, which every authenticated user may read.
     assert {path.split("/")[1] for path in found.paths} <= {"api", "apis", "version"}
     assert "orbidden" not in scheduler.log
+
+
+def _put_binding_on_an_unknown_cluster(plane: ControlPlane, namespace: str) -> None:
+    """Create a binding whose cluster is in no list, so that a scheduler reads the cluster by name."""
+    template = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "lost", "namespace": namespace}
+    plane.client.create(
+        {
+            "apiVersion": "work.karmada.io/v1alpha2",
+            "kind": "ResourceBinding",
+            "metadata": {"name": "lost-deployment", "namespace": namespace},
+            "spec": {
+                "resource": template,
+                "clusters": [{"name": "unknown"}],
+                "suspension": {"dispatching": True},
+            },
+        }
+    )
 
 
 def _is_requested(plane: ControlPlane, resource: str, verb: str) -> bool:

@@ -61,8 +61,8 @@ def test_the_wheel_installs_from_the_lock_and_schedules(
         subprocess.run([home / "bin" / "python", "-m", "pip", "install", "--quiet", *what], check=True)
     subprocess.run([home / "bin" / "python", "-m", "pip", "check"], check=True, capture_output=True)
     program = home / "bin" / "karmada-pyscheduler"
-    version = subprocess.run([program, "version"], check=True, capture_output=True, text=True).stdout
-    assert version.strip() == f"karmada-pyscheduler version: {__version__}"
+    shown = subprocess.run([program, "version"], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == f"karmada-pyscheduler version: {__version__}"
 
     name = f"on-python-{version.replace('.', '-')}"
     kubeconfig = plane.kubeconfig_for_scheduler(name)
