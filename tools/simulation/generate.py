@@ -11,6 +11,7 @@ Testing, ISSTA 2012). The profiles differ in what else happens:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ class _Generator:
         self._profile = profile
         self._draw = Random(f"{seed}:{profile}:plan")
         self._steps: list[Step] = []
+        self._more_faults: list[Fault] = []
         self._end = self._draw.choice((40.0, 80.0, 120.0))
         self._processes = self._draw.choice((1, 2, 2, 3))
         self._clusters = [f"m{index}" for index in range(self._draw.choice((1, 3, 5, 8)))]
@@ -52,18 +54,20 @@ class _Generator:
         for _ in range(self._draw.randrange(8)):
             self._change_cluster()
         self._disrupt()
-        faults = self._faults()
+        faults = [*self._faults(), *self._more_faults]
         # In half of the runs nothing is repaired by a comparison with a list, unless lists are what is wrong.
         lists_are_wrong = any(each.kind in ("empty_list", "partial_list") for each in faults)
-        period = 120.0 if lists_are_wrong else self._draw.choice((120.0, 1e6))
+        period = self._draw.choice((20.0, 120.0) if lists_are_wrong else (20.0, 120.0, 1e6, 1e6))
         return Plan(
             seed=self._seed,
             profile=self._profile,
             processes=self._processes,
             options={"resync_seconds": period},
             faults_end=self._end,
-            steps=tuple(sorted(self._steps, key=lambda each: each.at)),
-            faults=tuple(faults),
+            steps=tuple(
+                sorted((each for each in self._steps if each.at <= self._end), key=lambda each: each.at)
+            ),
+            faults=tuple(replace(each, end=min(each.end, self._end)) for each in faults),
         )
 
     def _step(self, at: float, action: str, **arguments: Any) -> None:
@@ -194,6 +198,9 @@ class _Generator:
             "compact": lambda: self._compact(at()),
             "take_lease": lambda: self._step(at(), "take_lease", seconds=draw.choice((1, 5, 15))),
             "clear_lease": lambda: self._step(at(), "clear_lease"),
+            "lease_trouble": lambda: self._lease_trouble(at()),
+            "slow_writes": lambda: self._slow_writes(at()),
+            "conflicts": lambda: self._conflicts(at()),
             "delete_lease": lambda: self._step(at(), "delete_lease"),
         }
         for name in sorted(drawn):
@@ -213,6 +220,38 @@ class _Generator:
         self._step(
             at + self._draw.uniform(0.001, 0.1), "freeze_leader", seconds=round(self._draw.uniform(16, 40), 2)
         )
+
+    def _lease_trouble(self, at: float) -> None:
+        """Make the Lease slow and then out of reach, while the leader gets one thing after another to write."""
+        slow = round(self._draw.uniform(1, 4.5), 2)
+        self._more_faults += [
+            Fault(kind="slow", start=at, end=at + 2.5, requests="PUT leases", value=slow),
+            Fault(kind="lost_before", start=at + 2.5, end=at + 30.0, requests="leases"),
+        ]
+        for turn in range(40):
+            self._step(
+                at + 5.0 + turn * 0.4,
+                "scale",
+                name=self._draw.choice(self._bindings),
+                replicas=self._draw.randrange(1, 12),
+            )
+
+    def _slow_writes(self, at: float) -> None:
+        """Let the leader wait with writes, and freeze it meanwhile for longer than its Lease lasts."""
+        self._more_faults.append(
+            Fault(kind="slow", start=at, end=at + 3.0, requests="PATCH resourcebindings", value=1.0)
+        )
+        for name in self._bindings:
+            self._step(at, "scale", name=name, replicas=self._draw.randrange(1, 12))
+        seconds = round(self._draw.uniform(12, 30), 2)
+        self._step(at + self._draw.uniform(0.3, 1.5), "freeze_leader", seconds=seconds)
+
+    def _conflicts(self, at: float) -> None:
+        """Refuse every write of a binding for some seconds."""
+        self._more_faults.append(
+            Fault(kind="conflict", start=at, end=at + 5.0, requests="PATCH resourcebindings$")
+        )
+        self._step(at + 0.1, "scale", name=self._bindings[0], replicas=self._draw.randrange(1, 12))
 
     def _compact(self, at: float) -> None:
         self._step(at, "compact")

@@ -14,6 +14,7 @@ At rest, some minutes after the last fault:
 - ``converged``: each binding has what the decision core gives for what is stored.
 - ``quiet``: nobody writes, and hardly anybody reads.
 - ``alive``: one process leads and is ready.
+- ``cached``: the caches of every process, standbys included, have what is stored.
 - ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
 """
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -238,6 +240,7 @@ class Judge:
         self._check_converged()
         self._check_quiet()
         self._check_alive()
+        self._check_cached()
         self._check_balanced()
 
     def _check_converged(self) -> None:
@@ -269,6 +272,23 @@ class Judge:
         if server is not None and (problem := server.ready() or server.health()):
             self.add("alive", f"the leader is not ready: {problem}")
 
+    def _check_cached(self) -> None:
+        stored_clusters = _versions(self._run.model.state("Cluster"))
+        stored_bindings = _versions(self._run.model.state("ResourceBinding"))
+        for process in self._run.running():
+            if process.application is None:
+                continue
+            state = process.application.state
+            clusters = {each.name: each.resource_version for each in state.clusters}
+            bindings = {each.key.name: each.resource_version for each in state.bindings}
+            for what, cached, stored in (
+                ("clusters", clusters, stored_clusters),
+                ("bindings", bindings, stored_bindings),
+            ):
+                different = sorted(dict(cached.items() ^ stored.items()))
+                if different:
+                    self.add("cached", f"{process.name}: {what} differ from the stored ones: {different[:5]}")
+
     def _check_balanced(self) -> None:
         leader = self._run.leader()
         if leader is not None and leader.application is not None:
@@ -279,6 +299,11 @@ class Judge:
             for process in starts:
                 if process.errors:
                     self.add("no exception", f"{process.name}: {process.errors[:3]}")
+
+
+def _versions(objects: Mapping[tuple[str, str], bytes]) -> dict[str, str]:
+    """Return the resourceVersions of stored objects by name."""
+    return {name: orjson.loads(raw)["metadata"]["resourceVersion"] for (_, name), raw in objects.items()}
 
 
 def _targets(manifest: Any) -> dict[str, int]:

@@ -15,12 +15,12 @@ from unittest.mock import patch
 from karmada_scheduler.binding_cycle.result import CycleResult
 from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_scheduler.binding_cycle.writer import BindingWriter
-from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cache.store import Store
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.leader import Elector
+from karmada_scheduler.core import schedule
 from karmada_scheduler.informer import kopf_settings, kopf_watch
 from karmada_scheduler.informer.cluster_lists import ClusterLists
 from karmada_scheduler.informer.event_handlers import EventHandlers
@@ -129,21 +129,6 @@ def _watch_goes_on_without_a_list() -> Patches:
     yield Relister, "list_and_start_version", start
 
 
-def _no_tombstones() -> Patches:
-    original = Store.remove
-
-    def remove(self: Any, key: Any, version: int) -> Any:
-        change = original(self, key, version)
-        self._tombstones.clear()
-        return change
-
-    yield Store, "remove", remove
-
-
-def _response_of_another_object_is_stored() -> Patches:
-    yield BindingCache, "put_written", lambda self, new: self.put(new)
-
-
 def _older_lists_change_nothing() -> Patches:
     original = Store.is_known
 
@@ -160,13 +145,15 @@ async def _read_nothing(*_: Any) -> None:
 
 
 def _incomplete_list_is_believed() -> Patches:
-    yield Relister, "_read_all_unlisted", _read_nothing
+    yield Relister, "_read_unlisted", _read_nothing
+    yield ClusterLists, "added", lambda *_: None
 
 
 def _empty_list_is_believed() -> Patches:
-    yield Relister, "_read_all_unlisted", _read_nothing
+    yield Relister, "_read_unlisted", _read_nothing
     yield ClusterLists, "removes_others", lambda *_: True
     yield ClusterCache, "set_incomplete", lambda *_: None
+    yield schedule, "_unknown_cluster", lambda *_: None
 
 
 def _slot_is_lost_with_an_error() -> Patches:
@@ -239,12 +226,6 @@ BUGS: Final = tuple(
         ("the Lease is checked before the wait", ("fenced",), _lease_is_checked_before_the_wait),
         ("a lost Lease is ignored", ("fenced",), _lost_lease_is_ignored),
         ("a watch starts again without a list", ("converged", "quiet"), _watch_goes_on_without_a_list),
-        ("there are no tombstones", ("converged", "quiet", "balanced"), _no_tombstones),
-        (
-            "responses about another uid are stored",
-            ("converged", "quiet"),
-            _response_of_another_object_is_stored,
-        ),
         ("older lists change nothing", ("converged", "quiet"), _older_lists_change_nothing),
         ("an incomplete list is believed", ("no harm", "converged"), _incomplete_list_is_believed),
         ("an empty list is believed", ("no harm",), _empty_list_is_believed),

@@ -337,6 +337,11 @@ class Application:
             )
             await leader.run()
 
+    @property
+    def state(self) -> State:
+        """The caches and queues."""
+        return self._state
+
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""
         state, leader = self._state, self._leader
