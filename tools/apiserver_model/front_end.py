@@ -108,7 +108,7 @@ class FrontEnd:
         """Open a watch; a Response refuses it. Lines about what the cache has seen are sent before this returns."""
         target = target_of(request.path)
         if target is None or target.name:
-            return messages.not_a_resource()
+            return messages.page_not_found()
         cache = self._caches[target.kind.name]
         self._unseen(target.kind)
         source = Source(
@@ -121,7 +121,7 @@ class FrontEnd:
 
     def _cached(self, request: Request, target: Target) -> Response:
         lists.refuse_selectors(request)
-        lists.check_version(request, self._model.revision)
+        lists.check_version(request, self._model.revision, of_list=not target.name)
         cache = self._caches[target.kind.name]
         self.advance_to(max(cache.revision, int(request.query["resourceVersion"])), target.kind.name)
         if target.name:

@@ -59,7 +59,7 @@ def page(collection: Collection, revision: int, target: Target, request: Request
     asked = query.get("resourceVersion") or ""
     if asked == "0":
         return whole(target, revision, collection.objects)
-    wanted = version_number(asked or "0")
+    wanted = version_number(asked or "0", of_list=True)
     if wanted > revision:
         raise messages.too_large_version(wanted, revision)
     if not asked or not is_exact(request):
@@ -125,17 +125,19 @@ def _number(text: str, name: str) -> int:
     return int(text)
 
 
-def version_number(text: str) -> int:
+def version_number(text: str, *, of_list: bool = False) -> int:
     """Return a resourceVersion of a query; refuses what is not a number."""
-    if not text.isdecimal():
-        problem = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise messages.bad_request(f"resourceVersion: {problem}")
-    return int(text)
+    if text.isdecimal():
+        return int(text)
+    problem = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    if of_list:
+        raise messages.bad_request(f"invalid resource version: {problem}")
+    raise messages.refusal(500, "", problem)
 
 
-def check_version(request: Request, revision: int) -> None:
+def check_version(request: Request, revision: int, *, of_list: bool = False) -> None:
     """Refuse a read at a revision that is not there yet."""
-    asked = version_number(request.query.get("resourceVersion") or "0")
+    asked = version_number(request.query.get("resourceVersion") or "0", of_list=of_list)
     if asked > revision:
         raise messages.too_large_version(asked, revision)
 

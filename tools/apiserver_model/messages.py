@@ -88,7 +88,7 @@ def status(
         "status": "Failure",
         "message": message,
         **({"reason": reason} if reason else {}),
-        **({"details": details} if details else {}),
+        **({"details": details} if details is not None else {}),
         "code": code,
     }
 
@@ -98,7 +98,7 @@ def ok(body: bytes, code: int = 200) -> Response:
     return Response(code, JSON_HEADERS, body)
 
 
-def not_a_resource() -> Response:
+def page_not_found() -> Response:
     """Return the response for a path that nothing is served at."""
     return Response(404, _PLAIN_HEADERS, b"404 page not found\n")
 
@@ -118,9 +118,9 @@ def refusal(
     return RefusedError(Response(code, headers, orjson.dumps(body)))
 
 
-def _details(kind: Kind, name: str) -> Object:
-    group = {"group": kind.group} if kind.group else {}
-    return {"name": name, **group, "kind": kind.plural}
+def _details(kind: Kind, name: str, named: str = "") -> Object:
+    found = {"name": name, "group": kind.group, "kind": named or kind.plural}
+    return {key: value for key, value in found.items() if value}
 
 
 def not_found(kind: Kind, name: str) -> RefusedError:
@@ -128,9 +128,20 @@ def not_found(kind: Kind, name: str) -> RefusedError:
     return refusal(404, "NotFound", f'{kind.resource} "{name}" not found', details=_details(kind, name))
 
 
-def already_exists(kind: Kind, name: str) -> RefusedError:
+def no_such_resource() -> RefusedError:
+    """Return 404 for a resource that a served group and version does not have."""
+    message = "the server could not find the requested resource"
+    return refusal(404, "NotFound", message, details={})
+
+
+def no_such_subresource(kind: Kind, name: str) -> RefusedError:
+    """Return 404 for a subresource that a kind does not have."""
+    return not_found(kind, name) if kind.is_custom else no_such_resource()
+
+
+def already_exists(kind: Kind, name: str, *, is_deleting: bool = False) -> RefusedError:
     """Return 409 for an object that is there."""
-    message = f'{kind.resource} "{name}" already exists'
+    message = f'{"object is being deleted: " if is_deleting else ""}{kind.resource} "{name}" already exists'
     return refusal(409, "AlreadyExists", message, details=_details(kind, name))
 
 
@@ -144,7 +155,13 @@ def conflict(kind: Kind, name: str, why: str = "") -> RefusedError:
 
 
 def invalid(
-    kind: Kind, name: str, field_path: str, detail: str, *, value: Any = None, code: str = "Invalid value"
+    kind: Kind,
+    name: str,
+    field_path: str,
+    detail: str,
+    *,
+    value: Any = None,
+    code: str = "Invalid value",
 ) -> RefusedError:
     """Return 422 for a field; ``code`` is how Kubernetes names the kind of error."""
     shown = "" if value is None else f" {orjson.dumps(value).decode()}:"
@@ -155,10 +172,18 @@ def invalid(
         "Forbidden": "FieldValueForbidden",
     }
     cause = {"reason": reasons[code], "message": problem, "field": field_path}
-    details = {**_details(kind, name), "kind": kind.name, "causes": [cause]}
+    details = {**_details(kind, name, kind.name), "causes": [cause]}
     qualified = f"{kind.name}.{kind.group}" if kind.group else kind.name
     message = f'{qualified} "{name}" is invalid: {field_path}: {problem}'
     return refusal(422, "Invalid", message, details=details)
+
+
+def version_required(kind: Kind, name: str) -> RefusedError:
+    """Return 422 for an update without a resourceVersion, if the kind needs one."""
+    problem = "Invalid value: 0: must be specified for an update"
+    cause = {"reason": "FieldValueInvalid", "message": problem, "field": "metadata.resourceVersion"}
+    message = f'{kind.resource} "{name}" is invalid: metadata.resourceVersion: {problem}'
+    return refusal(422, "Invalid", message, details={**_details(kind, name), "causes": [cause]})
 
 
 def bad_request(message: str) -> RefusedError:
@@ -234,7 +259,8 @@ def uid_conflict(kind: Kind, key: Key, given: str, stored: str) -> RefusedError:
 
 
 def check_preconditions(kind: Kind, name: str, preconditions: Object, metadata: Object) -> None:
-    """Refuse a deletion whose preconditions do not hold."""
+    """Refuse a deletion whose preconditions do not hold. The message has the kind where others have the resource."""
+    qualified = f"{kind.name}.{kind.group}" if kind.group else kind.name
     for field_name, label, happened in (
         ("uid", "UID", "deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "modified"),
@@ -245,4 +271,5 @@ def check_preconditions(kind: Kind, name: str, preconditions: Object, metadata: 
                 f"the {label} in the precondition ({given}) does not match the {label} in record ({stored}). "
                 f"The object might have been {happened}"
             )
-            raise conflict(kind, name, why)
+            message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
+            raise refusal(409, "Conflict", message, details=_details(kind, name, kind.name))

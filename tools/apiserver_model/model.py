@@ -10,7 +10,16 @@ import orjson
 
 from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import lists, messages, objects, raw_objects, watches
-from tools.apiserver_model.kinds import BY_NAME, Key, Kind, Object, Target, discovery, target_of
+from tools.apiserver_model.kinds import (
+    BY_NAME,
+    Key,
+    Kind,
+    Object,
+    Target,
+    discovery,
+    is_in_builtin_group,
+    target_of,
+)
 from tools.apiserver_model.messages import RefusedError, Request
 from tools.apiserver_model.store import Author, Backup, State, Store, Write
 from tools.apiserver_model.watch_requests import Source, WatchRules, open_watch
@@ -94,7 +103,7 @@ class ApiServerModel:
             if target is None:
                 return self._other(request)
             if target.subresource and not (target.subresource == "status" and target.kind.has_status):
-                return messages.not_a_resource()
+                raise messages.no_such_subresource(target.kind, target.name)
             return self._on_object(request, target) if target.name else self._on_collection(request, target)
         except RefusedError as refused:
             return refused.response
@@ -103,7 +112,7 @@ class ApiServerModel:
         """Open a watch; a Response refuses it. Lines about the past are sent before this returns."""
         target = target_of(request.path)
         if target is None or target.name:
-            return messages.not_a_resource()
+            return messages.page_not_found()
         collection = self.store.collection(target.kind)
         source = Source(self.revision, collection.oldest, collection.objects, collection.after)
         try:
@@ -209,7 +218,11 @@ class ApiServerModel:
             review = {"resourceRules": self.rules, "nonResourceRules": [], "incomplete": False}
             return messages.ok(orjson.dumps({**decoded_body(request), "status": review}), 201)
         found = discovery(request.path) if request.method == "GET" else None
-        return messages.not_a_resource() if found is None else messages.ok(orjson.dumps(found))
+        if found is not None:
+            return messages.ok(orjson.dumps(found))
+        if is_in_builtin_group(request.path):
+            raise messages.no_such_resource()
+        return messages.page_not_found()
 
     def _on_collection(self, request: Request, target: Target) -> Response:
         if request.method == "POST":
