@@ -65,7 +65,7 @@ def page(collection: Collection, revision: int, target: Target, request: Request
     if not asked or not is_exact(request):
         return _cut(collection, revision, target, "", limit)
     if wanted < collection.oldest:
-        raise messages.expired_version(wanted, collection.oldest)
+        raise messages.expired_list()
     return _cut(collection, wanted, target, "", limit)
 
 

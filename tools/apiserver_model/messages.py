@@ -227,8 +227,13 @@ def too_large_version(asked: int, current: int) -> RefusedError:
     )
 
 
+def expired_list() -> RefusedError:
+    """Return 410 for a list of a state that is gone."""
+    return refusal(410, "Expired", "The resourceVersion for the provided list is too old.")
+
+
 def expired_version(asked: int, oldest: int) -> RefusedError:
-    """Return 410 for a watch or list from a revision whose history is gone."""
+    """Return 410 for a watch from a revision whose history is gone."""
     return refusal(410, "Expired", too_old(asked, oldest))
 
 

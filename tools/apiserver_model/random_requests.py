@@ -10,7 +10,7 @@ from tools.apiserver_model.comparison import CONTINUE_OF, OBJECT_OF, UID_OF, VER
 from tools.apiserver_model.kinds import BY_NAME, Kind, Object
 from tools.apiserver_model.writer import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
-_KINDS: Final = {
+KINDS: Final = {
     "ResourceBinding": 6, "ClusterResourceBinding": 2, "PropagationPolicy": 1, "ClusterPropagationPolicy": 1,
     "Cluster": 3, "Lease": 3, "Event": 2, "Service": 1, "ConfigMap": 1, "Deployment": 3,
 }  # fmt: skip
@@ -29,7 +29,7 @@ class RandomRequests:
         self.steps: list[Step] = []
         self._random = Random(f"{number}:requests")
         self._touched: dict[tuple[str, str], list[int]] = {}
-        drawn = self._random.choices(list(_KINDS), weights=list(_KINDS.values()), k=2)
+        drawn = self._random.choices(list(KINDS), weights=list(KINDS.values()), k=2)
         self._kinds = [BY_NAME[name] for name in drawn]
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         self.steps.append(Step("POST", "/api/v1/namespaces", body=manifest))

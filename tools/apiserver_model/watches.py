@@ -78,7 +78,7 @@ class Watch:
             if self.as_metadata
             else (self.kind.api_version, self.kind.name)
         )
-        metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+        metadata = {"resourceVersion": str(revision)}
         found = {"kind": name, "apiVersion": api_version, "metadata": metadata}
         self.send(_line("BOOKMARK", orjson.dumps(found)), revision)
         return True
