@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from karmada_scheduler.client.http_connection import Response
-from tools.apiserver_model import lists, messages, watches
+from tools.apiserver_model import lists, messages
 from tools.apiserver_model.kinds import BY_NAME, KINDS, Key, Kind, Target, target_of
-from tools.apiserver_model.messages import RefusedError, Request
+from tools.apiserver_model.messages import RefusedError
 from tools.apiserver_model.model import ApiServerModel, read
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Write
 from tools.apiserver_model.watch_requests import Source, open_watch
 from tools.apiserver_model.watches import OnLine, Watch, Watches
@@ -127,7 +128,7 @@ class FrontEnd:
         if target.name:
             return read(target, cache.objects, request)
         page = lists.whole(target, cache.revision, cache.objects)
-        return lists.response(page, as_metadata=watches.METADATA in request.accept)
+        return lists.response(page, as_metadata=messages.wants_metadata(request, of_list=True))
 
     def _unseen(self, kind: Kind) -> Sequence[Write]:
         """Return the writes that a cache has not seen; a cache whose next write is not kept begins again."""

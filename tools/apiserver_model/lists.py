@@ -16,8 +16,8 @@ import orjson
 from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import messages
 from tools.apiserver_model.kinds import Kind, Target
-from tools.apiserver_model.messages import Request
 from tools.apiserver_model.objects import metadata_only
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Collection, State, ordered, position
 
 _NEWEST = -1

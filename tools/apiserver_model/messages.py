@@ -1,16 +1,15 @@
-"""Requests, responses, and the Status objects of refusals as kube-apiserver words them."""
+"""Responses, and the Status objects of refusals as kube-apiserver words them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 import orjson
 
 from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model.kinds import Key, Kind, Object
+from tools.apiserver_model.requests import MetadataForm, Request, metadata_form
 
 JSON_HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json"}
 _PLAIN_HEADERS: Final[Mapping[str, str]] = {"content-type": "text/plain; charset=utf-8"}
@@ -21,46 +20,6 @@ _EXPIRED_TOKEN: Final = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request as it arrives.
-
-    Attributes:
-        method: The HTTP method.
-        path: Without the query.
-        query: The parameters of the query.
-        body: The body, b"" for none.
-        user: Who sends it; recorded with each write.
-        accept: The ``Accept`` header.
-        content_type: The ``Content-Type`` header; "" is taken as JSON, and as a merge patch with PATCH.
-    """
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    user: str = ""
-    accept: str = "application/json"
-    content_type: str = ""
-
-
-def request_of(
-    method: str, target: str, headers: Mapping[str, str], body: bytes = b"", *, user: str = ""
-) -> Request:
-    """Return the request that a client sends with a target (path and query) and headers."""
-    path, _, query = target.partition("?")
-    lower = {name.lower(): value for name, value in headers.items()}
-    return Request(
-        method,
-        path,
-        dict(parse_qsl(query, keep_blank_values=True)),
-        body,
-        user,
-        lower.get("accept", "application/json"),
-        lower.get("content-type", ""),
-    )
 
 
 class RefusedError(Exception):
@@ -278,3 +237,15 @@ def check_preconditions(kind: Kind, name: str, preconditions: Object, metadata: 
             )
             message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
             raise refusal(409, "Conflict", message, details=_details(kind, name, kind.name))
+
+
+def wants_metadata(request: Request, *, of_list: bool = False) -> bool:
+    """Return whether the response to a read has metadata only; refuses an object as a list and a list as an object."""
+    form = metadata_form(request)
+    if form is MetadataForm.NONE:
+        return False
+    if of_list is not (form is MetadataForm.LIST):
+        held = "a list" if of_list else "not a list"
+        problem = f"you requested {form.value}, but the requested object is {held}"
+        raise refusal(406, "NotAcceptable", problem)
+    return True

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from karmada_scheduler.client.http_connection import Response
-from tools.apiserver_model import lists, messages, objects, raw_objects, watches
+from tools.apiserver_model import lists, messages, objects, raw_objects
 from tools.apiserver_model.kinds import (
     BY_NAME,
     Key,
@@ -20,7 +20,8 @@ from tools.apiserver_model.kinds import (
     is_in_builtin_group,
     target_of,
 )
-from tools.apiserver_model.messages import RefusedError, Request
+from tools.apiserver_model.messages import RefusedError
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Author, Backup, State, Store, Write
 from tools.apiserver_model.watch_requests import Source, WatchRules, open_watch
 from tools.apiserver_model.watches import OnLine, Watch, Watches
@@ -230,7 +231,7 @@ class ApiServerModel:
         if request.method != "GET":
             raise messages.method_not_allowed()
         page = lists.page(self.store.collection(target.kind), self.revision, target, request)
-        return lists.response(page, as_metadata=watches.METADATA in request.accept)
+        return lists.response(page, as_metadata=messages.wants_metadata(request, of_list=True))
 
     def _on_object(self, request: Request, target: Target) -> Response:
         method = request.method
@@ -251,7 +252,7 @@ def read(target: Target, state: State, request: Request) -> Response:
     found = state.get(target.key)
     if found is None:
         raise messages.not_found(target.kind, target.name)
-    return messages.ok(objects.metadata_only(found) if watches.METADATA in request.accept else found)
+    return messages.ok(objects.metadata_only(found) if messages.wants_metadata(request) else found)
 
 
 def _decoded(raw: bytes) -> Object:

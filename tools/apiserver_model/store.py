@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from tools.apiserver_model.kinds import BY_NAME, KINDS, Key, Kind, Object
-from tools.apiserver_model.messages import Request
+from tools.apiserver_model.requests import Request
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final
 
 import orjson
 
@@ -19,8 +18,6 @@ from tools.apiserver_model.store import Write
 
 OnLine = Callable[[bytes | None], None]
 """Gets each line with its line break, and None when the server ends the watch."""
-
-METADATA: Final = "as=PartialObjectMetadata"
 
 
 class Watch:

@@ -12,7 +12,8 @@ from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import messages, objects, raw_objects
 from tools.apiserver_model.kinds import BY_NAME, Key, Kind, Object, Target
 from tools.apiserver_model.merge_patch import merged
-from tools.apiserver_model.messages import RefusedError, Request
+from tools.apiserver_model.messages import RefusedError
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Author, Store
 
 MERGE_PATCH: Final = "application/merge-patch+json"
