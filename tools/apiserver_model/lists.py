@@ -16,7 +16,7 @@ import orjson
 from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import messages
 from tools.apiserver_model.kinds import Kind, Target
-from tools.apiserver_model.objects import metadata_only
+from tools.apiserver_model.raw_objects import metadata_only
 from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Collection, State, ordered, position
 

@@ -170,6 +170,11 @@ class ApiServerModel:
         """Create or replace an object that is stored as it is but for its ``metadata``; see ``raw_objects.placed``."""
         self._writer.put_raw(manifest, Author(user))
 
+    def corrupt(self, kind: str, namespace: str, name: str, text: bytes) -> None:
+        """Give an object any text, or make one of it: no write, no revision, no event, and no trace in the history."""
+        found = BY_NAME[kind]
+        self.store.collection(found).corrupt(found.key(namespace, name), text)
+
     def patch(
         self,
         kind: str,
@@ -252,7 +257,7 @@ def read(target: Target, state: State, request: Request) -> Response:
     found = state.get(target.key)
     if found is None:
         raise messages.not_found(target.kind, target.name)
-    return messages.ok(objects.metadata_only(found) if messages.wants_metadata(request) else found)
+    return messages.ok(raw_objects.metadata_only(found) if messages.wants_metadata(request) else found)
 
 
 def _decoded(raw: bytes) -> Object:

@@ -202,14 +202,6 @@ def is_finished(found: Object) -> bool:
     return "deletionTimestamp" in metadata and not metadata.get("finalizers")
 
 
-def metadata_only(raw: bytes) -> bytes:
-    """Return an encoded object as PartialObjectMetadata."""
-    metadata = orjson.loads(raw)["metadata"]
-    return orjson.dumps(
-        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    )
-
-
 def name_of(key: Key) -> str:
     """Return a key for messages of the model."""
     return f"{key[0]}/{key[1]}" if key[0] else key[1]

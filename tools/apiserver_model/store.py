@@ -126,6 +126,11 @@ class Collection:
             self._checkpoints.append((write.revision, dict(self.objects)))
             self._since_checkpoint = 0
 
+    def corrupt(self, key: Key, text: bytes) -> None:
+        """Replace the text of an object in the newest state, without a write."""
+        self.objects[key] = text
+        self._order = None
+
     def after(self, revision: int) -> Sequence[Write]:
         """Return the writes after a revision, which is not below ``floor``."""
         if not self.log or self.log[-1].revision <= revision:

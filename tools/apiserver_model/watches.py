@@ -13,7 +13,7 @@ import orjson
 
 from tools.apiserver_model import messages
 from tools.apiserver_model.kinds import Kind
-from tools.apiserver_model.objects import metadata_only
+from tools.apiserver_model.raw_objects import metadata_only
 from tools.apiserver_model.store import Write
 
 OnLine = Callable[[bytes | None], None]

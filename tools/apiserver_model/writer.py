@@ -150,9 +150,8 @@ class Writer:
         if not isinstance(patch, dict):
             raise messages.bad_request("the patch is not an object")
         before = self._store.collection(kind).objects[key]
-        try:
-            old = orjson.loads(before)
-        except orjson.JSONDecodeError:
+        old = raw_objects.readable(before)
+        if old is None:
             after = raw_objects.patched(kind, key, before, patch, self._store.revision + 1)
             return self._store.put_encoded(kind, key, after, author)
         body = merged(old, patch)
@@ -183,7 +182,7 @@ class Writer:
         before = self._store.collection(kind).objects[key]
         if kind is not _NAMESPACE and not raw_objects.metadata_of(before).get("finalizers"):
             return self.remove(kind, key, author)
-        old = orjson.loads(before)
+        old = raw_objects.decoded(before)
         new = objects.marked_deleting(kind, old, self._now())
         if kind is _NAMESPACE:
             new = {**new, "status": {**(new.get("status") or {}), "phase": "Terminating"}}
@@ -202,15 +201,16 @@ class Writer:
         key = kind.key(metadata.get("namespace") or "", metadata["name"])
         body = objects.checked_body(kind, manifest, *key)
         before = self._store.get(kind, key)
-        if before is None:
+        old = {"metadata": {}} if before is None else raw_objects.decoded(before)
+        is_new = "uid" not in old["metadata"]  # so is one in the place of a text that is no object
+        if is_new:
             new = objects.created(kind, body, uid=metadata.get("uid") or self._new_uid(), moment=self._now())
         else:
-            old = raw_objects.decoded(before)
             body["metadata"].pop("uid", None)
             new = objects.updated(kind, old, body, is_status=False)
         if "status" in body:
             new["status"] = body["status"]
-        if before is None:
+        if is_new:
             return self._store.put(kind, key, new, author)
         return self.store_update(kind, key, old, new, author)
 

@@ -62,3 +62,19 @@ def test_readable_objects_beside_it_are_served(model: ApiServerModel) -> None:
     watcher = Watcher(model, since=101)
     model.put(binding("other"))
     assert watcher.seen == ["ADDED other 102"]
+
+
+def test_an_object_can_be_corrupted_without_a_write(model: ApiServerModel) -> None:
+    model.put(binding("other"))
+    watcher = Watcher(model, since=102)
+    model.corrupt("ResourceBinding", "default", "other", b'"just a word"')
+    assert send_text(model, f"{WEB[:-3]}other") == b'"just a word"'
+    assert b'"just a word"' in send_text(model, ALL_BINDINGS)
+    assert (watcher.events, model.revision) == ([], 102)
+    model.put(binding("other", replicas=2))
+    assert b'"replicas":2' in send_text(model, f"{WEB[:-3]}other")
+
+
+def send_text(model: ApiServerModel, target: str) -> bytes:
+    """Return the body of a GET."""
+    return model.handle(request_of("GET", target, {})).body
