@@ -1,4 +1,4 @@
-"""The model of the API server in tools/apiserver_model answers as a real one does.
+"""The model of the API server in tools/apiserver_model behaves as a real one.
 
 The real one is etcd, kube-apiserver with Karmada's types, and karmada-aggregated-apiserver, without webhooks and
 controllers, so that nobody else changes objects.
@@ -27,7 +27,7 @@ from tools.apiserver_model import (
     Response,
     request_of,
 )
-from tools.apiserver_model.comparison import Answer, Run, Step, compared, play
+from tools.apiserver_model.comparison import DecodedResponse, Run, Step, compared, play
 from tools.apiserver_model.random_requests import KINDS, RandomRequests
 from tools.controlplane import binaries
 from tools.controlplane.api import Client
@@ -53,7 +53,7 @@ class RealServer:
         for each in self._watches:
             each.start()
 
-    def send(self, step: Step) -> Answer:
+    def send(self, step: Step) -> DecodedResponse:
         """Send a step."""
         response = self.client.send(
             step.method,
@@ -64,7 +64,7 @@ class RealServer:
             params=step.query,
         )
         is_json = response.headers["Content-Type"].startswith("application/json")
-        return Answer(response.status_code, response.json() if is_json else response.text)
+        return DecodedResponse(response.status_code, response.json() if is_json else response.text)
 
     def watch_for_a_second(self, query: str) -> tuple[int, list[Object]]:
         """Return the status and the events of a watch."""
@@ -94,14 +94,16 @@ class ModelServer:
                 request_of("GET", f"{BY_NAME[name].path}?watch=true", {}), self._taking(self.events[name])
             )
 
-    def send(self, step: Step) -> Answer:
+    def send(self, step: Step) -> DecodedResponse:
         """Send a step."""
         body = b"" if step.body is None else orjson.dumps(step.body)
         response = self.model.handle(
             Request(step.method, step.path, step.query, body, "me", step.accept, step.content_type)
         )
         is_json = response.headers["content-type"] == "application/json"
-        return Answer(response.status, orjson.loads(response.body) if is_json else response.body.decode())
+        return DecodedResponse(
+            response.status, orjson.loads(response.body) if is_json else response.body.decode()
+        )
 
     def watch_for_a_second(self, query: str) -> tuple[int, list[Object]]:
         """Return the status and the events of a watch."""
@@ -147,18 +149,18 @@ def _started(folder: Path, programs: binaries.Binaries, supervisor: Supervisor) 
 def test_random_requests_have_the_same_responses_and_events(real: RealServer) -> None:
     modelled = ModelServer()
     sequences = [RandomRequests(number) for number in range(SEQUENCES)]
-    answers = [(play(each.steps, real.send), play(each.steps, modelled.send)) for each in sequences]
+    responses = [(play(each.steps, real.send), play(each.steps, modelled.send)) for each in sequences]
     _wait(
         lambda: all(_counts(real.events, "seq-", "s")[name] >= len(modelled.events[name]) for name in KINDS)
     )
     found = []
-    for sequence, (one, other) in zip(sequences, answers, strict=True):
+    for sequence, (one, other) in zip(sequences, responses, strict=True):
         real_run = Run(one, _events(real.events, sequence), prefix=sequence.prefix)
         model_run = Run(other, _events(modelled.events, sequence), prefix=sequence.prefix)
         lines = compared(real_run, model_run, sequence.steps)
         found += [f"{sequence.prefix}: {line}" for line in lines]
     assert not found, "\n".join(found[:40])
-    statuses = Counter(answer.code for one, _ in answers for answer in one)
+    statuses = Counter(response.code for one, _ in responses for response in one)
     assert statuses.keys() >= {200, 201, 400, 403, 404, 409, 415, 422, 500}, "a kind of response never came"
     events = Counter(event["type"] for each in real.events.values() for event in each)
     assert min(events[name] for name in ("ADDED", "MODIFIED", "DELETED")) > 100
@@ -185,8 +187,8 @@ def test_watches_begin_alike_at_no_version_at_0_at_a_later_an_expired_and_a_futu
         paths = ["/api/v1/namespaces", _BINDINGS, _BINDINGS]
         steps = [Step("POST", path, body=each) for path, each in zip(paths, manifests, strict=True)]
         steps.append(Step("DELETE", f"{_BINDINGS}/b"))
-        answers = play(steps, server.send)
-        first = int(answers[1].body["metadata"]["resourceVersion"])
+        responses = play(steps, server.send)
+        first = int(responses[1].body["metadata"]["resourceVersion"])
         if isinstance(server, ModelServer):
             server.model.compact(first - 1)
         seen.append(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tools.apiserver_model import ApiServerModel, Backup
+from tools.apiserver_model import ApiServerModel, Backup, WatchRules
 
 Object = dict[str, Any]
 
@@ -19,7 +19,7 @@ class Storage:
     """All objects, in memory. Methods may be called from any thread.
 
     Attributes:
-        model: The model of the API server; whoever uses it directly holds the lock.
+        model: The model of the API server; code that uses it directly holds the lock.
         lock: Held by each method.
     """
 
@@ -27,6 +27,9 @@ class Storage:
         """Start empty at a version."""
         numbers = itertools.count(1)
         self.model = ApiServerModel(lambda: _NOW, lambda: f"uid-{next(numbers)}", revision=version)
+        # A restore takes no time here. A list from before it and the watch that follows would otherwise be accepted, and
+        # the watch would be silent. From a real server the client gets an error in between.
+        self.model.watch_rules = WatchRules(refuses_future=True)
         self.lock = threading.RLock()
 
     @property

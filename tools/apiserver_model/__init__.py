@@ -1,4 +1,4 @@
-"""A model of a Karmada API server in memory, for simulations and for the fake server of tests."""
+"""A model of a Karmada API server in memory, for simulations and for the fake API server of tests."""
 
 from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model.front_end import FrontEnd

@@ -48,45 +48,45 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DecodedResponse:
     """A response: its status and its body, decoded if it is JSON."""
 
     code: int
     body: Any
 
 
-Send = Callable[[Step], Answer]
+Send = Callable[[Step], DecodedResponse]
 """Sends a step without references."""
 
 
-def play(steps: Sequence[Step], send: Send) -> list[Answer]:
+def play(steps: Sequence[Step], send: Send) -> list[DecodedResponse]:
     """Send steps in order and return the responses."""
-    answers: list[Answer] = []
+    responses: list[DecodedResponse] = []
     for step in steps:
         resolved = Step(
             step.method,
             step.path,
-            _resolved(step.query, answers),
-            _resolved(step.body, answers),
+            _resolved(step.query, responses),
+            _resolved(step.body, responses),
             step.content_type,
             step.accept,
         )
-        answers.append(send(resolved))
-    return answers
+        responses.append(send(resolved))
+    return responses
 
 
-def _resolved(value: Any, answers: Sequence[Answer]) -> Any:
+def _resolved(value: Any, responses: Sequence[DecodedResponse]) -> Any:
     if isinstance(value, Mapping):
         if OBJECT_OF in value:
-            base = answers[value[OBJECT_OF]].body
+            base = responses[value[OBJECT_OF]].body
             is_object = isinstance(base, dict) and base.get("kind") != "Status"
-            return merged(base if is_object else {}, _resolved(value["patch"], answers))
-        return {name: _resolved(each, answers) for name, each in value.items()}
+            return merged(base if is_object else {}, _resolved(value["patch"], responses))
+        return {name: _resolved(each, responses) for name, each in value.items()}
     if isinstance(value, list):
-        return [_resolved(each, answers) for each in value]
+        return [_resolved(each, responses) for each in value]
     for prefix, name in ((VERSION_OF, "resourceVersion"), (UID_OF, "uid"), (CONTINUE_OF, "continue")):
         if isinstance(value, str) and value.startswith(prefix):
-            body = answers[int(value.removeprefix(prefix))].body
+            body = responses[int(value.removeprefix(prefix))].body
             metadata = body.get("metadata") if isinstance(body, dict) else None
             return (metadata or {}).get(name, "")
     return value
@@ -95,11 +95,13 @@ def _resolved(value: Any, answers: Sequence[Answer]) -> Any:
 class Run:
     """The responses and watch events of one server, in comparable form."""
 
-    def __init__(self, answers: Sequence[Answer], events: Sequence[Object], *, prefix: str) -> None:
+    def __init__(
+        self, responses: Sequence[DecodedResponse], events: Sequence[Object], *, prefix: str
+    ) -> None:
         """Take the responses to all steps and the events of watches.
 
         Args:
-            answers: The responses.
+            responses: The responses.
             events: What watches of all kinds showed.
             prefix: Of the names of cluster-scoped objects of this run; other ones are left out of lists.
         """
@@ -107,10 +109,10 @@ class Run:
         self._uids: dict[str, str] = {}
         self._versions: list[int] = []
         found: set[int] = set()
-        for body in (*(each.body for each in answers), *(event["object"] for event in events)):
+        for body in (*(each.body for each in responses), *(event["object"] for event in events)):
             self._collect(body, found)
         self._versions = sorted(found)
-        self.answers = [(each.code, self._comparable(each.body)) for each in answers]
+        self.responses = [(each.code, self._comparable(each.body)) for each in responses]
         self.events = [(event["type"], self._comparable(event["object"])) for event in events]
 
     def _collect(self, body: Any, found: set[int]) -> None:
@@ -240,15 +242,15 @@ def _of_lists(real: Sequence[Any], modelled: Sequence[Any], where: str) -> list[
     return found
 
 
-def _shown(answer: tuple[int, Any]) -> str:
-    code, body = answer
+def _shown(response: tuple[int, Any]) -> str:
+    code, body = response
     return f"{code} {body.get('message', '') if isinstance(body, dict) else body}"
 
 
 def compared(real: Run, modelled: Run, steps: Sequence[Step]) -> list[str]:
     """Return all differences between two runs of the same steps, a line each."""
     found = []
-    pairs = zip(steps, real.answers, modelled.answers, strict=True)
+    pairs = zip(steps, real.responses, modelled.responses, strict=True)
     for index, (step, one, other) in enumerate(pairs):
         where = f"step {index} ({step.method} {step.path})"
         if one[0] != other[0]:

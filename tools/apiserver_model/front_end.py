@@ -83,7 +83,7 @@ class FrontEnd:
                 cache.oldest = max(cache.oldest, min(revision, cache.revision))
 
     def restart(self) -> None:
-        """End all watches and begin again with the newest state; watches can begin there and later."""
+        """End all watches and start again with the newest state; watches can begin there and later."""
         self._fill(KINDS)
         self.watches.end_all()
 
@@ -131,7 +131,7 @@ class FrontEnd:
         return lists.response(page, as_metadata=messages.wants_metadata(request, of_list=True))
 
     def _unseen(self, kind: Kind) -> Sequence[Write]:
-        """Return the writes that a cache has not seen; a cache whose next write is not kept begins again."""
+        """Return the writes that a cache has not seen; a cache whose next write is not kept starts again."""
         collection = self._model.store.collection(kind)
         if collection.floor > self._caches[kind.name].revision:
             self._fill((kind,))

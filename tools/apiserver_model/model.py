@@ -1,4 +1,4 @@
-"""The API server: requests in, responses out, watches notified, every accepted change recorded."""
+"""The API server: it processes requests, notifies watches and records every accepted change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ApiServerModel:
     Attributes:
         store: The objects and their history.
         watches: The open watches of ``watch``.
-        watch_rules: What is answered to watches from unknown revisions.
+        watch_rules: How watches from unknown revisions are processed.
         rules: What a SelfSubjectRulesReview lists; nothing is refused by it.
         observers: Called with every write, before watches get it.
         on_restore: Called after every restore.

@@ -17,7 +17,7 @@ _TRUE: Final = ("true", "1")
 
 @dataclass(slots=True)
 class WatchRules:
-    """What a server answers in cases where servers differ.
+    """How a server processes watches from unknown revisions, in which servers differ.
 
     Attributes:
         refuses_future: Whether a watch from a revision that is not there yet is refused with 504. Else it is accepted, and

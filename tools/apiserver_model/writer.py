@@ -137,11 +137,11 @@ class Writer:
 
     def _admitted(self, kind: Kind, verb: str, before: Object | None, after: Object | None, user: str) -> Any:
         for hook in self.admission:
-            answer = hook(kind.name, verb, before, after, user)
-            if isinstance(answer, Response):
-                raise RefusedError(answer)
-            if answer is not None and after is not None:
-                after = answer
+            reviewed = hook(kind.name, verb, before, after, user)
+            if isinstance(reviewed, Response):
+                raise RefusedError(reviewed)
+            if reviewed is not None and after is not None:
+                after = reviewed
         return after
 
     def store_patch(self, target: Target, patch: Any, author: Author, *, is_admitted: bool = True) -> bytes:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import copy
 
 from tools.apiserver_model import Object
-from tools.apiserver_model.comparison import Answer, Run, Step, compared, play
+from tools.apiserver_model.comparison import DecodedResponse, Run, Step, compared, play
 from tools.apiserver_model.random_requests import RandomRequests
 from tools.apiserver_model.tests.client import WEB, binding
 
 
-def answer(version: int, uid: str, **changes: object) -> Answer:
+def response(version: int, uid: str, **changes: object) -> DecodedResponse:
     found = binding(uid=uid, resourceVersion=str(version), creationTimestamp=f"{version}")
-    return Answer(200, {**found, **changes})
+    return DecodedResponse(200, {**found, **changes})
 
 
-def lines(one: list[Answer], other: list[Answer]) -> list[str]:
+def lines(one: list[DecodedResponse], other: list[DecodedResponse]) -> list[str]:
     steps = [Step("GET", WEB)] * len(one)
     runs = [Run(each, [], prefix="s1-") for each in (one, other)]
     return compared(runs[0], runs[1], steps)
@@ -26,31 +26,31 @@ TWO = "00000000-0000-0000-0000-000000000002"
 
 
 def test_other_uids_times_and_versions_are_equal_if_their_order_is() -> None:
-    assert lines([answer(5, ONE), answer(9, TWO)], [answer(101, "uid-7"), answer(102, "uid-3")]) == []
+    assert lines([response(5, ONE), response(9, TWO)], [response(101, "uid-7"), response(102, "uid-3")]) == []
 
 
 def test_a_new_version_that_the_other_server_does_not_give_is_a_difference() -> None:
-    (found,) = lines([answer(5, ONE), answer(9, ONE)], [answer(101, "uid-1"), answer(101, "uid-1")])
+    (found,) = lines([response(5, ONE), response(9, ONE)], [response(101, "uid-1"), response(101, "uid-1")])
     assert "metadata.resourceVersion: 1, in the model 0" in found
 
 
 def test_another_uid_than_before_is_a_difference() -> None:
-    (found,) = lines([answer(5, ONE), answer(9, TWO)], [answer(101, "uid-1"), answer(102, "uid-1")])
+    (found,) = lines([response(5, ONE), response(9, TWO)], [response(101, "uid-1"), response(102, "uid-1")])
     assert "metadata.uid" in found
 
 
 def test_other_values_missing_fields_and_statuses_are_differences() -> None:
-    (found,) = lines([answer(5, ONE)], [answer(101, "uid-1", spec={"replicas": 2})])
+    (found,) = lines([response(5, ONE)], [response(101, "uid-1", spec={"replicas": 2})])
     assert "spec.replicas: 1, in the model 2" in found
-    (found,) = lines([answer(5, ONE, status={})], [answer(101, "uid-1")])
+    (found,) = lines([response(5, ONE, status={})], [response(101, "uid-1")])
     assert "status: only real" in found
-    (found,) = lines([answer(5, ONE)], [Answer(404, {"kind": "Status", "message": "gone"})])
+    (found,) = lines([response(5, ONE)], [DecodedResponse(404, {"kind": "Status", "message": "gone"})])
     assert found.endswith("in the model 404 gone")
 
 
 def test_fields_that_only_the_real_server_has_are_defaults_of_some_kinds() -> None:
-    def of(kind: str, spec: Object) -> Answer:
-        return Answer(200, {"kind": kind, "metadata": {"resourceVersion": "5"}, "spec": spec})
+    def of(kind: str, spec: Object) -> DecodedResponse:
+        return DecodedResponse(200, {"kind": kind, "metadata": {"resourceVersion": "5"}, "spec": spec})
 
     real = of("Deployment", {"replicas": 1, "paused": False})
     assert lines([real], [of("Deployment", {"replicas": 1})]) == []
@@ -59,7 +59,7 @@ def test_fields_that_only_the_real_server_has_are_defaults_of_some_kinds() -> No
 
 
 def test_a_missing_event_is_a_difference() -> None:
-    event = {"type": "ADDED", "object": answer(5, ONE).body}
+    event = {"type": "ADDED", "object": response(5, ONE).body}
     real, modelled = Run([], [event], prefix="s1-"), Run([], [], prefix="s1-")
     assert compared(real, modelled, []) == ["1 events, in the model 0"]
 
@@ -67,9 +67,9 @@ def test_a_missing_event_is_a_difference() -> None:
 def test_steps_refer_to_earlier_responses() -> None:
     sent = []
 
-    def send(step: Step) -> Answer:
+    def send(step: Step) -> DecodedResponse:
         sent.append(copy.deepcopy(step))
-        return answer(len(sent), ONE)
+        return response(len(sent), ONE)
 
     reference = {"$object": 0, "patch": {"metadata": {"uid": None}, "spec": {"replicas": 4}}}
     play(

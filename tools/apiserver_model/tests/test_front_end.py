@@ -127,7 +127,7 @@ class TestRestart:
         assert front.revision("ResourceBinding") == 103
         assert names(send(front, "GET", f"{ALL_BINDINGS}?resourceVersion=0")[1]) == ["db", "web"]
 
-    def test_a_cache_whose_next_write_is_not_kept_begins_anew(self) -> None:
+    def test_a_cache_whose_next_write_is_not_kept_starts_again(self) -> None:
         model = new_model(kept_writes=5)
         front = FrontEnd(model)
         watcher = Watcher(front, since=100)

@@ -58,7 +58,7 @@ def test_a_text_without_metadata_is_refused() -> None:
         new_model().put_raw(b'{"kind":"ResourceBinding"}')
 
 
-def test_readable_objects_beside_it_are_served(model: ApiServerModel) -> None:
+def test_readable_objects_are_served_as_well(model: ApiServerModel) -> None:
     watcher = Watcher(model, since=101)
     model.put(binding("other"))
     assert watcher.seen == ["ADDED other 102"]

@@ -95,7 +95,7 @@ class TestCreate:
         assert [cause["reason"] for cause in found["details"]["causes"]] == ["NamespaceTerminating"]
         assert send(model, "PATCH", WEB, {"spec": {"replicas": 2}})[0] == 200
 
-    def test_a_namespace_has_to_exist_only_if_the_model_is_told_so(self) -> None:
+    def test_a_namespace_has_to_exist_only_if_the_model_requires_it(self) -> None:
         model = new_model(requires_namespaces=True)
         status, found = send(model, "POST", BINDINGS, binding())
         assert (status, found["message"]) == (404, 'namespaces "default" not found')
