@@ -32,6 +32,7 @@ _LOOSE: Final = frozenset({"Deployment", "Service", "Cluster", "Event", "Namespa
 
 _NUMBERS: Final = re.compile(r"\b\d+\b")
 _KEY: Final = re.compile(r"Key: \S+,")
+_GO_TYPE: Final = re.compile(r" \(\*[\w.]+\)")
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|uid-\d+")
 
 
@@ -80,7 +81,9 @@ def _resolved(value: Any, responses: Sequence[DecodedResponse]) -> Any:
         if OBJECT_OF in value:
             base = responses[value[OBJECT_OF]].body
             is_object = isinstance(base, dict) and base.get("kind") != "Status"
-            return merged(base if is_object else {}, _resolved(value["patch"], responses))
+            found = merged(base if is_object else {}, _resolved(value["patch"], responses))
+            # Older managedFields than the stored ones are a change, which the model does not have.
+            return merged(found, {"metadata": {"managedFields": None}})
         return {name: _resolved(each, responses) for name, each in value.items()}
     if isinstance(value, list):
         return [_resolved(each, responses) for each in value]
@@ -157,7 +160,7 @@ class Run:
 
     def _text(self, message: str) -> str:
         message = _UID.sub(lambda found: self._uid(found.group()), message)
-        return _NUMBERS.sub("N", _KEY.sub("Key,", message))
+        return _NUMBERS.sub("N", _GO_TYPE.sub("", _KEY.sub("Key,", message)))
 
     def _list(self, body: Object) -> Object:
         metadata = body["metadata"]

@@ -122,7 +122,7 @@ class FrontEnd:
 
     def _cached(self, request: Request, target: Target) -> Response:
         lists.refuse_selectors(request)
-        lists.check_version(request, self._model.revision, of_list=not target.name)
+        lists.check_version(request, target, self._model.revision)
         cache = self._caches[target.kind.name]
         self.advance_to(max(cache.revision, int(request.query["resourceVersion"])), target.kind.name)
         if target.name:

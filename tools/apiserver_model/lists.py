@@ -135,8 +135,10 @@ def version_number(text: str, *, of_list: bool = False) -> int:
     raise messages.refusal(500, "", problem)
 
 
-def check_version(request: Request, revision: int, *, of_list: bool = False) -> None:
-    """Refuse a read at a revision that is not there yet."""
+def check_version(request: Request, target: Target, revision: int) -> None:
+    """Refuse a read at a revision that is not there yet, or at a text that is none."""
+    # kube-apiserver has no watch cache of Events, and reads one as it reads lists.
+    of_list = not target.name or target.kind.name == "Event"
     asked = version_number(request.query.get("resourceVersion") or "0", of_list=of_list)
     if asked > revision:
         raise messages.too_large_version(asked, revision)

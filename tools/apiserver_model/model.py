@@ -241,7 +241,7 @@ class ApiServerModel:
     def _on_object(self, request: Request, target: Target) -> Response:
         method = request.method
         if method == "GET":
-            lists.check_version(request, self.revision)
+            lists.check_version(request, target, self.revision)
             return read(target, self.store.collection(target.kind).objects, request)
         if method == "PATCH":
             return self._writer.patch(request, target)

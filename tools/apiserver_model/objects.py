@@ -167,10 +167,9 @@ def _check_metadata(kind: Kind, before: Object, metadata: Object) -> None:
         known = before.get("finalizers") or ()
         added = [each for each in metadata.get("finalizers") or () if each not in known]
         if added:
-            shown = orjson.dumps(added).decode()
-            detail = (
-                f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}"
-            )
+            shown = ", ".join(orjson.dumps(each).decode() for each in added)
+            problem = "no new finalizers can be added if the object is being deleted"
+            detail = f"{problem}, found new finalizers []string{{{shown}}}"
             raise messages.invalid(kind, name, "metadata.finalizers", detail, code="Forbidden")
 
 

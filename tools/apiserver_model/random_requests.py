@@ -29,6 +29,7 @@ class RandomRequests:
         self.steps: list[Step] = []
         self._random = Random(f"{number}:requests")
         self._touched: dict[tuple[str, str], list[int]] = {}
+        self._generated: set[str] = set()
         drawn = self._random.choices(list(KINDS), weights=list(KINDS.values()), k=2)
         self._kinds = [BY_NAME[name] for name in drawn]
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
@@ -75,7 +76,8 @@ class RandomRequests:
             metadata |= {"generation": 7, "uid": _WRONG_UID, "creationTimestamp": "2020-01-01T00:00:00Z"}
         elif draw < 0.25:
             metadata["resourceVersion"] = "1"
-        elif draw < 0.3:
+        elif draw < 0.3 and kind.name not in self._generated:
+            self._generated.add(kind.name)  # two would come in any order
             metadata["generateName"] = metadata.pop("name")
             name = ""
         elif draw < 0.35 and kind.has_status:

@@ -231,8 +231,9 @@ class TestDelete:
         assert found["metadata"]["deletionTimestamp"] == "2026-05-04T03:02:01Z"
         assert found["metadata"]["generation"] == 2
         assert send(model, "DELETE", WEB)[1] == found, "the second deletion changes nothing"
-        status, _ = send(model, "PATCH", WEB, {"metadata": {"finalizers": ["a.b/c", "d.e/f"]}})
+        status, refused = send(model, "PATCH", WEB, {"metadata": {"finalizers": ["a.b/c", "d.e/f"]}})
         assert status == 422
+        assert refused["message"].endswith('found new finalizers []string{"d.e/f"}')
         assert send(model, "POST", BINDINGS, binding())[1]["message"].startswith("object is being deleted: ")
         assert send(model, "PATCH", WEB, {"metadata": {"finalizers": None}})[0] == 200
         assert send(model, "GET", WEB)[0] == 404
