@@ -29,8 +29,7 @@ def _deep(name: str, depth: int) -> bytes:
 
 def _is_placed(server: FakeApiServer, name: str) -> bool:
     """Return whether the stored binding has its placement, without decoding a deep status."""
-    raw = server.collections["ResourceBinding"].objects["default", name]
-    return b'"clusters":[{"name":"m1"' in raw
+    return b'"clusters":[{"name":"m1"' in server.text("ResourceBinding", name)
 
 
 def test_a_status_that_is_too_deep_for_the_decoder_delays_no_binding(tmp_path: Path) -> None:
@@ -48,9 +47,9 @@ def test_a_status_that_is_too_deep_for_the_decoder_delays_no_binding(tmp_path: P
             for name in ("deep-by-watch", "deeper-by-watch", "last"):
                 wait_for(partial(_is_placed, server, name), f"{name} to be placed", scheduler)
             assert scheduler.answers("/readyz") == 200
-            wait_for(lambda: server.rest.raw_patches["deeper-by-watch"] >= 2, "the status patch", scheduler)
+            wait_for(lambda: server.patches("deeper-by-watch") >= 2, "the status patch", scheduler)
             time.sleep(0.3)
-            assert server.rest.raw_patches["deeper-by-watch"] == 2
+            assert server.patches("deeper-by-watch") == 2
             assert "Traceback" not in scheduler.log
 
 
@@ -103,7 +102,7 @@ def test_unreadable_lines_of_a_watch_are_skipped(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))
         with start_scheduler(server, tmp_path) as scheduler:
-            wait_for(lambda: server.collections["ResourceBinding"].watches, "the watch", scheduler)
+            wait_for(lambda: server.watching("ResourceBinding"), "the watch", scheduler)
             for line in (
                 b"<html>",
                 b"7",
@@ -152,10 +151,9 @@ def test_an_unreadable_object_of_a_list_is_logged_and_the_others_are_placed(tmp_
         server.put(cluster("m1"))
         for name in ("a", "z"):
             server.put(binding(name))
-        objects = server.collections["ResourceBinding"].objects
-        bad = objects["default", "z"]
-        objects["default", "m"] = bad.replace(b'"z"', b'"m"').replace(b'"replicas":1', b'"replicas":NaN')
-        objects["default", "n"] = b'"just a word"'
+        bad = server.text("ResourceBinding", "z").replace(b'"z"', b'"m"')
+        server.corrupt("ResourceBinding", "m", bad.replace(b'"replicas":1', b'"replicas":NaN'))
+        server.corrupt("ResourceBinding", "n", b'"just a word"')
         with start_scheduler(server, tmp_path, "--resync-period=100ms") as scheduler:
             for name in ("a", "z"):
                 wait_for(partial(_is_done, server, name), f"{name} to be placed", scheduler)

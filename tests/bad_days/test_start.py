@@ -41,9 +41,7 @@ def test_probes_are_answered_while_plugins_are_loaded(tmp_path: Path) -> None:
 
 def test_all_missing_permissions_are_named_at_once(tmp_path: Path) -> None:
     with FakeApiServer() as server:
-        server.rest.rules = [
-            {"verbs": ["list", "watch"], "apiGroups": ["policy.karmada.io"], "resources": ["*"]}
-        ]
+        server.rules = [{"verbs": ["list", "watch"], "apiGroups": ["policy.karmada.io"], "resources": ["*"]}]
         with start_scheduler(server, tmp_path) as scheduler:
             [line] = [each for each in scheduler.log.splitlines() if "may not" in each]
             assert "list clusters.cluster.karmada.io, watch clusters.cluster.karmada.io" in line

@@ -41,7 +41,7 @@ def _scale(server: FakeApiServer, name: str, replicas: int) -> None:
 
 
 def _touch(server: FakeApiServer, name: str) -> None:
-    server.change("Cluster", name, lambda found: found["metadata"]["labels"].update(touched="yes"))
+    server.change("Cluster", name, lambda found: found["metadata"].update(labels={"touched": "yes"}))
 
 
 def _set_taints(server: FakeApiServer, name: str, taints: object) -> None:

@@ -79,7 +79,7 @@ def test_a_plugin_decides_by_the_annotation_of_the_workload_and_a_changed_one_en
             refused(server, scheduler, "web", "not of type space")
             found = server.get("Deployment", "web")
             assert found is not None
-            found["metadata"]["annotations"]["type"] = "space"
+            found["metadata"]["annotations"] = {"type": "space"}
             server.put(found)
             placed(server, scheduler, "web")
             server.put(deployment("new", annotations={"type": "space"}))
@@ -111,7 +111,8 @@ def test_workloads_are_watched_only_while_a_plugin_needs_them(
             plugin.write_text(IDLE.format(needs=False))
 
             def has_ended() -> bool:
-                server.put(deployment("other"))  # the server detects a closed connection at its next write
+                # The server detects a closed connection at its next write.
+                server.put(deployment("other", labels={"version": str(server.version)}))
                 return not server.watching("Deployment")
 
             wait_for(has_ended, "the end of the watch", scheduler)

@@ -7,17 +7,16 @@ import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 from aiohttp import web
 
-from .faults import Answer, Fault, status
-from .kinds import BY_PLURAL, Object
-from .rest import RestHandler, ok
-from .storage import Collection, Storage
+from tools import apiserver_model
+from tools.apiserver_model import Response, Watch, target_of
 
-_METADATA: Final = "as=PartialObjectMetadata"
+from .faults import Answer, Fault, status
+from .storage import Storage
 
 
 class Request(NamedTuple):
@@ -47,15 +46,16 @@ class FakeApiServer(Storage):
     Attributes:
         token: The bearer token that requests must have; None for any.
         requests: The received requests.
-        rest: The handler of requests that are not watches.
+        loop: The event loop of the server, from its start.
     """
+
+    loop: asyncio.AbstractEventLoop
 
     def __init__(self, *, tls: Any = None, version: int = 1000) -> None:
         """Start empty at a version; ``tls`` is an ``ssl.SSLContext`` for HTTPS."""
         super().__init__(version=version)
         self.token: str | None = None
         self.requests: list[Request] = []
-        self.rest = RestHandler(self)
         self._tls = tls
         self._faults: list[Fault] = []
         self._ended: asyncio.Event | None = None
@@ -117,30 +117,17 @@ class FakeApiServer(Storage):
         await runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        body = await request.read()
-        parts = request.path.strip("/").split("/")
-        verb = request.method
-        if verb == "GET" and parts[-1] in BY_PLURAL and (len(parts) > 2):
-            verb = "WATCH" if request.query.get("watch") in ("true", "1") else "LIST"
-        parsed = None
-        if body:
-            parsed = orjson.loads(body)
-        with self.lock:
-            accept = request.headers.get("Accept", "")
-            self.requests.append(
-                Request(
-                    time.monotonic(),
-                    verb,
-                    request.path,
-                    dict(request.query),
-                    parsed,
-                    accept,
-                    request.headers.get("Authorization", ""),
-                    request.get_extra_info("peercert"),
-                )
-            )
-            client = request.headers.get("User-Agent", "")
-            fault = next((each for each in self._faults if each.applies_to(verb, request.path, client)), None)
+        received = apiserver_model.Request(
+            request.method,
+            request.path,
+            dict(request.query),
+            await request.read(),
+            request.headers.get("User-Agent", ""),
+            request.headers.get("Accept", ""),
+            request.headers.get("Content-Type", "") if request.can_read_body else "",
+        )
+        verb = _verb(received)
+        fault = self._recorded(request, received, verb)
         if fault is not None:
             await asyncio.sleep(fault.delay)
             while fault.gate is not None and not fault.gate.is_open:
@@ -152,79 +139,76 @@ class FakeApiServer(Storage):
         if self.token is not None and request.headers.get("Authorization") != f"Bearer {self.token}":
             return _response(status(401, "Unauthorized"))
         if verb == "WATCH":
-            return await self._watch(request, self.collections[BY_PLURAL[parts[-1]]])
+            return await self._watch(request, received)
         with self.lock:
-            answer = self.rest.answer(verb, parts, request.query, parsed)
-        if _METADATA in accept and answer.code == 200 and verb in ("GET", "LIST"):
-            answer = ok(_metadata_of(orjson.loads(answer.body)))
+            found = self.model.handle(received)
         if fault is not None and fault.drop:
             return self._dropped(request)
-        return _response(fault.answer if fault is not None and fault.answer is not None else answer)
+        return _response(fault.answer) if fault is not None and fault.answer is not None else _sent(found)
+
+    def _recorded(self, request: web.Request, received: apiserver_model.Request, verb: str) -> Fault | None:
+        """Record a request and return the fault that applies to it."""
+        with self.lock:
+            self.requests.append(
+                Request(
+                    time.monotonic(),
+                    verb,
+                    received.path,
+                    received.query,
+                    orjson.loads(received.body) if received.body else None,
+                    received.accept,
+                    request.headers.get("Authorization", ""),
+                    request.get_extra_info("peercert"),
+                )
+            )
+            client = received.user
+            return next((each for each in self._faults if each.applies_to(verb, received.path, client)), None)
 
     def _dropped(self, request: web.Request) -> web.Response:
         assert request.transport is not None
         request.transport.abort()
         return web.Response()
 
-    async def _watch(self, request: web.Request, collection: Collection) -> web.StreamResponse:
-        since = request.query.get("resourceVersion") or ""
+    async def _watch(self, request: web.Request, received: apiserver_model.Request) -> web.StreamResponse:
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+        def on_line(line: bytes | None) -> None:
+            self.loop.call_soon_threadsafe(queue.put_nowait, line)
+
         with self.lock:
-            version = self.version if since in ("", "0") else int(since)
-            if version < self.oldest_version:
-                return _response(status(410, "Expired", "too old resource version"))
-            if version > self.version:
-                causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-                details = {"causes": causes, "retryAfterSeconds": 1}
-                return _response(status(504, "Timeout", "Too large resource version", details=details))
-            queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-            for changed, event in collection.history:
-                if changed > version:
-                    queue.put_nowait(event)
-            collection.watches.add(queue)
+            watch = self.model.watch(received, on_line)
+        if not isinstance(watch, Watch):
+            return _sent(watch)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         try:
             await response.prepare(request)
-            ended = False
-            while not ended and (line := await queue.get()) is not None:
-                waiting = [line]
+            is_open = True
+            while is_open:
+                lines = [await queue.get()]
                 while not queue.empty():
-                    following = queue.get_nowait()
-                    if following is None:
-                        ended = True
-                        break
-                    waiting.append(following)
-                if _METADATA in request.headers.get("Accept", ""):
-                    events = [orjson.loads(each) for each in waiting]
-                    waiting = [
-                        orjson.dumps({**each, "object": _metadata_of(each["object"])}) + b"\n"
-                        for each in events
-                    ]
-                await response.write(b"".join(waiting))
+                    lines.append(queue.get_nowait())
+                is_open = lines[-1] is not None
+                await response.write(b"".join(line for line in lines if line is not None))
             await response.write_eof()
         except ConnectionError:
             pass
         finally:
             with self.lock:
-                collection.watches.discard(queue)
+                watch.close()
         return response
 
 
-def _metadata_of(found: Object) -> Object:
-    """Return an object or a list as PartialObjectMetadata; a Status stays as it is."""
-    if "items" in found:
-        return {
-            **found,
-            "kind": "PartialObjectMetadataList",
-            "items": [_metadata_of(each) for each in found["items"]],
-        }
-    if found.get("kind") == "Status":
-        return found
-    return {
-        "apiVersion": "meta.k8s.io/v1",
-        "kind": "PartialObjectMetadata",
-        "metadata": found["metadata"],
-    }
+def _verb(request: apiserver_model.Request) -> str:
+    """Return the method, or ``LIST`` or ``WATCH`` for the GET of a collection."""
+    target = target_of(request.path)
+    if request.method != "GET" or target is None or target.name:
+        return request.method
+    return "WATCH" if request.query.get("watch") in ("true", "1") else "LIST"
+
+
+def _sent(found: Response) -> web.Response:
+    return web.Response(body=found.body, status=found.status, headers=found.headers)
 
 
 def _response(answer: Answer) -> web.Response:

@@ -1,93 +1,82 @@
-"""The stored objects by kind, with versions and the events of their changes."""
+"""The stored objects: the model of an API server, for many threads, with shorthands for tests."""
 
 from __future__ import annotations
 
-import asyncio
-import copy
 import itertools
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
-import orjson
+from tools.apiserver_model import ApiServerModel, Backup, WatchRules
 
-from .kinds import KINDS, Object
+Object = dict[str, Any]
 
-
-@dataclass(slots=True)
-class Collection:
-    """The objects of one kind by namespace and name, encoded, and their events."""
-
-    kind: str
-    objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    history: list[tuple[int, bytes]] = field(default_factory=list)
-    watches: set[asyncio.Queue[bytes | None]] = field(default_factory=set)
+_NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Storage:
     """All objects, in memory. Methods may be called from any thread.
 
-    Objects that are put get a uid, a creation time and a resourceVersion; the generation grows when the spec changes, and
-    a status is kept when only the rest is put.
-
     Attributes:
-        version: The newest resourceVersion.
-        collections: The objects by kind.
+        model: The model of the API server; code that uses it directly holds the lock.
         lock: Held by each method.
-        oldest_version: The oldest resourceVersion from which a watch may begin.
-        pages: The rest of each list under way by continue token: its objects, its version, and the next position.
-        numbers: For names that have to differ.
-        loop: The event loop of the watches.
     """
-
-    loop: asyncio.AbstractEventLoop  # from the start of the server
 
     def __init__(self, *, version: int) -> None:
         """Start empty at a version."""
-        self.version = version
-        self.collections = {kind: Collection(kind) for kind in KINDS}
+        numbers = itertools.count(1)
+        self.model = ApiServerModel(lambda: _NOW, lambda: f"uid-{next(numbers)}", revision=version)
+        # A restore takes no time here. A list from before it and the watch that follows would otherwise be accepted, and
+        # the watch would be silent. From a real server the client gets an error in between.
+        self.model.watch_rules = WatchRules(refuses_future=True)
         self.lock = threading.RLock()
-        self.oldest_version = 0
-        self.pages: dict[str, tuple[list[bytes], int, int]] = {}
-        self.numbers = itertools.count(1)
+
+    @property
+    def version(self) -> int:
+        """The newest resourceVersion."""
+        with self.lock:
+            return self.model.revision
+
+    @property
+    def rules(self) -> list[Object]:
+        """The permissions that SelfSubjectRulesReviews report."""
+        return self.model.rules
+
+    @rules.setter
+    def rules(self, rules: list[Object]) -> None:
+        self.model.rules = rules
 
     def put(self, manifest: Object) -> Object:
-        """Create or replace an object; return it as stored."""
+        """Create or replace an object; return it as stored. See ``ApiServerModel.put``."""
         with self.lock:
-            collection, key = self._place_of(manifest)
-            known = collection.objects.get(key)
-            old = orjson.loads(known) if known is not None else None
-            new = copy.deepcopy(manifest)
-            metadata = new["metadata"]
-            if old is not None:
-                metadata.setdefault("uid", old["metadata"]["uid"])
-                generation = old["metadata"].get("generation", 1)
-                if old.get("spec") != new.get("spec"):
-                    generation += 1
-                metadata["generation"] = generation
-            self.store(collection, key, new, "ADDED" if old is None else "MODIFIED")
-            return new
+            return self.model.put(manifest)
 
     def put_raw(self, manifest: bytes) -> None:
-        """Create or replace an object that is stored unchanged except for its ``metadata``.
-
-        uid and resourceVersion must not be given, and ``"metadata":{`` must be its first occurrence in the text.
-        """
+        """Create or replace an object by its text; see ``ApiServerModel.put_raw``."""
         with self.lock:
-            self._put_raw(manifest)
+            self.model.put_raw(manifest)
+
+    def corrupt(self, kind: str, name: str, text: bytes, namespace: str = "default") -> None:
+        """Give an object any text, without an event; see ``ApiServerModel.corrupt``."""
+        with self.lock:
+            self.model.corrupt(kind, namespace, name, text)
+
+    def text(self, kind: str, name: str, namespace: str = "default") -> bytes:
+        """Return the JSON of an object, {} without one; for objects that cannot be decoded."""
+        with self.lock:
+            return self.model.state(kind).get((namespace, name), b"{}")
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object | None:
         """Return an object as stored; cluster-scoped kinds have no namespace whatever is given."""
         with self.lock:
-            raw = self.collections[kind].objects.get(self.key(kind, namespace, name))
-            found: Object | None = None if raw is None else orjson.loads(raw)
-            return found
+            return self.model.get(kind, namespace, name)
 
     def all(self, kind: str) -> list[Object]:
         """Return all objects of a kind."""
         with self.lock:
-            return [orjson.loads(raw) for raw in self.collections[kind].objects.values()]
+            found = [self.model.get(kind, *key) for key in self.model.state(kind)]
+            return [each for each in found if each is not None]
 
     def change(
         self, kind: str, name: str, change: Callable[[Object], object], namespace: str = "default"
@@ -102,11 +91,13 @@ class Storage:
     def delete(self, kind: str, name: str, namespace: str = "default") -> None:
         """Delete an object at once."""
         with self.lock:
-            collection = self.collections[kind]
-            found = orjson.loads(collection.objects.pop(self.key(kind, namespace, name)))
-            self.version += 1
-            found["metadata"]["resourceVersion"] = str(self.version)
-            self.notify(collection, "DELETED", orjson.dumps(found))
+            self.model.delete(kind, namespace, name, force=True)
+
+    def patches(self, name: str) -> int:
+        """Return the number of stored patches of objects with a name."""
+        with self.lock:
+            requests = [write.request for write in self.model.writes if write.key[1] == name]
+            return sum(request is not None and request.method == "PATCH" for request in requests)
 
     def targets(self, name: str, namespace: str = "default") -> dict[str, int] | None:
         """Return the replicas of a ResourceBinding by cluster name; None without clusters."""
@@ -129,80 +120,26 @@ class Storage:
     def watching(self, kind: str) -> int:
         """Return the number of open watches of a kind; a closed connection is noticed at the next write."""
         with self.lock:
-            return len(self.collections[kind].watches)
+            return len(self.model.watches.of(kind))
 
     def end_watches(self, kind: str | None = None) -> None:
         """End the watches of a kind, or all, as a server does after some minutes."""
         with self.lock:
-            for collection in self.collections.values():
-                if kind in (None, collection.kind):
-                    for queue in collection.watches:
-                        self.loop.call_soon_threadsafe(queue.put_nowait, None)
+            for watch in self.model.watches.of(kind):
+                watch.end()
 
     def send(self, kind: str, line: bytes) -> None:
         """Send any line to the watches of a kind; the line break is added."""
         with self.lock:
-            for queue in self.collections[kind].watches:
-                self.loop.call_soon_threadsafe(queue.put_nowait, line + b"\n")
+            for watch in self.model.watches.of(kind):
+                watch.send(line + b"\n")
 
-    def backup(self) -> Any:
+    def backup(self) -> Backup:
         """Return the state for ``restore``."""
         with self.lock:
-            return self.version, {
-                kind: dict(collection.objects) for kind, collection in self.collections.items()
-            }
+            return self.model.backup()
 
-    def restore(self, state: Any) -> None:
+    def restore(self, backup: Backup) -> None:
         """Go back to a state, versions included, as etcd does from a backup; all connections of watches end."""
         with self.lock:
-            self.version, objects = state
-            for kind, collection in self.collections.items():
-                collection.objects = dict(objects[kind])
-                collection.history = []
-            self.oldest_version = self.version
-            self.pages.clear()
-            self.end_watches()
-
-    def key(self, kind: str, namespace: str, name: str) -> tuple[str, str]:
-        """Return the key of an object in its collection."""
-        return (namespace if KINDS[kind][2] else "", name)
-
-    def store(self, collection: Collection, key: tuple[str, str], new: Object, event: str) -> bytes:
-        """Store an object under the next version, and notify the watches; return it as stored."""
-        self.version += 1
-        metadata = new["metadata"]
-        metadata.setdefault("uid", f"uid-{next(self.numbers)}-of-{key[1]}")
-        metadata.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
-        metadata.setdefault("generation", 1)
-        metadata["resourceVersion"] = str(self.version)
-        raw = collection.objects[key] = orjson.dumps(new)
-        self.notify(collection, event, raw)
-        return raw
-
-    def notify(self, collection: Collection, event: str, raw: bytes) -> None:
-        """Add an event to the history of a collection, and send it to the watches."""
-        line = b'{"type":"' + event.encode() + b'","object":' + raw + b"}\n"
-        collection.history.append((self.version, line))
-        for queue in collection.watches:
-            self.loop.call_soon_threadsafe(queue.put_nowait, line)
-
-    def _place_of(self, manifest: Object) -> tuple[Collection, tuple[str, str]]:
-        kind, metadata = manifest["kind"], manifest["metadata"]
-        key = self.key(kind, metadata.get("namespace", ""), metadata["name"])
-        return self.collections[kind], key
-
-    def _put_raw(self, manifest: bytes) -> None:
-        head, mark, rest = manifest.partition(b'"metadata":{')
-        kind = orjson.loads(manifest[manifest.index(b'"kind":') + 7 :].split(b",")[0].rstrip(b"}"))
-        fields = {
-            name: orjson.loads(rest.split(b'"' + name.encode() + b'":')[1].split(b",")[0].rstrip(b"}"))
-            for name in ("name", "namespace")
-            if b'"' + name.encode() + b'":' in rest
-        }
-        collection = self.collections[kind]
-        key = self.key(kind, fields.get("namespace", ""), fields["name"])
-        event = "MODIFIED" if key in collection.objects else "ADDED"
-        self.version += 1
-        added = f'"uid":"uid-{kind}-{key[1]}","resourceVersion":"{self.version}",'.encode()
-        collection.objects[key] = raw = head + mark + added + rest
-        self.notify(collection, event, raw)
+            self.model.restore(backup)

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from karmada_scheduler.client.http_connection import Response
-from tools.apiserver_model import lists, messages, watches
+from tools.apiserver_model import lists, messages
 from tools.apiserver_model.kinds import BY_NAME, KINDS, Key, Kind, Target, target_of
-from tools.apiserver_model.messages import RefusedError, Request
+from tools.apiserver_model.messages import RefusedError
 from tools.apiserver_model.model import ApiServerModel, read
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Write
 from tools.apiserver_model.watch_requests import Source, open_watch
 from tools.apiserver_model.watches import OnLine, Watch, Watches
@@ -82,7 +83,7 @@ class FrontEnd:
                 cache.oldest = max(cache.oldest, min(revision, cache.revision))
 
     def restart(self) -> None:
-        """End all watches and begin again with the newest state; watches can begin there and later."""
+        """End all watches and start again with the newest state; watches can begin there and later."""
         self._fill(KINDS)
         self.watches.end_all()
 
@@ -108,7 +109,7 @@ class FrontEnd:
         """Open a watch; a Response refuses it. Lines about what the cache has seen are sent before this returns."""
         target = target_of(request.path)
         if target is None or target.name:
-            return messages.not_a_resource()
+            return messages.page_not_found()
         cache = self._caches[target.kind.name]
         self._unseen(target.kind)
         source = Source(
@@ -121,16 +122,16 @@ class FrontEnd:
 
     def _cached(self, request: Request, target: Target) -> Response:
         lists.refuse_selectors(request)
-        lists.check_version(request, self._model.revision)
+        lists.check_version(request, target, self._model.revision)
         cache = self._caches[target.kind.name]
         self.advance_to(max(cache.revision, int(request.query["resourceVersion"])), target.kind.name)
         if target.name:
             return read(target, cache.objects, request)
         page = lists.whole(target, cache.revision, cache.objects)
-        return lists.response(page, as_metadata=watches.METADATA in request.accept)
+        return lists.response(page, as_metadata=messages.wants_metadata(request, of_list=True))
 
     def _unseen(self, kind: Kind) -> Sequence[Write]:
-        """Return the writes that a cache has not seen; a cache whose next write is not kept begins again."""
+        """Return the writes that a cache has not seen; a cache whose next write is not kept starts again."""
         collection = self._model.store.collection(kind)
         if collection.floor > self._caches[kind.name].revision:
             self._fill((kind,))

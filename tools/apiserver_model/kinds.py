@@ -34,8 +34,8 @@ class Kind:
         plural: The name in paths.
         namespaced: Whether its objects have namespaces.
         has_status: Whether it has a ``status`` subresource; then writes of the object itself do not change the status.
-        generation: What counts as a change for ``metadata.generation``: the ``spec``, everything but ``metadata`` and
-            the status, or nothing (the objects have no generation).
+        generation: What counts as a change for ``metadata.generation``: the ``spec``, the spec and the ``annotations``,
+            the ``content`` (all but ``metadata`` and the status), or ``none``: a server does not set a generation.
         status_writes: What a write of the status can change: the ``status`` only, also ``annotations`` and finalizers
             but not labels, or ``everything``.
         is_custom: Whether a CustomResourceDefinition defines it: items of lists have ``apiVersion`` and ``kind``, and
@@ -50,7 +50,7 @@ class Kind:
     plural: str
     namespaced: bool = True
     has_status: bool = False
-    generation: Literal["spec", "content", "none"] = "none"
+    generation: Literal["spec", "annotations", "content", "none"] = "none"
     status_writes: Literal["status", "metadata", "everything"] = "metadata"
     is_custom: bool = False
     unconditional: bool = True
@@ -139,7 +139,6 @@ KINDS: Final = (
         api_version="v1",
         name="Service",
         plural="services",
-        has_status=True,
         creates_on_update=True,
         returns_deleted=True,
     ),
@@ -154,7 +153,13 @@ KINDS: Final = (
         has_status=True,
         generation="spec",
     ),
-    _workload("apps/v1", "Deployment", "deployments"),
+    Kind(
+        api_version="apps/v1",
+        name="Deployment",
+        plural="deployments",
+        has_status=True,
+        generation="annotations",
+    ),
     _workload("apps/v1", "StatefulSet", "statefulsets"),
     _workload("apps/v1", "DaemonSet", "daemonsets"),
     _workload("batch/v1", "Job", "jobs"),
@@ -199,6 +204,13 @@ def target_of(path: str) -> Target | None:
     if name and kind.namespaced and not namespace:
         return None
     return Target(kind, namespace, name, subresource)
+
+
+def is_in_builtin_group(path: str) -> bool:
+    """Return whether a path begins with a group whose resources no CustomResourceDefinition defines."""
+    parts = path.strip("/").split("/")
+    group = "" if parts[0] == "api" else parts[1] if len(parts) > 1 else "?"
+    return any(kind.group == group and not kind.is_custom for kind in KINDS)
 
 
 def discovery(path: str, kinds: Iterable[Kind] = KINDS) -> Object | None:

@@ -16,8 +16,8 @@ import orjson
 from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import messages
 from tools.apiserver_model.kinds import Kind, Target
-from tools.apiserver_model.messages import Request
-from tools.apiserver_model.objects import metadata_only
+from tools.apiserver_model.raw_objects import metadata_only
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Collection, State, ordered, position
 
 _NEWEST = -1
@@ -59,13 +59,13 @@ def page(collection: Collection, revision: int, target: Target, request: Request
     asked = query.get("resourceVersion") or ""
     if asked == "0":
         return whole(target, revision, collection.objects)
-    wanted = version_number(asked or "0")
+    wanted = version_number(asked or "0", of_list=True)
     if wanted > revision:
         raise messages.too_large_version(wanted, revision)
     if not asked or not is_exact(request):
         return _cut(collection, revision, target, "", limit)
     if wanted < collection.oldest:
-        raise messages.expired_version(wanted, collection.oldest)
+        raise messages.expired_list()
     return _cut(collection, wanted, target, "", limit)
 
 
@@ -125,17 +125,21 @@ def _number(text: str, name: str) -> int:
     return int(text)
 
 
-def version_number(text: str) -> int:
+def version_number(text: str, *, of_list: bool = False) -> int:
     """Return a resourceVersion of a query; refuses what is not a number."""
-    if not text.isdecimal():
-        problem = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise messages.bad_request(f"resourceVersion: {problem}")
-    return int(text)
+    if text.isdecimal():
+        return int(text)
+    problem = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    if of_list:
+        raise messages.bad_request(f"invalid resource version: {problem}")
+    raise messages.refusal(500, "", problem)
 
 
-def check_version(request: Request, revision: int) -> None:
-    """Refuse a read at a revision that is not there yet."""
-    asked = version_number(request.query.get("resourceVersion") or "0")
+def check_version(request: Request, target: Target, revision: int) -> None:
+    """Refuse a read at a revision that is not there yet, or at a text that is none."""
+    # kube-apiserver has no watch cache of Events, and reads one as it reads lists.
+    of_list = not target.name or target.kind.name == "Event"
+    asked = version_number(request.query.get("resourceVersion") or "0", of_list=of_list)
     if asked > revision:
         raise messages.too_large_version(asked, revision)
 

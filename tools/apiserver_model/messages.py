@@ -1,16 +1,15 @@
-"""Requests, responses, and the Status objects of refusals as kube-apiserver words them."""
+"""Responses, and the Status objects of refusals as kube-apiserver words them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 import orjson
 
 from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model.kinds import Key, Kind, Object
+from tools.apiserver_model.requests import MetadataForm, Request, metadata_form
 
 JSON_HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json"}
 _PLAIN_HEADERS: Final[Mapping[str, str]] = {"content-type": "text/plain; charset=utf-8"}
@@ -21,46 +20,6 @@ _EXPIRED_TOKEN: Final = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request as it arrives.
-
-    Attributes:
-        method: The HTTP method.
-        path: Without the query.
-        query: The parameters of the query.
-        body: The body, b"" for none.
-        user: Who sends it; recorded with each write.
-        accept: The ``Accept`` header.
-        content_type: The ``Content-Type`` header; "" is taken as JSON, and as a merge patch with PATCH.
-    """
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    user: str = ""
-    accept: str = "application/json"
-    content_type: str = ""
-
-
-def request_of(
-    method: str, target: str, headers: Mapping[str, str], body: bytes = b"", *, user: str = ""
-) -> Request:
-    """Return the request that a client sends with a target (path and query) and headers."""
-    path, _, query = target.partition("?")
-    lower = {name.lower(): value for name, value in headers.items()}
-    return Request(
-        method,
-        path,
-        dict(parse_qsl(query, keep_blank_values=True)),
-        body,
-        user,
-        lower.get("accept", "application/json"),
-        lower.get("content-type", ""),
-    )
 
 
 class RefusedError(Exception):
@@ -88,7 +47,7 @@ def status(
         "status": "Failure",
         "message": message,
         **({"reason": reason} if reason else {}),
-        **({"details": details} if details else {}),
+        **({"details": details} if details is not None else {}),
         "code": code,
     }
 
@@ -98,7 +57,7 @@ def ok(body: bytes, code: int = 200) -> Response:
     return Response(code, JSON_HEADERS, body)
 
 
-def not_a_resource() -> Response:
+def page_not_found() -> Response:
     """Return the response for a path that nothing is served at."""
     return Response(404, _PLAIN_HEADERS, b"404 page not found\n")
 
@@ -118,9 +77,9 @@ def refusal(
     return RefusedError(Response(code, headers, orjson.dumps(body)))
 
 
-def _details(kind: Kind, name: str) -> Object:
-    group = {"group": kind.group} if kind.group else {}
-    return {"name": name, **group, "kind": kind.plural}
+def _details(kind: Kind, name: str, named: str = "") -> Object:
+    found = {"name": name, "group": kind.group, "kind": named or kind.plural}
+    return {key: value for key, value in found.items() if value}
 
 
 def not_found(kind: Kind, name: str) -> RefusedError:
@@ -128,9 +87,20 @@ def not_found(kind: Kind, name: str) -> RefusedError:
     return refusal(404, "NotFound", f'{kind.resource} "{name}" not found', details=_details(kind, name))
 
 
-def already_exists(kind: Kind, name: str) -> RefusedError:
+def no_such_resource() -> RefusedError:
+    """Return 404 for a resource that a served group and version does not have."""
+    message = "the server could not find the requested resource"
+    return refusal(404, "NotFound", message, details={})
+
+
+def no_such_subresource(kind: Kind, name: str) -> RefusedError:
+    """Return 404 for a subresource that a kind does not have."""
+    return not_found(kind, name) if kind.is_custom else no_such_resource()
+
+
+def already_exists(kind: Kind, name: str, *, is_deleting: bool = False) -> RefusedError:
     """Return 409 for an object that is there."""
-    message = f'{kind.resource} "{name}" already exists'
+    message = f'{"object is being deleted: " if is_deleting else ""}{kind.resource} "{name}" already exists'
     return refusal(409, "AlreadyExists", message, details=_details(kind, name))
 
 
@@ -144,7 +114,13 @@ def conflict(kind: Kind, name: str, why: str = "") -> RefusedError:
 
 
 def invalid(
-    kind: Kind, name: str, field_path: str, detail: str, *, value: Any = None, code: str = "Invalid value"
+    kind: Kind,
+    name: str,
+    field_path: str,
+    detail: str,
+    *,
+    value: Any = None,
+    code: str = "Invalid value",
 ) -> RefusedError:
     """Return 422 for a field; ``code`` is how Kubernetes names the kind of error."""
     shown = "" if value is None else f" {orjson.dumps(value).decode()}:"
@@ -155,10 +131,18 @@ def invalid(
         "Forbidden": "FieldValueForbidden",
     }
     cause = {"reason": reasons[code], "message": problem, "field": field_path}
-    details = {**_details(kind, name), "kind": kind.name, "causes": [cause]}
+    details = {**_details(kind, name, kind.name), "causes": [cause]}
     qualified = f"{kind.name}.{kind.group}" if kind.group else kind.name
     message = f'{qualified} "{name}" is invalid: {field_path}: {problem}'
     return refusal(422, "Invalid", message, details=details)
+
+
+def version_required(kind: Kind, name: str) -> RefusedError:
+    """Return 422 for an update without a resourceVersion, if the kind needs one."""
+    problem = "Invalid value: 0: must be specified for an update"
+    cause = {"reason": "FieldValueInvalid", "message": problem, "field": "metadata.resourceVersion"}
+    message = f'{kind.resource} "{name}" is invalid: metadata.resourceVersion: {problem}'
+    return refusal(422, "Invalid", message, details={**_details(kind, name), "causes": [cause]})
 
 
 def bad_request(message: str) -> RefusedError:
@@ -202,8 +186,13 @@ def too_large_version(asked: int, current: int) -> RefusedError:
     )
 
 
+def expired_list() -> RefusedError:
+    """Return 410 for a list of a state that is gone."""
+    return refusal(410, "Expired", "The resourceVersion for the provided list is too old.")
+
+
 def expired_version(asked: int, oldest: int) -> RefusedError:
-    """Return 410 for a watch or list from a revision whose history is gone."""
+    """Return 410 for a watch from a revision whose history is gone."""
     return refusal(410, "Expired", too_old(asked, oldest))
 
 
@@ -234,7 +223,8 @@ def uid_conflict(kind: Kind, key: Key, given: str, stored: str) -> RefusedError:
 
 
 def check_preconditions(kind: Kind, name: str, preconditions: Object, metadata: Object) -> None:
-    """Refuse a deletion whose preconditions do not hold."""
+    """Refuse a deletion whose preconditions do not hold. The message has the kind where others have the resource."""
+    qualified = f"{kind.name}.{kind.group}" if kind.group else kind.name
     for field_name, label, happened in (
         ("uid", "UID", "deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "modified"),
@@ -245,4 +235,17 @@ def check_preconditions(kind: Kind, name: str, preconditions: Object, metadata: 
                 f"the {label} in the precondition ({given}) does not match the {label} in record ({stored}). "
                 f"The object might have been {happened}"
             )
-            raise conflict(kind, name, why)
+            message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
+            raise refusal(409, "Conflict", message, details=_details(kind, name, kind.name))
+
+
+def wants_metadata(request: Request, *, of_list: bool = False) -> bool:
+    """Return whether the response to a read has metadata only; refuses an object as a list and a list as an object."""
+    form = metadata_form(request)
+    if form is MetadataForm.NONE:
+        return False
+    if of_list is not (form is MetadataForm.LIST):
+        held = "a list" if of_list else "not a list"
+        problem = f"you requested {form.value}, but the requested object is {held}"
+        raise refusal(406, "NotAcceptable", problem)
+    return True

@@ -1,4 +1,4 @@
-"""The API server: requests in, responses out, watches notified, every accepted change recorded."""
+"""The API server: it processes requests, notifies watches and records every accepted change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from typing import Final
 import orjson
 
 from karmada_scheduler.client.http_connection import Response
-from tools.apiserver_model import lists, messages, objects, raw_objects, watches
-from tools.apiserver_model.kinds import BY_NAME, Key, Kind, Object, Target, discovery, target_of
-from tools.apiserver_model.messages import RefusedError, Request
+from tools.apiserver_model import lists, messages, objects, raw_objects
+from tools.apiserver_model.kinds import (
+    BY_NAME,
+    Key,
+    Kind,
+    Object,
+    Target,
+    discovery,
+    is_in_builtin_group,
+    target_of,
+)
+from tools.apiserver_model.messages import RefusedError
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Author, Backup, State, Store, Write
 from tools.apiserver_model.watch_requests import Source, WatchRules, open_watch
 from tools.apiserver_model.watches import OnLine, Watch, Watches
@@ -32,7 +42,7 @@ class ApiServerModel:
     Attributes:
         store: The objects and their history.
         watches: The open watches of ``watch``.
-        watch_rules: What is answered to watches from unknown revisions.
+        watch_rules: How watches from unknown revisions are processed.
         rules: What a SelfSubjectRulesReview lists; nothing is refused by it.
         observers: Called with every write, before watches get it.
         on_restore: Called after every restore.
@@ -94,7 +104,7 @@ class ApiServerModel:
             if target is None:
                 return self._other(request)
             if target.subresource and not (target.subresource == "status" and target.kind.has_status):
-                return messages.not_a_resource()
+                raise messages.no_such_subresource(target.kind, target.name)
             return self._on_object(request, target) if target.name else self._on_collection(request, target)
         except RefusedError as refused:
             return refused.response
@@ -103,7 +113,7 @@ class ApiServerModel:
         """Open a watch; a Response refuses it. Lines about the past are sent before this returns."""
         target = target_of(request.path)
         if target is None or target.name:
-            return messages.not_a_resource()
+            return messages.page_not_found()
         collection = self.store.collection(target.kind)
         source = Source(self.revision, collection.oldest, collection.objects, collection.after)
         try:
@@ -160,6 +170,11 @@ class ApiServerModel:
         """Create or replace an object that is stored as it is but for its ``metadata``; see ``raw_objects.placed``."""
         self._writer.put_raw(manifest, Author(user))
 
+    def corrupt(self, kind: str, namespace: str, name: str, text: bytes) -> None:
+        """Give an object any text, or make one of it: no write, no revision, no event, and no trace in the history."""
+        found = BY_NAME[kind]
+        self.store.collection(found).corrupt(found.key(namespace, name), text)
+
     def patch(
         self,
         kind: str,
@@ -209,7 +224,11 @@ class ApiServerModel:
             review = {"resourceRules": self.rules, "nonResourceRules": [], "incomplete": False}
             return messages.ok(orjson.dumps({**decoded_body(request), "status": review}), 201)
         found = discovery(request.path) if request.method == "GET" else None
-        return messages.not_a_resource() if found is None else messages.ok(orjson.dumps(found))
+        if found is not None:
+            return messages.ok(orjson.dumps(found))
+        if is_in_builtin_group(request.path):
+            raise messages.no_such_resource()
+        return messages.page_not_found()
 
     def _on_collection(self, request: Request, target: Target) -> Response:
         if request.method == "POST":
@@ -217,12 +236,12 @@ class ApiServerModel:
         if request.method != "GET":
             raise messages.method_not_allowed()
         page = lists.page(self.store.collection(target.kind), self.revision, target, request)
-        return lists.response(page, as_metadata=watches.METADATA in request.accept)
+        return lists.response(page, as_metadata=messages.wants_metadata(request, of_list=True))
 
     def _on_object(self, request: Request, target: Target) -> Response:
         method = request.method
         if method == "GET":
-            lists.check_version(request, self.revision)
+            lists.check_version(request, target, self.revision)
             return read(target, self.store.collection(target.kind).objects, request)
         if method == "PATCH":
             return self._writer.patch(request, target)
@@ -238,7 +257,7 @@ def read(target: Target, state: State, request: Request) -> Response:
     found = state.get(target.key)
     if found is None:
         raise messages.not_found(target.kind, target.name)
-    return messages.ok(objects.metadata_only(found) if watches.METADATA in request.accept else found)
+    return messages.ok(raw_objects.metadata_only(found) if messages.wants_metadata(request) else found)
 
 
 def _decoded(raw: bytes) -> Object:

@@ -61,25 +61,33 @@ def checked_body(kind: Kind, body: Any, namespace: str, name: str) -> Object:
             f"the object provided is unrecognized: {named} in version {api_version} does not match the expected {kind.name}"
         )
     metadata = {**(body.get("metadata") or {})}
-    if kind.namespaced:
-        given = metadata.setdefault("namespace", namespace)
-        if given != namespace:
-            raise messages.bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
-    else:
+    if not kind.namespaced:
         metadata.pop("namespace", None)
-    if name and metadata.setdefault("name", name) != name:
-        raise messages.bad_request(
-            f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
-        )
+    elif not metadata.get("namespace"):
+        metadata["namespace"] = namespace
+    check_identity(kind, metadata, (namespace, name))
     return {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
+
+
+def check_identity(kind: Kind, metadata: Object, key: Key) -> None:
+    """Refuse metadata of another object than that of the path; the key of a collection has no name."""
+    namespace, name = key
+    given = metadata.get("name") or ""
+    if name and not given:
+        problem = "was undeterminable: name must be provided"
+        raise messages.bad_request(f"the name of the object ({name} based on URL) {problem}")
+    if name and given != name:
+        problem = f"does not match the name on the URL ({name})"
+        raise messages.bad_request(f"the name of the object ({given}) {problem}")
+    if kind.namespaced and (metadata.get("namespace") or namespace) != namespace:
+        problem = "does not match the namespace sent on the request"
+        raise messages.bad_request(f"the namespace of the provided object {problem}")
 
 
 def created(kind: Kind, body: Object, *, uid: str, moment: datetime) -> Object:
     """Return an object as it is created; ``body`` has its name."""
     metadata = _tidy(body["metadata"])
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"):
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         metadata.pop(name, None)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = time_text(moment)
@@ -103,7 +111,9 @@ def updated(kind: Kind, old: Object, new: Object, *, is_status: bool) -> Object:
     """
     before = old["metadata"]
     metadata = _tidy(new["metadata"])
-    _check_metadata(kind, before, metadata)
+    if not (is_status and kind.status_writes == "status"):
+        _check_metadata(kind, before, metadata)
+    _keep("namespace", before, metadata)
     for name in ("uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp"):
         _keep(name, before, metadata)
     if "deletionGracePeriodSeconds" in before:
@@ -142,6 +152,8 @@ def _counted(kind: Kind, found: Object) -> Any:
     """Return the part of an object whose changes the generation counts."""
     if kind.generation == "spec":
         return found.get("spec")
+    if kind.generation == "annotations":
+        return found.get("spec"), found["metadata"].get("annotations")
     ignored = ("apiVersion", "kind", "metadata", "status" if kind.has_status else "")
     return {name: value for name, value in found.items() if name not in ignored}
 
@@ -151,18 +163,13 @@ def _check_metadata(kind: Kind, before: Object, metadata: Object) -> None:
     uid = metadata.get("uid")
     if uid and uid != before.get("uid"):
         raise messages.invalid(kind, name, "metadata.uid", "field is immutable", value=uid)
-    for immutable in ("name", "namespace"):
-        if metadata.get(immutable) != before.get(immutable):
-            value = metadata.get(immutable) or ""
-            raise messages.invalid(kind, name, f"metadata.{immutable}", "field is immutable", value=value)
     if "deletionTimestamp" in before:
         known = before.get("finalizers") or ()
         added = [each for each in metadata.get("finalizers") or () if each not in known]
         if added:
-            shown = orjson.dumps(added).decode()
-            detail = (
-                f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}"
-            )
+            shown = ", ".join(orjson.dumps(each).decode() for each in added)
+            problem = "no new finalizers can be added if the object is being deleted"
+            detail = f"{problem}, found new finalizers []string{{{shown}}}"
             raise messages.invalid(kind, name, "metadata.finalizers", detail, code="Forbidden")
 
 
@@ -175,12 +182,14 @@ def _tidy(metadata: Object) -> Object:
     }
 
 
-def marked_deleting(found: Object, moment: datetime) -> Object:
+def marked_deleting(kind: Kind, found: Object, moment: datetime) -> Object:
     """Return an object that waits for its finalizers; ``found`` itself if it does already."""
     metadata = found["metadata"]
     if "deletionTimestamp" in metadata:
         return found
-    metadata = {**metadata, "deletionTimestamp": time_text(moment), "deletionGracePeriodSeconds": 0}
+    metadata = {**metadata, "deletionTimestamp": time_text(moment)}
+    if kind.name != "Namespace":
+        metadata["deletionGracePeriodSeconds"] = 0
     if metadata.get("generation"):
         metadata["generation"] += 1
     return {**found, "metadata": metadata}
@@ -190,14 +199,6 @@ def is_finished(found: Object) -> bool:
     """Return whether an object that is being deleted has lost its last finalizer."""
     metadata = found["metadata"]
     return "deletionTimestamp" in metadata and not metadata.get("finalizers")
-
-
-def metadata_only(raw: bytes) -> bytes:
-    """Return an encoded object as PartialObjectMetadata."""
-    metadata = orjson.loads(raw)["metadata"]
-    return orjson.dumps(
-        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    )
 
 
 def name_of(key: Key) -> str:

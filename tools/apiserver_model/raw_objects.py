@@ -44,24 +44,35 @@ def with_version(raw: bytes, revision: int) -> bytes:
     return raw.replace(old, _VERSION + str(revision).encode() + b'"', 1)
 
 
-def metadata_of(raw: bytes) -> Object:
-    """Return the metadata of an object; of one that cannot be read, the fields that every object has."""
-    try:
-        found: Object = orjson.loads(raw)["metadata"]
-    except orjson.JSONDecodeError:
-        rest = raw.partition(_METADATA)[2]
-        return {name: text for name in _FIELDS if (text := _text_of(rest, name))}
-    return found
-
-
 def decoded(raw: bytes) -> Object:
     """Return an object; of one that cannot be read, its type and the metadata that every object has."""
+    found = readable(raw)
+    if found is not None:
+        return found
+    rest = raw.partition(_METADATA)[2]
+    head = {name: _text_of(raw, name) for name in ("apiVersion", "kind")}
+    return {**head, "metadata": {name: text for name in _FIELDS if (text := _text_of(rest, name))}}
+
+
+def readable(raw: bytes) -> Object | None:
+    """Return an object, None if it cannot be read or has no metadata."""
     try:
-        found: Object = orjson.loads(raw)
+        found = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        head = {name: _text_of(raw, name) for name in ("apiVersion", "kind")}
-        return {**head, "metadata": metadata_of(raw)}
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("metadata"), dict) else None
+
+
+def metadata_of(raw: bytes) -> Object:
+    """Return the metadata of an object; of one that cannot be read, the fields that every object has."""
+    found: Object = decoded(raw)["metadata"]
     return found
+
+
+def metadata_only(raw: bytes) -> bytes:
+    """Return an encoded object as PartialObjectMetadata."""
+    head = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return orjson.dumps({**head, "metadata": metadata_of(raw)})
 
 
 def patched(kind: Kind, key: Key, raw: bytes, patch: Object, revision: int) -> bytes:

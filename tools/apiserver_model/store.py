@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from tools.apiserver_model.kinds import BY_NAME, KINDS, Key, Kind, Object
-from tools.apiserver_model.messages import Request
+from tools.apiserver_model.requests import Request
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -125,6 +125,11 @@ class Collection:
         if self._since_checkpoint >= max(_CHECKPOINT, len(self.objects)):
             self._checkpoints.append((write.revision, dict(self.objects)))
             self._since_checkpoint = 0
+
+    def corrupt(self, key: Key, text: bytes) -> None:
+        """Replace the text of an object in the newest state, without a write."""
+        self.objects[key] = text
+        self._order = None
 
     def after(self, revision: int) -> Sequence[Write]:
         """Return the writes after a revision, which is not below ``floor``."""

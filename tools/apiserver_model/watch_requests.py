@@ -8,7 +8,7 @@ from typing import Final
 
 from tools.apiserver_model import lists, messages, watches
 from tools.apiserver_model.kinds import Target
-from tools.apiserver_model.messages import Request
+from tools.apiserver_model.requests import MetadataForm, Request, metadata_form
 from tools.apiserver_model.store import State, Write, ordered
 from tools.apiserver_model.watches import OnLine, Watch, Watches
 
@@ -17,7 +17,7 @@ _TRUE: Final = ("true", "1")
 
 @dataclass(slots=True)
 class WatchRules:
-    """What a server answers in cases where servers differ.
+    """How a server processes watches from unknown revisions, in which servers differ.
 
     Attributes:
         refuses_future: Whether a watch from a revision that is not there yet is refused with 504. Else it is accepted, and
@@ -52,6 +52,7 @@ def open_watch(
 ) -> Watch:
     """Open a watch in a hub that has delivered the writes up to the source's revision, and send the past ones."""
     lists.refuse_selectors(request)
+    form = metadata_form(request)
     asked = request.query.get("resourceVersion") or "0"
     since = lists.version_number(asked)
     is_expired = 0 < since < source.oldest
@@ -65,10 +66,12 @@ def open_watch(
         on_line,
         user=request.user,
         revision=since or source.revision,
-        as_metadata=watches.METADATA in request.accept,
+        as_metadata=form is not MetadataForm.NONE,
         bookmarks=request.query.get("allowWatchBookmarks") in _TRUE,
     )
-    if is_expired:
+    if form is MetadataForm.LIST:
+        watch.end()  # an event is no list
+    elif is_expired:
         watch.fail(410, "Expired", messages.too_old(since, source.oldest))
     elif not since:
         keys = ordered(key for key in source.state if not target.namespace or key[0] == target.namespace)

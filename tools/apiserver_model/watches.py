@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final
 
 import orjson
 
 from tools.apiserver_model import messages
 from tools.apiserver_model.kinds import Kind
-from tools.apiserver_model.objects import metadata_only
+from tools.apiserver_model.raw_objects import metadata_only
 from tools.apiserver_model.store import Write
 
 OnLine = Callable[[bytes | None], None]
 """Gets each line with its line break, and None when the server ends the watch."""
-
-METADATA: Final = "as=PartialObjectMetadata"
 
 
 class Watch:
@@ -78,7 +75,7 @@ class Watch:
             if self.as_metadata
             else (self.kind.api_version, self.kind.name)
         )
-        metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+        metadata = {"resourceVersion": str(revision)}
         found = {"kind": name, "apiVersion": api_version, "metadata": metadata}
         self.send(_line("BOOKMARK", orjson.dumps(found)), revision)
         return True

@@ -12,7 +12,8 @@ from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import messages, objects, raw_objects
 from tools.apiserver_model.kinds import BY_NAME, Key, Kind, Object, Target
 from tools.apiserver_model.merge_patch import merged
-from tools.apiserver_model.messages import RefusedError, Request
+from tools.apiserver_model.messages import RefusedError
+from tools.apiserver_model.requests import Request
 from tools.apiserver_model.store import Author, Store
 
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -56,6 +57,8 @@ class Writer:
         kind = target.kind
         body = objects.checked_body(kind, decoded_body(request), target.namespace, "")
         metadata = body["metadata"]
+        name = metadata.get("name") or metadata.get("generateName") or "Unknown"
+        self._check_namespace(kind, (target.namespace, name))
         if metadata.get("resourceVersion"):
             raise messages.refusal(500, "", "resourceVersion should not be set on objects to be created")
         if not metadata.get("name"):
@@ -74,6 +77,8 @@ class Writer:
         if before is None:
             if not kind.creates_on_update or target.subresource:
                 raise messages.not_found(kind, target.name)
+            if uid := body["metadata"].get("uid"):
+                raise messages.uid_conflict(kind, key, uid, "")
             return messages.ok(self._add(request, kind, key, body), 201)
         old = raw_objects.decoded(before)
         uid = body["metadata"].get("uid")
@@ -106,16 +111,16 @@ class Writer:
         if self.admission:
             self._admitted(kind, "delete", raw_objects.decoded(before), None, request.user)
         left = self.store_deletion(kind, key, Author(request.user, "", request))
-        if left is not None:
+        if kind.returns_deleted or "deletionTimestamp" in raw_objects.metadata_of(left):
             return messages.ok(left)
-        if kind.returns_deleted:
-            return messages.ok(before)
         return messages.ok(orjson.dumps(messages.success(kind, key[1], metadata["uid"])))
 
     def _add(self, request: Request, kind: Kind, key: Key, body: Object) -> bytes:
         self._check_namespace(kind, key)
-        if self._store.get(kind, key) is not None:
-            raise messages.already_exists(kind, key[1])
+        there = self._store.get(kind, key)
+        if there is not None:
+            is_deleting = "deletionTimestamp" in raw_objects.metadata_of(there)
+            raise messages.already_exists(kind, key[1], is_deleting=is_deleting)
         new = objects.created(kind, body, uid=self._new_uid(), moment=self._now())
         new = self._admitted(kind, "create", None, new, request.user)
         return self._store.put(kind, key, new, Author(request.user, "", request))
@@ -132,11 +137,11 @@ class Writer:
 
     def _admitted(self, kind: Kind, verb: str, before: Object | None, after: Object | None, user: str) -> Any:
         for hook in self.admission:
-            answer = hook(kind.name, verb, before, after, user)
-            if isinstance(answer, Response):
-                raise RefusedError(answer)
-            if answer is not None and after is not None:
-                after = answer
+            reviewed = hook(kind.name, verb, before, after, user)
+            if isinstance(reviewed, Response):
+                raise RefusedError(reviewed)
+            if reviewed is not None and after is not None:
+                after = reviewed
         return after
 
     def store_patch(self, target: Target, patch: Any, author: Author, *, is_admitted: bool = True) -> bytes:
@@ -145,12 +150,12 @@ class Writer:
         if not isinstance(patch, dict):
             raise messages.bad_request("the patch is not an object")
         before = self._store.collection(kind).objects[key]
-        try:
-            old = orjson.loads(before)
-        except orjson.JSONDecodeError:
+        old = raw_objects.readable(before)
+        if old is None:
             after = raw_objects.patched(kind, key, before, patch, self._store.revision + 1)
             return self._store.put_encoded(kind, key, after, author)
         body = merged(old, patch)
+        objects.check_identity(kind, body.get("metadata") or {}, key)
         _check_version(kind, key[1], old, body["metadata"].get("resourceVersion"))
         new = objects.updated(kind, old, body, is_status=bool(target.subresource))
         if not is_admitted:
@@ -169,23 +174,25 @@ class Writer:
             return self._store.collection(kind).objects[key]
         return self._store.put(kind, key, new, author)
 
-    def store_deletion(self, kind: Kind, key: Key, author: Author) -> bytes | None:
-        """Delete an object; return it if it waits for its finalizers, and a Namespace, which waits for its objects."""
+    def store_deletion(self, kind: Kind, key: Key, author: Author) -> bytes:
+        """Delete an object and return its last state.
+
+        One with finalizers waits for them, and a Namespace for its objects: they stay, with a ``deletionTimestamp``.
+        """
         before = self._store.collection(kind).objects[key]
         if kind is not _NAMESPACE and not raw_objects.metadata_of(before).get("finalizers"):
-            self.remove(kind, key, author)
-            return None
-        old = orjson.loads(before)
-        new = objects.marked_deleting(old, self._now())
+            return self.remove(kind, key, author)
+        old = raw_objects.decoded(before)
+        new = objects.marked_deleting(kind, old, self._now())
         if kind is _NAMESPACE:
             new = {**new, "status": {**(new.get("status") or {}), "phase": "Terminating"}}
         return before if objects.same(old, new) else self._store.put(kind, key, new, author)
 
-    def remove(self, kind: Kind, key: Key, author: Author) -> None:
-        """Remove an object, finalizers or not."""
+    def remove(self, kind: Kind, key: Key, author: Author) -> bytes:
+        """Remove an object, finalizers or not, and return its last state."""
         before = self._store.collection(kind).objects[key]
         shown = raw_objects.with_version(before, self._store.revision + 1)
-        self._store.remove(kind, key, shown, author)
+        return self._store.remove(kind, key, shown, author)
 
     def put(self, manifest: Object, author: Author) -> bytes:
         """Create or replace an object with its status and return it; see ``ApiServerModel.put``."""
@@ -194,15 +201,16 @@ class Writer:
         key = kind.key(metadata.get("namespace") or "", metadata["name"])
         body = objects.checked_body(kind, manifest, *key)
         before = self._store.get(kind, key)
-        if before is None:
+        old = {"metadata": {}} if before is None else raw_objects.decoded(before)
+        is_new = "uid" not in old["metadata"]  # so is one in the place of a text that is no object
+        if is_new:
             new = objects.created(kind, body, uid=metadata.get("uid") or self._new_uid(), moment=self._now())
         else:
-            old = raw_objects.decoded(before)
             body["metadata"].pop("uid", None)
             new = objects.updated(kind, old, body, is_status=False)
         if "status" in body:
             new["status"] = body["status"]
-        if before is None:
+        if is_new:
             return self._store.put(kind, key, new, author)
         return self.store_update(kind, key, old, new, author)
 
@@ -215,13 +223,14 @@ class Writer:
 def _check_version(kind: Kind, name: str, old: Object, given: Any) -> None:
     if not given:
         if not kind.unconditional:
-            detail = "must be specified for an update"
-            raise messages.invalid(kind, name, "metadata.resourceVersion", detail, value=0)
+            raise messages.version_required(kind, name)
     elif given != old["metadata"]["resourceVersion"]:
         raise messages.conflict(kind, name)
 
 
 def _check_patch_type(kind: Kind, content_type: str) -> None:
-    supported = (MERGE_PATCH,) if kind.is_custom else (MERGE_PATCH, STRATEGIC_MERGE_PATCH)
-    if content_type and content_type.partition(";")[0] not in supported:
-        raise messages.unsupported_media_type(supported)
+    given = content_type.partition(";")[0]
+    if given and given != MERGE_PATCH and (kind.is_custom or given != STRATEGIC_MERGE_PATCH):
+        strategic = () if kind.is_custom else (STRATEGIC_MERGE_PATCH,)
+        accepted = ("application/json-patch+json", MERGE_PATCH, *strategic, "application/apply-patch+yaml")
+        raise messages.unsupported_media_type(accepted)

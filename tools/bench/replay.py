@@ -27,7 +27,7 @@ import orjson
 from aiohttp import web
 
 from karmada_scheduler.client.karmada import WATCHED
-from tests.fake_apiserver.merge_patch import merge_patch
+from tools.apiserver_model.merge_patch import merged
 from tools.bench import replay_objects, replay_policies
 from tools.bench.recording import Object, Sizes
 from tools.bench.replay_discovery import Discovery
@@ -205,11 +205,12 @@ class Replay:
             return failure(409, "Conflict")
         had_place = bool(current["spec"].get("clusters"))
         if is_status:
-            merge_patch(current, {"status": patch.get("status") or {}})
+            current = merged(current, {"status": patch.get("status") or {}})
         else:
             before = orjson.dumps(current["spec"])
             patch.pop("status", None)
-            merge_patch(current, patch)
+            current = merged(current, patch)
+            metadata = current["metadata"]
             metadata["generation"] += orjson.dumps(current["spec"]) != before
         self._version += 1
         metadata["resourceVersion"] = str(self._version)

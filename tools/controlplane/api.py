@@ -71,14 +71,7 @@ class Client:
         timeout: float = 30,
     ) -> requests.Response:
         """Send one request and return the response; raises ApiError for 400 and above."""
-        answer = self._session.request(
-            method,
-            self.server + path,
-            data=None if body is None else json.dumps(body),
-            headers={"Content-Type": content_type} if body is not None else None,
-            params=params,
-            timeout=timeout,
-        )
+        answer = self.send(method, path, body=body, content_type=content_type, params=params, timeout=timeout)
         if answer.status_code >= 400:
             try:
                 status = answer.json()
@@ -87,6 +80,28 @@ class Client:
                 reason, message = answer.reason, answer.text[:500]
             raise ApiError(f"{method} {path}", answer.status_code, reason, message)
         return answer
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        params: Mapping[str, str] | None = None,
+        timeout: float = 30,
+    ) -> requests.Response:
+        """Send one request and return the response, whatever its status."""
+        content = {"Content-Type": content_type} if body is not None else {}
+        return self._session.request(
+            method,
+            self.server + path,
+            data=None if body is None else json.dumps(body),
+            headers={"Accept": accept, **content},
+            params=params,
+            timeout=timeout,
+        )
 
     def get(self, path: str, **params: str) -> Object:
         """Read one object, or a whole list as the server wraps it."""
