@@ -126,7 +126,7 @@ class Binding:
             ManifestError: A field is missing or of the wrong type; it names the field.
         """
         kind = manifest.get("kind")
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ManifestError(
                 "kind", f"expected {RESOURCE_BINDING} or {CLUSTER_RESOURCE_BINDING}, got {kind!r}"
             )

@@ -7,6 +7,7 @@ key and an explicit null are the zero value, unknown keys are ignored, a value o
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,6 +15,9 @@ from typing import Any, Final
 Manifest = Mapping[str, Any]
 
 _EMPTY: Final[Manifest] = {}
+_SHORT: Final = reprlib.Repr()
+"""Shows the start of a value, which may have a million entries."""
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 80
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -39,8 +43,8 @@ class ManifestError(ValueError):
 def wrong_type(value: object, path: str, expected: str) -> ManifestError:
     """Build the error for a value of another type than the field has."""
     try:
-        shown = repr(value)
-    except (RecursionError, ValueError):  # nested too deep, or a number of too many digits
+        shown = _SHORT.repr(value)
+    except ValueError:  # a number of too many digits
         shown = "of absurd size"
     if len(shown) > 60:
         shown = shown[:57] + "..."

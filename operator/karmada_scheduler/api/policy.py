@@ -70,7 +70,7 @@ class Policy:
             ManifestError: A field is missing or of the wrong type.
         """
         kind = manifest.get("kind")
-        if kind not in ID_LABELS:
+        if not isinstance(kind, str) or kind not in ID_LABELS:
             raise ManifestError("kind", f"expected {' or '.join(ID_LABELS)}, got {kind!r}")
         metadata = read_mapping(manifest, "metadata", "")
         spec = read_mapping(manifest, "spec", "")

@@ -19,9 +19,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-import orjson
-
 from karmada_scheduler import __version__
+from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity
@@ -137,12 +136,13 @@ class Connection:
             )
         before = self._login.identity
         try:
-            content = b"" if body is None else orjson.dumps(body)
+            content = b"" if body is None else json_body.encode(body)
+        except ValueError as error:
+            raise ApiError(f"{method} {path}: the body cannot be written as JSON: {error}") from error
+        try:
             identity, response = await self._send_with_renewal(
                 _Request(method, target, headers, content, timeout)
             )
-        except TypeError as error:
-            raise ApiError(f"{method} {path}: the body cannot be written as JSON: {error}") from error
         except OSError as error:  # a TimeoutError is one
             raise self._unreachable(method, error, before) from error
         except ValueError as error:

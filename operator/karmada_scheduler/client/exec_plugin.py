@@ -62,7 +62,7 @@ def run(config: Mapping[str, Any], *, timeout: float = TIMEOUT) -> ExecCredentia
     arguments = [str(argument) for argument in config.get("args") or ()]
     environment = dict(os.environ)
     for variable in config.get("env") or ():
-        environment[str(variable["name"])] = str(variable["value"])
+        environment[variable.get("name", "")] = variable.get("value", "")
     request = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
     environment["KUBERNETES_EXEC_INFO"] = orjson.dumps(request).decode()
     try:
@@ -74,9 +74,9 @@ def run(config: Mapping[str, Any], *, timeout: float = TIMEOUT) -> ExecCredentia
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-    except OSError as problem:
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in an argument, or a variable without a name
         hint = config.get("installHint")
-        text = f"exec plugin {command}: cannot be run: {problem.strerror or problem}"
+        text = f"exec plugin {command}: cannot be run: {getattr(problem, 'strerror', None) or problem}"
         raise ExecPluginError(f"{text}; {hint}" if hint else text) from problem
     try:
         output, errors = process.communicate(timeout=timeout)
@@ -112,12 +112,12 @@ def _credential(command: str, version: str, output: bytes) -> ExecCredential:
             key=status.get("clientKeyData") or "",
             expires_at=datetime.fromisoformat(expires).timestamp() if expires else None,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
         text = str(problem) if isinstance(problem, ValueError) else f"unexpected shape: {problem!r}"
         raise ExecPluginError(f"exec plugin {command}: its output cannot be used: {text}") from problem
     if kind != ("ExecCredential", version):
         raise ExecPluginError(
-            f"exec plugin {command}: expected an ExecCredential of {version}, got {kind[0]!r} of {kind[1]!r}"
+            f"exec plugin {command}: expected an ExecCredential of {version}, got {kind[0]!r:.60} of {kind[1]!r:.60}"
         )
     texts = (found.token, found.certificate, found.key)
     if not all(isinstance(text, str) for text in texts):

@@ -14,6 +14,7 @@ import orjson
 _SEQUENCE: Final = 0x30
 _EXPLICIT_VERSION: Final = 0xA0
 _UTC_TIME: Final = 0x17
+_YEAR_10000: Final = 253_402_300_800
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
@@ -74,7 +75,7 @@ def of_token(token: str) -> float | None:
     except (ValueError, binascii.Error):
         return None
     expires = claims.get("exp") if isinstance(claims, dict) else None
-    if isinstance(expires, int | float) and not isinstance(expires, bool) and abs(expires) < 1e12:
+    if isinstance(expires, int | float) and not isinstance(expires, bool) and 0 < expires < _YEAR_10000:
         return float(expires)
     return None
 

@@ -151,6 +151,6 @@ def stat_of(path: str) -> tuple[int, int, int] | None:
     """Return modification time (ns), size and inode of a file, symbolic links followed; None for a missing file."""
     try:
         found = Path(path).stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in the path
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,4 +1,4 @@
-"""Decodes JSON of the API server, including JSON that is nested too deeply for orjson, or broken in some objects.
+"""Decodes and encodes JSON of the API server, including JSON that is nested too deeply for orjson, or broken in some objects.
 
 Go writes up to 10,000 levels of nesting and orjson reads 1,024. So the status of one custom resource in a member
 cluster could make the list of all bindings unreadable. A scheduler needs no field below about 20 levels. Values below
@@ -10,6 +10,7 @@ docs/decisions/0018-api-server-input.md has the alternatives.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -59,6 +60,24 @@ def decode(body: bytes) -> Any:
             return orjson.loads(without)
         except orjson.JSONDecodeError:
             raise problem from None
+
+
+def encode(value: Any) -> bytes:
+    """Encode JSON; what orjson refuses as well, as far as possible.
+
+    Lone surrogates, which may come from texts of plugins, become question marks.
+
+    Raises:
+        ValueError: It cannot be written as JSON.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # a lone surrogate, a large number, or more than 254 levels
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise ValueError(str(problem)) from problem
+        return text.encode(errors="replace")
 
 
 def checked(found: object) -> dict[str, Any]:

@@ -14,19 +14,23 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import yaml
 from kubernetes.aio import client, config
 from kubernetes.aio.config import incluster_config
 
-from karmada_scheduler.client import exec_plugin, expiry
+from karmada_scheduler.client import exec_plugin, expiry, kubeconfig_fields
+from karmada_scheduler.client.exec_plugin import ExecPluginError
 from karmada_scheduler.client.identity import ConnectionConfigError, Identity, Pem, TLSMaterial, stat_of
+from karmada_scheduler.config import yaml_file
+from karmada_scheduler.config.problems import ConfigError
 
 _PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+_USER_INFO: Final = re.compile(r"(?<=//)[^/?#]*@")
 _FOR_LIBRARY: Final = frozenset({
     "server", "insecure-skip-tls-verify", "tls-server-name", "proxy-url",
     "token", "username", "password", "auth-provider",
@@ -55,8 +59,11 @@ def load(kubeconfig: str, master: str, *, now: float, known: Identity | None = N
         if master:
             reading.server = master if "://" in master else f"https://{master}"
         return reading.identity(now, where)
-    except Exception as error:  # yaml and kubernetes raise various exceptions for broken files
+    except (ConnectionConfigError, ExecPluginError, OSError) as error:
         raise ConnectionConfigError(f"{where}: {' '.join(str(error).split()) or repr(error)}") from error
+    except Exception as error:
+        kind = type(error).__name__  # its text may have a secret
+        raise ConnectionConfigError(f"{where}: cannot be used ({kind})") from error
 
 
 class _Reading:
@@ -120,35 +127,41 @@ class _Reading:
         return ""
 
     def _document(self, path: str) -> dict[str, Any]:
-        content = self._read(path)
-        document = yaml.safe_load(content)
-        if document is None:
-            raise ConnectionConfigError(f"{path} is empty")
-        if not isinstance(document, dict):
-            raise ConnectionConfigError(f"{path} is not an object")
+        try:
+            parsed = yaml_file.parse(self._read(path), unique_keys=False)
+        except ConfigError as error:
+            raise ConnectionConfigError(f"{path} {error}") from error
+        document = kubeconfig_fields.checked(parsed, path)
         folder = Path(path).absolute().parent
         for kind, name in (("clusters", "cluster"), ("users", "user")):
-            for entry in document.get(kind) or ():
-                _with_absolute_paths(entry.get(name) or {}, folder)
+            for entry in document.get(kind, ()):
+                _with_absolute_paths(entry.get(name, {}), folder)
         return document
 
     def _use(self, document: dict[str, Any]) -> None:
+        current = document.get("current-context")
+        if not current:
+            raise ConnectionConfigError("current-context: is missing")
+        context = _named(document, "contexts", "context", current)
+        if not context.get("cluster"):
+            raise ConnectionConfigError(f"contexts: {current}: cluster: is missing")
+        cluster = _named(document, "clusters", "cluster", context["cluster"])
+        name = context.get("user")
+        user = _named(document, "users", "user", name) if name else {}
         settings = client.Configuration()
-        bare = {
-            **document,
-            "clusters": [_bare(entry, "cluster") for entry in document["clusters"]],
-            "users": [_bare(entry, "user") for entry in document["users"]],
-        }
-        asyncio.run(config.load_kube_config_from_dict(bare, client_configuration=settings))
-        context = _named(document["contexts"], document["current-context"])["context"]
-        cluster = _named(document["clusters"], context["cluster"])["cluster"]
-        entry = _named(document["users"], context.get("user")) if document["users"] else {}
+        try:
+            asyncio.run(
+                config.load_kube_config_from_dict(_bare(cluster, user), client_configuration=settings)
+            )
+        except Exception as error:  # the shapes have been checked, so it is one of an auth-provider
+            text = str(error) or type(error).__name__
+            raise ConnectionConfigError(f"users: {name}: auth-provider: {text}") from error
         self.server = str(settings.host).rstrip("/") if cluster.get("server") else ""
         self._tls_name = settings.tls_server_name
         self._proxy_url = settings.proxy
         self._insecure = not settings.verify_ssl
         self._authority = self._data_or_file(cluster, "certificate-authority")
-        self._log_in(entry.get("user") or {}, settings.api_key.get("BearerToken"))
+        self._log_in(user, settings.api_key.get("BearerToken"))
 
     def _log_in(self, user: Mapping[str, Any], authorization: str | None) -> None:
         self._certificate = self._data_or_file(user, "client-certificate")
@@ -180,6 +193,8 @@ class _Reading:
             self._expiries.append((found.expires_at, f"the credential {what}"))
 
     def _take_token(self, token: str, what: str) -> None:
+        if not (token.strip().isascii() and token.strip().isprintable()):
+            raise ConnectionConfigError(f"{what}: has characters that no HTTP header has")
         self._authorization = f"Bearer {token.strip()}"
         self._sent.append(what)
         expires_at = expiry.of_token(token.strip())
@@ -189,9 +204,12 @@ class _Reading:
     def _data_or_file(self, entry: Mapping[str, Any], field: str) -> Pem | None:
         if data := entry.get(f"{field}-data"):
             try:
-                return Pem(f"{field}-data", base64.b64decode("".join(data.split()), validate=True))
-            except (AttributeError, ValueError) as problem:
+                content = base64.b64decode("".join(data.split()), validate=True)
+            except ValueError as problem:
                 raise ConnectionConfigError(f"{field}-data: is not base64: {problem}") from problem
+            if not content:  # with an empty CA, Python would trust those of the system
+                raise ConnectionConfigError(f"{field}-data: is empty")
+            return Pem(f"{field}-data", content)
         return self._file(field, entry[field]) if entry.get(field) else None
 
     def _file(self, field: str, path: str) -> Pem:
@@ -210,16 +228,20 @@ class _Reading:
         self._files[path] = stat_of(path)
         try:
             return Path(path).read_bytes()
-        except OSError as problem:
-            raise ConnectionConfigError(f"cannot read {path}: {problem.strerror}") from problem
+        except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
+            text = getattr(problem, "strerror", None) or problem
+            raise ConnectionConfigError(f"cannot read {path}: {text}") from problem
 
     def identity(self, now: float, where: str) -> Identity:
         """Return the credentials."""
         if not self.server:
             raise ConnectionConfigError("clusters: server: is missing")
-        url = urlsplit(self.server)
-        if url.scheme not in {"http", "https"} or not url.hostname:
-            raise ConnectionConfigError(f"{self.server!r} is not the URL of an HTTP server")
+        if not _is_http_url(self.server):
+            shown = _USER_INFO.sub("", self.server)
+            raise ConnectionConfigError(f"clusters: server: {shown!r} is not the URL of an HTTP server")
+        if self._proxy_url and not _is_http_url(self._proxy_url):
+            shown = _USER_INFO.sub("", self._proxy_url)
+            raise ConnectionConfigError(f"clusters: proxy-url: {shown!r} is not the URL of an HTTP proxy")
         valid_from = None
         if self._certificate is not None:
             valid_from, expires_at = expiry.validity_of_certificate(self._certificate.content)
@@ -254,6 +276,15 @@ class _Reading:
         )
 
 
+def _is_http_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        has_address = bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+    return url.scheme in {"http", "https"} and has_address and text.isprintable() and " " not in text
+
+
 def _with_absolute_paths(entry: dict[str, Any], folder: Path) -> None:
     """Make paths relative to the kubeconfig absolute; a command without a slash is found in PATH."""
     for field in _PATHS:
@@ -264,11 +295,24 @@ def _with_absolute_paths(entry: dict[str, Any], folder: Path) -> None:
         plugin["command"] = str(folder / plugin["command"])
 
 
-def _bare(entry: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return an entry with the fields that kubernetes.aio reads."""
-    fields = entry.get(name) or {}
-    return {**entry, name: {field: value for field, value in fields.items() if field in _FOR_LIBRARY}}
+def _bare(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a kubeconfig with the fields that kubernetes.aio reads."""
+    bare_cluster, bare_user = (
+        {field: value for field, value in fields.items() if field in _FOR_LIBRARY}
+        for fields in (cluster, user)
+    )
+    return {
+        "current-context": "context",
+        "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
+        "clusters": [{"name": "cluster", "cluster": bare_cluster}],
+        "users": [{"name": "user", "user": bare_user}],
+    }
 
 
-def _named(entries: list[dict[str, Any]], name: object) -> dict[str, Any]:
-    return next((entry for entry in entries if entry["name"] == name), {})
+def _named(document: Mapping[str, Any], kind: str, field: str, name: str) -> dict[str, Any]:
+    """Return a field of the first entry with a name."""
+    for entry in document[kind]:
+        if entry["name"] == name:
+            found: dict[str, Any] = entry.get(field, {})
+            return found
+    raise ConnectionConfigError(f"{kind}: there is no entry of the name {name}")

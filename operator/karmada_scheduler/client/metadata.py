@@ -15,7 +15,7 @@ from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import JSON, Connection
 from karmada_scheduler.client.lists import list_pages
-from karmada_scheduler.client.watch_lines import event_of
+from karmada_scheduler.client.watch_lines import read_event
 
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
@@ -151,7 +151,7 @@ class MetadataClient:
         async with aclosing(stream) as lines:
             async for line in lines:
                 try:
-                    event = event_of(line)
+                    event = await read_event(line)
                 except ValueError as problem:
                     raise ApiError(f"GET {resource.path}: {problem}") from problem
                 if event["type"] == "ERROR":

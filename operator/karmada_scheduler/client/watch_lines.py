@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
+
+import orjson
 
 from karmada_scheduler.client import json_body
 
@@ -10,6 +13,8 @@ MAX_LINE: Final = 64 * 1024 * 1024
 """Maximum length of a line in bytes. An object has at most 1.5 MiB in etcd, by default."""
 
 _KEPT_OF_LONG: Final = 64 * 1024
+_SLOW: Final = 64 * 1024
+"""Length of a line that is decoded in a thread if orjson refuses it; 1.5 MiB of brackets take most of a second."""
 _TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
@@ -57,6 +62,15 @@ class Lines:
         return line
 
 
+async def read_event(line: bytes) -> dict[str, Any]:
+    """Decode one event as ``event_of`` does; if that takes long, in a thread."""
+    try:
+        event = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return await asyncio.to_thread(event_of, line) if len(line) >= _SLOW else event_of(line)
+    return _checked(event)
+
+
 def event_of(line: bytes) -> dict[str, Any]:
     """Decode one event and check its structure.
 
@@ -73,6 +87,12 @@ def event_of(line: bytes) -> dict[str, Any]:
         if placeholder is None:
             raise
         return {"type": "MODIFIED", "object": placeholder}
+    return _checked(event)
+
+
+def _checked(event: Any) -> dict[str, Any]:
+    if type(event) is not dict:
+        raise ValueError(f"expected an event, got {type(event).__name__}")
     kind, found = event.get("type"), event.get("object")
     if kind in _TYPES:
         return {"type": kind, "object": json_body.checked(found)}
@@ -87,10 +107,7 @@ def event_of(line: bytes) -> dict[str, Any]:
     return event
 
 
-def _decoded(line: bytes) -> dict[str, Any]:
+def _decoded(line: bytes) -> Any:
     if type(line) is LongLine:
         raise ValueError(f"the line is longer than {MAX_LINE} bytes")
-    event = json_body.decode(line)
-    if type(event) is not dict:
-        raise ValueError(f"expected an event, got {type(event).__name__}")
-    return event
+    return json_body.decode(line)

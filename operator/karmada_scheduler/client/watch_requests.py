@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.watch_lines import event_of
+from karmada_scheduler.client.watch_lines import read_event
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class WatchRequests:
         try:
             async with aclosing(self._connect(target, accepted)) as lines:
                 async for line in lines:
-                    event = self._event(path, line)
+                    event = await self._event(path, line)
                     if event is None:
                         continue
                     if event["type"] == "ERROR":
@@ -93,9 +93,9 @@ class WatchRequests:
         if is_expired:
             yield {"type": "ERROR", "object": {"code": _GONE, "message": problem}}
 
-    def _event(self, path: str, line: bytes) -> Event | None:
+    async def _event(self, path: str, line: bytes) -> Event | None:
         try:
-            return event_of(line)
+            return await read_event(line)
         except ValueError as problem:
             text = f"{problem}, in: {line[:100].decode(errors='replace')}"
             self._log_once(path, "A line of a watch cannot be read, it is skipped", text)

@@ -164,8 +164,9 @@ def _tls_problems(tls: ExtenderTLS) -> Iterator[ConfigProblem]:
             try:
                 with Path(name).open("rb"):
                     pass
-            except OSError as error:
-                yield ConfigProblem(key, f"cannot read {name}: {error.strerror}")
+            except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+                text = getattr(error, "strerror", None) or error
+                yield ConfigProblem(key, f"cannot read {name}: {text}")
 
 
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

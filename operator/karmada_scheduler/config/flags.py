@@ -45,6 +45,16 @@ def _bool(text: str) -> bool:
     raise argparse.ArgumentTypeError(f"{text!r} is not true or false")
 
 
+def _integer(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.60} is not an integer") from error
+    if not -(2**63) <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r:.60} is out of range")
+    return number
+
+
 def _seconds(text: str) -> float:
     try:
         return float(durationpy.from_str(text).total_seconds())
@@ -56,7 +66,7 @@ _TYPES: Final[dict[str, Callable[[str], Any]]] = {
     "text": str,
     "list": str,
     "bool": _bool,
-    "integer": int,
+    "integer": _integer,
     "number": float,
     "duration": _seconds,
 }

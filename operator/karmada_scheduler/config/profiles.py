@@ -206,7 +206,7 @@ def read(data: object, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Sched
 
 def _wrong_kind(data: Mapping[Any, Any]) -> Iterator[ConfigProblem]:
     kind, version = data.get("kind"), data.get("apiVersion")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         yield ConfigProblem("kind", f"expected {' or '.join(KINDS)}, got {shown(kind)}")
     elif version != KINDS[kind]:
         yield ConfigProblem("apiVersion", f"expected {KINDS[kind]} for kind {kind}, got {shown(version)}")

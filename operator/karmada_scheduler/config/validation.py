@@ -88,6 +88,6 @@ def address(text: str) -> str:
     if text in ("", "0"):
         return ""
     host, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit() or int(port) > 65535:
+    if not separator or not (port.isascii() and port.isdigit()) or len(port) > 9 or int(port) > 65535:
         raise ValueError(f"{text!r} is not host:port, :port or 0")
     return f"{host}:{int(port)}"

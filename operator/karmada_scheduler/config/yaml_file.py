@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -25,24 +26,53 @@ def read(path: Path) -> object:
         raise ConfigError([ConfigProblem("", f"is no text in UTF-8: {error}")]) from error
 
 
-def parse(text: str) -> object:
-    """Read one document; raises as ``read`` does."""
-    loader = _Loader(text)
+def parse(text: str | bytes, *, unique_keys: bool = True) -> object:
+    """Read one document; raises as ``read`` does.
+
+    Args:
+        text: The document. An error names the line and the column, and shows no text: it may contain secrets.
+        unique_keys: Whether a duplicate key is a problem.
+    """
     try:
-        data: object = loader.get_single_data()
+        loader = _Loader(text)
+        try:
+            data: object = loader.get_single_data()
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
-        raise ConfigError([ConfigProblem("", f"is no YAML: {' '.join(str(error).split())}")]) from error
-    finally:
-        loader.dispose()
-    if loader.repeated:
+        raise ConfigError([ConfigProblem("", f"is no YAML: {_text_of(error)}")]) from error
+    except RecursionError as error:
+        raise ConfigError([ConfigProblem("", "is no YAML: it is nested too deeply")]) from error
+    if loader.repeated and unique_keys:
         raise ConfigError(loader.repeated)
     return data
 
 
+_QUOTED: Final = re.compile(r"""(['"]).*\1""")
+
+
+def _text_of(error: yaml.YAMLError) -> str:
+    """Return what is wrong and where, without any text of the file."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())  # of a single character
+    what = ", ".join(text for text in (error.context, error.problem) if text)
+    mark = error.problem_mark or error.context_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    return place + _QUOTED.sub("'...'", what)
+
+
 class _Loader(yaml.SafeLoader):
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str | bytes) -> None:
         super().__init__(text)
         self.repeated: list[ConfigProblem] = []
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 (PyYAML's)
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Such as the 45th of January, or a number of too many digits.
+            what = f"the value is no {node.tag.rpartition(':')[2]}"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 (PyYAML's)
         met: dict[object, int] = {}

@@ -7,7 +7,11 @@ pkg/util/helper ResolveCluster.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+from karmada_scheduler.api.manifest import Manifest, ManifestError, read_mapping, read_mappings, read_text
+
+_MAX_PORT: Final = 65535
 
 
 class DiscoveryError(Exception):
@@ -29,20 +33,28 @@ def addresses(service: Mapping[str, Any] | None, *, name: str, namespace: str, p
         port: The port of the Service (``--scheduler-estimator-port``).
 
     Raises:
-        DiscoveryError: The Service is not of type ExternalName, or does not map the port to a number.
+        DiscoveryError: The Service is not of type ExternalName, does not map the port to a number, or cannot be read.
     """
     if service is None:
         return [f"{name}.{namespace}.svc.cluster.local:{port}", f"{name}.{namespace}.svc:{port}"]
-    spec = service.get("spec") or {}
-    if spec.get("type") != "ExternalName":
-        raise DiscoveryError(f'unsupported service type "{spec.get("type") or ""}"')
-    for entry in spec.get("ports") or ():
+    try:
+        return [_external_address(service, name=name, port=port)]
+    except ManifestError as error:
+        raise DiscoveryError(f'cannot read service "{name}": {error}') from None
+
+
+def _external_address(service: Manifest, *, name: str, port: int) -> str:
+    spec = read_mapping(service, "spec", "")
+    type_ = read_text(spec, "type", "spec")
+    if type_ != "ExternalName":
+        raise DiscoveryError(f'unsupported service type "{type_}"')
+    for entry in read_mappings(spec, "ports", "spec"):
         if entry.get("port") == port:
             target = entry.get("targetPort")
-            if not isinstance(target, int):
+            if type(target) is not int or not 0 <= target <= _MAX_PORT:
                 raise DiscoveryError(
                     "ExternalName service type should have int target port, "
-                    f"current target port: {'' if target is None else target}"
+                    f"current target port: {'' if target is None else target!s:.60}"
                 )
-            return [f"{spec.get('externalName') or ''}:{target}"]
+            return f"{read_text(spec, 'externalName', 'spec')}:{target}"
     raise DiscoveryError(f'no service port {port} found for service "{name}"')

@@ -42,6 +42,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
     read_texts,
 )
+from karmada_scheduler.client import json_body
 
 MAX_EXTENDER_SCORE: Final = 10
 _KEYS_SHOWN: Final = 10
@@ -223,7 +224,10 @@ def _fields(found: Manifest, *names: str) -> dict[str, Any]:
 
 
 def _shown(value: object) -> str:
-    return "null" if value is None else f"{type(value).__name__} {excerpt(orjson.dumps(value))}"
+    if value is None:
+        return "null"
+    # orjson reads 1,024 levels and writes 254.
+    return f"{type(value).__name__} {excerpt(orjson.dumps(json_body.shallow(value, 3)))}"
 
 
 def excerpt(body: bytes, *, limit: int = 200) -> str:

@@ -99,6 +99,6 @@ def test_the_error_for_a_wrong_type_is_short_for_any_value() -> None:
     deep: object = "x"
     for _ in range(5000):
         deep = [deep]
-    for value in (deep, 10**5000):
-        with pytest.raises(ManifestError, match=r"^a\.b: expected a string, got (list|int) of absurd size"):
+    for value in (deep, 10**5000, ["x"] * 10**6):
+        with pytest.raises(ManifestError, match=r"^a\.b: expected a string, got (list|int) .{,60}$"):
             read_text({"b": value}, "b", "a")

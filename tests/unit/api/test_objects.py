@@ -114,6 +114,7 @@ def test_a_reschedule_is_triggered_by_a_later_time(
     ("change", "message"),
     [
         (lambda m: m.update(kind="Deployment"), "kind: expected ResourceBinding or ClusterResourceBinding"),
+        (lambda m: m.update(kind=["ResourceBinding"]), "kind: expected ResourceBinding or ClusterResource"),
         (lambda m: m["metadata"].pop("name"), "metadata.name: is missing"),
         (lambda m: m["metadata"].pop("namespace"), "metadata.namespace: is missing"),
         (lambda m: m.update(spec=[]), "spec: expected an object, got list []"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada_scheduler.client import json_body
-from karmada_scheduler.client.json_body import MAX_DEPTH, checked, decode, shallow, unreadable
+from karmada_scheduler.client.json_body import MAX_DEPTH, checked, decode, encode, shallow, unreadable
 
 
 def _nested(depth: int, inner: bytes = b"1") -> bytes:
@@ -169,3 +169,15 @@ def test_a_value_is_cut_off_below_some_levels() -> None:
         deep = [deep]
     assert orjson.dumps(shallow(deep)) == b"[" * MAX_DEPTH + b"null" + b"]" * MAX_DEPTH
     assert json_body.shallow(5) == 5
+
+
+def test_what_orjson_cannot_write_is_written_all_the_same() -> None:
+    assert encode({"message": "a\ud800é"}) == '{"message":"a?é"}'.encode()
+    assert encode([1 << 70]) == b"[1180591620717411303424]"
+    assert encode(orjson.loads(_nested(600))) == _nested(600)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, {"a": "\ud800", "b": float("nan")}, orjson.loads(_nested(1_000))])
+def test_a_value_that_is_no_json_is_an_error(value: Any) -> None:
+    with pytest.raises(ValueError):
+        encode(value)

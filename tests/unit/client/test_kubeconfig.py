@@ -200,8 +200,14 @@ def test_a_server_that_is_not_verified_is_a_warning(config: Path) -> None:
         ("# nothing\n", "{path} is empty"),
         ("[1]", "{path} is not an object"),
         ("a: [", "while parsing"),
-        ("clusters: 5", "'int' object is not iterable"),
-        ('{"clusters": [{"name": "k"}]}', "Expected key current-context"),
+        ("clusters: 5", "clusters: expected a list, got a number"),
+        ('{"clusters": [{"name": "k"}]}', "current-context: is missing"),
+        ("clusters: [{}]", "clusters[0].name: is missing"),
+        ("{current-context: c, contexts: [{name: c}]}", "contexts: c: cluster: is missing"),
+        ("{current-context: c, contexts: [{name: d}]}", "contexts: there is no entry of the name c"),
+        ("a: \x00", "is no YAML: "),
+        ("a: " + "[" * 2000, "is no YAML: it is nested too deeply"),
+        ("a: 2026-02-31", "is no YAML: line 1, column 4: the value is no timestamp"),
     ],
 )
 def test_an_invalid_kubeconfig_is_named(config: Path, text: str, problem: str) -> None:
@@ -217,6 +223,19 @@ def test_an_invalid_kubeconfig_is_named(config: Path, text: str, problem: str) -
     [
         ({}, {"server": ""}, "clusters: server: is missing"),
         ({}, {"server": "nonsense"}, "'nonsense' is not the URL of an HTTP server"),
+        ({}, {"server": "https://[::1"}, "clusters: server: 'https://[::1' is not the URL of an HTTP server"),
+        ({}, {"server": "https://a:99999"}, "clusters: server: 'https://a:99999' is not the URL"),
+        ({}, {"server": "https://me:pass@a:x"}, "clusters: server: 'https://a:x' is not the URL"),
+        ({}, {"proxy-url": "proxy:80"}, "clusters: proxy-url: 'proxy:80' is not the URL of an HTTP proxy"),
+        ({}, {"insecure-skip-tls-verify": "false"}, "insecure-skip-tls-verify: expected true or false, got a string"),
+        ({}, {"certificate-authority-data": " "}, "certificate-authority-data: is empty"),
+        ({}, {"certificate-authority": "a\0b"}, "cannot read "),
+        ({"token": ["t"]}, {}, "users[0].user.token: expected a string, got a list"),
+        ({"token": "a\nb"}, {}, "the token of the kubeconfig: has characters that no HTTP header has"),
+        ({"username": "u", "password": 5}, {}, "users[0].user.password: expected a string, got a number"),
+        ({"auth-provider": {"name": "oidc"}}, {}, "users: u: auth-provider: oidc: missing configuration"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "env": [{}]}}, {},
+         "exec plugin x: cannot be run: "),
         ({}, {"certificate-authority": "/not/there"}, "cannot read /not/there: No such file or directory"),
         ({}, {"certificate-authority-data": "!"}, "certificate-authority-data: "),
         ({}, {"certificate-authority-data": "eA=="}, "certificate or key cannot be used: certificate-authority-data"),
@@ -232,6 +251,33 @@ def test_unusable_credentials_are_named(config: Path, user: Any, cluster: Any, p
     with pytest.raises(ConnectionConfigError, match=f"kubeconfig {config}: ") as caught:
         _load(config)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "users: [{name: u, user: {token: *s3cr3t}}]",
+        "users: [{name: u, user: {token: !s3cr3t x}}]",
+        'token: "s3cr3t',
+        "token: s3cr3t: s3cr3t",
+        "token: !!int s3cr3t",
+        "token: {s3cr3t",
+    ],
+)
+def test_an_error_about_yaml_shows_no_text_of_the_kubeconfig(config: Path, text: str) -> None:
+    config.write_text(text)
+    with pytest.raises(ConnectionConfigError, match="is no YAML: line 1, column") as caught:
+        _load(config)
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_a_context_needs_no_user(config: Path) -> None:
+    _config(config)
+    document = json.loads(config.read_text())
+    del document["contexts"][0]["context"]["user"]
+    config.write_text(json.dumps(document))
+    found = _load(config)
+    assert (found.server, found.authorization) == (SERVER, None)
 
 
 def test_the_first_entry_of_a_name_counts_in_several_kubeconfigs(

@@ -153,7 +153,7 @@ async def test_a_refusal_of_any_shape_is_an_error_with_its_code(body: str) -> No
     assert str(caught.value)
 
 
-@pytest.mark.parametrize("body", [{"a": 1 << 70}, {"a": {1, 2}}])
+@pytest.mark.parametrize("body", [{"a": {1, 2}}, {"a": b""}])
 async def test_a_body_that_cannot_be_sent_is_an_error(body: Any) -> None:
     async with _answering("{}") as connection:
         with pytest.raises(ApiError, match="cannot be written as JSON"):

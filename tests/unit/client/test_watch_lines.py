@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import orjson
 import pytest
 
+from karmada_scheduler.client import json_body
 from karmada_scheduler.client.json_body import unreadable
-from karmada_scheduler.client.watch_lines import Lines, LongLine, event_of
+from karmada_scheduler.client.watch_lines import Lines, LongLine, event_of, read_event
 
 OBJECT = {"metadata": {"name": "a", "resourceVersion": "7"}}
 
@@ -84,3 +86,27 @@ def test_an_object_that_is_nested_too_deeply_is_read_without_the_deep_values() -
     status = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
     line = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"status":' + status + b',"spec":{"b":1}}}'
     assert event_of(line)["object"]["spec"] == {"b": 1}
+
+
+@pytest.mark.parametrize(("levels", "is_slow"), [(1_000, False), (1_100, False), (20_000, True)])
+async def test_a_long_line_that_is_nested_too_deeply_is_decoded_in_a_thread(
+    levels: int, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = {threading.current_thread()}
+    decode = json_body.decode
+
+    def recorded(body: bytes) -> Any:
+        threads.add(threading.current_thread())
+        return decode(body)
+
+    monkeypatch.setattr(json_body, "decode", recorded)
+    status = b'{"a":' * levels + b"1" + b"}" * levels
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"status":' + status + b',"spec":{"b":1}}}'
+    assert (await read_event(line))["object"]["spec"] == {"b": 1}
+    assert (len(threads) > 1) == is_slow
+
+
+async def test_an_event_is_checked_wherever_it_is_decoded() -> None:
+    for line in (b"[]", b"7", b"{", b'{"type":"ADDED"', b"[" * 100_000, LongLine(b"[]")):
+        with pytest.raises(ValueError):
+            await read_event(line)

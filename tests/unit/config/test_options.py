@@ -115,6 +115,9 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
         (["--feature-gates=Failover=2"], "invalid value of Failover=2"),
         (["--leader-elect-lease-duration=5s"], "--leader-elect-lease-duration must be greater than"),
         (["--metrics-bind-address=localhost"], "--metrics-bind-address: 'localhost' is not host:port"),
+        (["--metrics-bind-address=:²"], "--metrics-bind-address: ':²' is not host:port"),
+        ([f"--kube-api-burst={'9' * 400}"], "--kube-api-burst: '99999999999999999999"),
+        (["--max-in-flight=many"], "--max-in-flight: 'many' is not an integer"),
         (
             ["--kubeconfig=/no/such/file"],
             "--kubeconfig: cannot read /no/such/file: No such file or directory",

@@ -201,11 +201,15 @@ def test_ignored_by_scheduler_is_a_warning(path: Path) -> None:
     [
         pytest.param("", "expected a mapping with apiVersion and kind, got nothing", id="empty"),
         pytest.param("[]", "expected a mapping with apiVersion and kind, got a list", id="list"),
-        pytest.param("a: [", "is no YAML: while parsing a flow node", id="broken"),
-        pytest.param("a: 1\n---\nb: 2", "is no YAML: expected a single document", id="two-documents"),
+        pytest.param("a: [", "is no YAML: line 1, column 5: while parsing a flow node", id="broken"),
+        pytest.param(
+            "a: 1\n---\nb: 2", "is no YAML: line 2, column 1: expected a single document", id="two-documents"
+        ),
         pytest.param("kind: x\nkind: y\n", 'line 2: "kind" stands already in line 1', id="key-twice"),
         pytest.param(
-            "a: !!python/object:os.system {}", "is no YAML: could not determine a constructor", id="tag"
+            "a: !!python/object:os.system {}",
+            "is no YAML: line 1, column 4: could not determine a constructor",
+            id="tag",
         ),
     ],
 )

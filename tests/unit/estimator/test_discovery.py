@@ -41,6 +41,19 @@ def test_an_external_name_maps_the_port() -> None:
         ),
         pytest.param(external(), 'no service port 80 found for service "svc"', id="no-ports"),
         pytest.param(
+            {"spec": []}, 'cannot read service "svc": spec: expected an object, got list []', id="no-object"
+        ),
+        pytest.param(
+            external("80"),  # type: ignore[arg-type]
+            "cannot read service \"svc\": spec.ports[0]: expected an object, got str '80'",
+            id="no-port-object",
+        ),
+        pytest.param(
+            external({"port": 80, "targetPort": 70000}),
+            "ExternalName service type should have int target port, current target port: 70000",
+            id="large-target-port",
+        ),
+        pytest.param(
             external({"port": 80, "targetPort": "http"}),
             "ExternalName service type should have int target port, current target port: http",
             id="named-target-port",

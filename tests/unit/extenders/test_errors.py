@@ -188,6 +188,12 @@ async def test_a_response_may_be_twice_as_large_as_its_request(
         ("filter", {"failedClusters": {"m1": 7}}, "FailedClusters.m1: expected a string, got int 7"),
         ("filter", {"Error": 7}, "Error: expected a string, got int 7"),
         ("prioritize", {"m1": 7}, 'expected a list, got dict {"m1":7}'),
+        (
+            "prioritize",
+            b'{"a":' * 300 + b"1" + b"}" * 300,
+            'expected a list, got dict {"a":{"a":{"a":null}}}',
+        ),
+        ("filter", b"[" * 300 + b"]" * 300, "expected an object, got list [[[null]]]"),
         ("prioritize", ["m1"], "[0]: expected an object, got str 'm1'"),
         ("prioritize", [{"Score": 7}], "[0].Cluster: is missing"),
         ("prioritize", [{"Host": "m1", "Score": 11}], "[0].Score: 11 for m1 is not within 0 to 10"),

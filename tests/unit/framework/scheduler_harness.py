@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from karmada_scheduler.binding_cycle.writer import BindingWriter
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options, RetryLimits
+from karmada_scheduler.core.available_replicas import LocalEstimator
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -39,11 +41,17 @@ class SchedulerHarness:
     """A scheduler with a real binding cycle and plugins of a test, on a fake API server."""
 
     def __init__(
-        self, *plugins: Any, priorities: bool = False, caller: PluginCaller | None = None, **options: Any
+        self,
+        *plugins: Any,
+        priorities: bool = False,
+        caller: PluginCaller | None = None,
+        server: FakeApiServer | None = None,
+        estimators: Sequence[LocalEstimator] = (),
+        **options: Any,
     ) -> None:
         self.now = 0.0
         self.leads = True
-        self.server = FakeApiServer()
+        self.server = server or FakeApiServer()
         self.events: list[tuple[str, str]] = []
         self.bindings, self.clusters = BindingCache(), ClusterCache()
         self.waiting = WaitingBindings()
@@ -94,7 +102,7 @@ class SchedulerHarness:
             waiting=self.waiting,
             algorithm=SchedulingAlgorithm(
                 chosen.feature_gates,
-                [],
+                estimators,
                 peers=self.bindings if chosen.feature_gates.enabled("WorkloadAffinity") else None,
                 stored=self.bindings.get,
             ),
