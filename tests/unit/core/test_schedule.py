@@ -118,6 +118,16 @@ def test_a_placement_stays_while_its_clusters_are_unknown(
     assert (decision.targets, decision.applied_placement, decision.failed_terms) == (None, None, ())
 
 
+def test_no_placement_is_cleared_while_clusters_are_not_known_again() -> None:
+    builder = binding("w").replicas(2).dynamic_weight().names("m2").on(m1=2)
+    known = [cluster("m1").build()]
+    decision = decide_on(builder, Snapshot.of(known, unknown=UnknownClusters(incomplete=True)))
+    assert type(decision.error) is SchedulingError
+    assert "all were missing from a list" in str(decision.error)
+    assert decision.targets is None
+    assert decide_on(builder, Snapshot.of(known)).targets == ()
+
+
 def test_an_unknown_cluster_affects_only_bindings_on_it() -> None:
     unknown = UnknownClusters({"m2": "spec.taints: expected a list"}, incomplete=True)
     found = Snapshot.of([cluster("m1").build(), cluster("m3").build()], unknown=unknown)
