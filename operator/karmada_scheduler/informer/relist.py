@@ -93,6 +93,8 @@ class Relister:
         with self._handlers.initial_list():
             for resource in self._resources.values():
                 self._list_versions[resource.kind] = (await self._list(resource)).version
+            # The bindings were not known when the clusters were listed.
+            self._handlers.check_empty_clusters()
             for name in sorted(self._handlers.unknown_targets()):
                 read = partial(self._read_unlisted, name)
                 if (found := await self._retry(f"Reading cluster {name}", read)) is not None:

@@ -79,6 +79,9 @@ class FakeHandlers:
     def unlisted_clusters(self, diff: "FakeDiff", version: int) -> list[str]:
         return self.unlisted
 
+    def check_empty_clusters(self) -> None:
+        return
+
     def unknown_targets(self) -> set[str]:
         return self.unknown
 
