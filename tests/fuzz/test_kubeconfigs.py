@@ -113,7 +113,7 @@ _PYTHON = re.compile(
 """Texts of exceptions that say nothing to a user."""
 
 
-@fuzzed(300)
+@fuzzed(160)
 @given(document=st.sampled_from(DOCUMENTS).flatmap(lambda each: mutated(each, values=values)))
 def test_an_invalid_structure_is_an_error_that_names_the_file_and_the_field(
     folder: Path, document: Changed
@@ -128,7 +128,7 @@ def test_an_invalid_structure_is_an_error_that_names_the_file_and_the_field(
         assert not _PYTHON.search(problem), problem
 
 
-@fuzzed(200)
+@fuzzed(120)
 @given(content=damaged(st.sampled_from([yaml.safe_dump(each).encode() for each in DOCUMENTS])))
 def test_damaged_bytes_are_an_error_that_names_the_file(folder: Path, content: bytes) -> None:
     file = folder / "config"
@@ -151,7 +151,7 @@ _CREDENTIAL = {
 }
 
 
-@fuzzed(200)
+@fuzzed(120)
 @given(output=damaged(mutated(_CREDENTIAL).map(lambda each: each.json.encode())))
 def test_the_output_of_an_exec_plugin_is_an_error_that_names_the_plugin(output: bytes) -> None:
     with measured("exec plugin", output):
@@ -169,7 +169,7 @@ def _token(claims: bytes) -> str:
     return f"e30.{base64.urlsafe_b64encode(claims).decode()}.x"
 
 
-@fuzzed(200)
+@fuzzed(120)
 @given(claims=damaged(mutated({"exp": 1, "sub": "a"}).map(lambda each: each.json.encode())))
 def test_the_expiry_of_any_token_can_be_shown(claims: bytes) -> None:
     with measured("token", claims):

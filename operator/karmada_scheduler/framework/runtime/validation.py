@@ -81,7 +81,7 @@ def validated(plugin: Plugin, point: Point, answer: object) -> Result:
     if not (_is_duration(answer.timeout) and _is_duration(answer.retry_after)):
         raise invalid_answer(plugin, point, answer, "seconds as timeout and retry_after")
     if any(len(reason) > _MAX_REASON for reason in reasons):
-        reasons = [reason[:_MAX_REASON] for reason in reasons]
+        reasons = tuple(reason[:_MAX_REASON] for reason in reasons)
     return Result(
         answer.code, tuple(reasons), plugin.name, answer.timeout, min(answer.retry_after, MAX_RETRY_SECONDS)
     )
@@ -97,7 +97,7 @@ def cluster_names(plugin: Plugin, answer: AbstractSet[Any]) -> frozenset[str]:
         names = frozenset(answer)
     except Exception as problem:
         raise invalid_answer(plugin, Point.PRE_FILTER, answer, "a set of cluster names") from problem
-    # Without this, a set of Clusters would refuse every cluster, and clear the placement.
+    # Anything else would refuse every cluster, and clear the placement.
     if not all(isinstance(name, str) for name in names):
         raise invalid_answer(plugin, Point.PRE_FILTER, answer, "a set of cluster names")
     return names
