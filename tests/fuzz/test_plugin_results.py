@@ -152,7 +152,7 @@ VALUES: Final[Mapping[str, Make]] = {
     "range(10**12)": _always(range(10**12)),
     "a million integers": _always([1] * 10**6),
     "a million names": _always(dict.fromkeys(map(str, range(10**6)), 1)),
-    "an error of 10 MB": _always(Result(Code.ERROR, (LONG * 100,))),
+    "an error of 1 MB": _always(Result(Code.ERROR, (LONG * 10,))),
     "a million reasons": _always(Result(Code.UNSCHEDULABLE, ("r",) * 10**6)),
     "hostile": lambda _: Hostile(),
     "hostile sequence": lambda _: HostileSequence(),
@@ -175,7 +175,7 @@ VALUES: Final[Mapping[str, Make]] = {
 
 def _errors() -> list[BaseException]:
     return [
-        RuntimeError("boom"), RuntimeError("\ud800\n\x00"), RuntimeError(LONG * 100), RuntimeError(), KeyError(("a",)),
+        RuntimeError("boom"), RuntimeError("\ud800\n\x00"), RuntimeError(LONG * 10), RuntimeError(), KeyError(("a",)),
         UnprintableError(), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), StopIteration(1),
         StopAsyncIteration(), BaseExceptionGroup("group", [SystemExit(1)]), MemoryError(), RecursionError(), TimeoutError(),
         AssertionError(), PluginError("theirs"), SchedulingError("theirs"), UnschedulableError("theirs", retry_after=math.nan),
