@@ -89,6 +89,12 @@ STEPS ?= 2000
 fuzz-cache: install ## decisions with and without caches, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
 	@$(BIN)/python -m tools.oracle.cache_fuzz --steps $(STEPS) --seed $(SEED) $(ARGS)
 
+EXAMPLES ?= 5000
+
+.PHONY: fuzz-input
+fuzz-input: install ## invalid manifests, configuration, results of plugins, kubeconfigs, ... (EXAMPLES=5000 per test, ARGS="-k kubeconfig --hypothesis-seed=1")
+	@FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -p no:logging --show-capture=no tests/fuzz $(ARGS)
+
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
 	@$(BIN)/python -m tools.controlplane binaries
