@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NoReturn
 
@@ -114,8 +114,25 @@ async def _async_generator() -> AsyncIterator[int]:
     yield 1
 
 
-async def _coroutine() -> Result:
+async def _success() -> Result:
     return SUCCESS
+
+
+_coroutines: list[Coroutine[Any, Any, Result]] = []
+"""The coroutines that plugins have returned; nothing awaits most of them."""
+
+
+def _coroutine() -> Coroutine[Any, Any, Result]:
+    _coroutines.append(_success())
+    return _coroutines[-1]
+
+
+@pytest.fixture(autouse=True)
+def _close_coroutines() -> Iterator[None]:
+    yield
+    for each in _coroutines:
+        each.close()
+    _coroutines.clear()
 
 
 def _candidates(context: Any) -> list[Any]:
