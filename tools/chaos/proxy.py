@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import threading
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -10,6 +12,9 @@ from typing import Any, Final, TypeVar
 from tools.controlplane.processes import free_port
 
 _CHUNK: Final = 1 << 16
+
+_RESET: Final = struct.pack("ii", 1, 0)
+"""Linger for no time: the end of a connection is a reset."""
 
 T = TypeVar("T")
 
@@ -36,6 +41,8 @@ class Proxy:
         self._open = asyncio.Event()
         self._open.set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._accepted = 0
+        self._server: asyncio.Server | None = None
 
     def slow(self, latency: float) -> None:
         """Delay everything by some seconds, in each direction; 0 ends it."""
@@ -55,7 +62,16 @@ class Proxy:
 
     async def listen(self) -> None:
         """Start to listen."""
-        await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+
+    async def close(self) -> None:
+        """Listen no more, and end all connections."""
+        if self._server is not None:
+            self._server.close()
+        await self._set_open(True)
+        while self._accepted:
+            await self._cut()
+            await asyncio.sleep(0.01)
 
     async def _set_latency(self, latency: float) -> None:
         self._latency = latency
@@ -69,12 +85,21 @@ class Proxy:
     async def _cut(self) -> int:
         number = len(self._writers) // 2
         for writer in list(self._writers):
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             writer.transport.abort()
         self.cut_connections += number
         return number
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._accepted += 1
+        try:
+            await self._forward(reader, writer)
+        finally:
+            self._accepted -= 1
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._open.wait()
         try:
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream)
@@ -108,6 +133,7 @@ class Network:
     """The proxies, in a thread with an event loop of their own."""
 
     def __init__(self) -> None:
+        self._proxies: list[Proxy] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
         self._thread.start()
@@ -116,6 +142,7 @@ class Network:
         """Start a proxy to a port of 127.0.0.1."""
         proxy = Proxy(self, upstream)
         self.call(proxy.listen())
+        self._proxies.append(proxy)
         return proxy
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -124,13 +151,8 @@ class Network:
 
     def close(self) -> None:
         """End everything."""
-        self.call(self._cancel_all())
+        for proxy in self._proxies:
+            self.call(proxy.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
         self._loop.close()
-
-    async def _cancel_all(self) -> None:
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -70,7 +70,7 @@ class State:
     @property
     def value(self) -> Object | None:
         """The object; None if it was deleted."""
-        return None if self.raw is None else orjson.loads(self.raw)  # type: ignore[no-any-return]
+        return None if self.raw is None else orjson.loads(self.raw)
 
 
 @dataclass(slots=True)
