@@ -65,14 +65,14 @@ def _run(folder: Path, options: argparse.Namespace) -> None:
 
 def _judge(folder: Path, *, all_kinds: bool) -> int:
     records = read(folder)
-    verdict = Judge(records).judge()
-    text = report(folder, records, verdict)
+    result = Judge(records).judge()
+    text = report(folder, records, result)
     missing = missing_kinds(records.final["faults"]) if all_kinds else []
     if missing:
         text += f"\n\nFaults that did not occur: {', '.join(missing)}"
     (folder / "summary.txt").write_text(text + "\n")
     print(f"\n{text}\n\nAll records are in {folder}")
-    return 1 if verdict.violations or missing or records.final["problems"] else 0
+    return 1 if result.violations or missing or records.final["problems"] else 0
 
 
 def _parser() -> argparse.ArgumentParser:

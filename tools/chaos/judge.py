@@ -56,7 +56,7 @@ class Violation:
 
 
 @dataclass(slots=True)
-class Verdict:
+class Result:
     """What the judge found.
 
     Attributes:
@@ -81,9 +81,9 @@ class Judge:
         self._delays = Delays(records)
         self._terms = Terms(records)
         self._cluster_states = _cluster_states(records)
-        self._verdict = Verdict()
+        self._result = Result()
 
-    def judge(self) -> Verdict:
+    def judge(self) -> Result:
         """Judge everything."""
         self._check_records()
         self._check_requests()
@@ -93,13 +93,13 @@ class Judge:
         self._check_quiet()
         self._check_alive()
         self._check_restarts()
-        return self._verdict
+        return self._result
 
     def _add(self, invariant: str, text: str, *, where: str = "", at: float = 0.0) -> None:
-        self._verdict.violations.append(Violation(invariant, text, where, at))
+        self._result.violations.append(Violation(invariant, text, where, at))
 
     def _count(self, figure: str, number: float = 1) -> None:
-        self._verdict.figures[figure] = self._verdict.figures.get(figure, 0) + number
+        self._result.figures[figure] = self._result.figures.get(figure, 0) + number
 
     def _check_records(self) -> None:
         records = self._records
@@ -121,7 +121,7 @@ class Judge:
         """Judge every request of our replicas, accepted or not."""
         in_second: Counter[tuple[str, str, str, str, int]] = Counter()
         for request in self._ours:
-            self._verdict.codes[request.code] += 1
+            self._result.codes[request.code] += 1
             if request.verb not in ("create", "watch"):
                 second = (request.user, request.verb, request.resource, request.key, int(request.received))
                 in_second[second] += 1
@@ -192,8 +192,8 @@ class Judge:
                 newest = max(each for each, _, _ in self._cluster_states if each < after.revision)
                 if revision != newest:
                     self._count("of them by clusters that had just changed")
-                    oldest = self._verdict.figures.get("oldest clusters decided with, in seconds", 0.0)
-                    self._verdict.figures["oldest clusters decided with, in seconds"] = max(
+                    oldest = self._result.figures.get("oldest clusters decided with, in seconds", 0.0)
+                    self._result.figures["oldest clusters decided with, in seconds"] = max(
                         oldest, round(after.at - at, 1)
                     )
                 return

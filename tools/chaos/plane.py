@@ -26,7 +26,7 @@ OTHER: Final = "default-scheduler"
 OTHER_PROCESS: Final = f"karmada-scheduler-{OTHER}"
 OTHER_USER: Final = "system:karmada:karmada-scheduler"
 _MEMBERS: Final = 8
-_QUOTA: Final = 640 << 20
+_QUOTA: Final = 384 << 20
 QUOTA_MEGABYTES: Final = _QUOTA >> 20
 
 _AUDIT_POLICY: Final = {

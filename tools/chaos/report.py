@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from karmada_scheduler.cli.table import table
-from tools.chaos.judge import Verdict
+from tools.chaos.judge import Result
 from tools.chaos.plan import KINDS
 from tools.chaos.records import Records
 
 _SHOWN: Final = 15
 
 
-def report(folder: Path, records: Records, verdict: Verdict) -> str:
+def report(folder: Path, records: Records, result: Result) -> str:
     """Return the summary as text."""
     final = records.final
     faults = [(kind, str(final["faults"].get(kind, 0))) for kind in KINDS]
@@ -23,26 +23,26 @@ def report(folder: Path, records: Records, verdict: Verdict) -> str:
         (kind, str(number), str(final["failed steps"].get(kind, 0)))
         for kind, number in final["steps"].items()
     ]
-    figures = [(name, f"{number:g}") for name, number in sorted(verdict.figures.items())]
-    codes = [(str(code), str(number)) for code, number in sorted(verdict.codes.items())]
+    figures = [(name, f"{number:g}") for name, number in sorted(result.figures.items())]
+    codes = [(str(code), str(number)) for code, number in sorted(result.codes.items())]
     parts = [
         table(("FAULT", "TIMES"), faults),
         table(("STEP OF THE WORKLOAD", "DONE", "FAILED"), steps),
         table(("RESPONSE TO OUR REPLICAS", "TIMES"), codes),
         table(("FIGURE", "VALUE"), figures),
         *(f"problem of a fault: {text}" for text in final["problems"]),
-        _violations(folder, verdict),
+        _violations(folder, result),
     ]
     return "\n\n".join(parts)
 
 
-def _violations(folder: Path, verdict: Verdict) -> str:
-    if not verdict.violations:
+def _violations(folder: Path, result: Result) -> str:
+    if not result.violations:
         return "No invariant was broken."
-    counted = Counter(each.invariant for each in verdict.violations)
+    counted = Counter(each.invariant for each in result.violations)
     lines = [f"{sum(counted.values())} violations: {dict(counted)}"]
     shown: Counter[str] = Counter()
-    for each in sorted(verdict.violations, key=lambda violation: violation.at):
+    for each in sorted(result.violations, key=lambda violation: violation.at):
         shown[each.invariant] += 1
         if shown[each.invariant] <= _SHOWN:
             at = (

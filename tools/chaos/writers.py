@@ -35,7 +35,7 @@ def writers_of(records: Records) -> Writers:
     found = Writers()
     unanswered: dict[tuple[str, int], Request] = {}
     for request in records.requests:
-        if not request.resource.startswith("resourcebindings") or request.verb == "delete":
+        if not request.resource.startswith("resourcebindings") or request.verb not in ("patch", "update"):
             continue
         version, named = request.stored_version, request.named_version
         if version and version != named:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from tests.fake_apiserver.objects import DUPLICATED, binding, cluster
-from tools.chaos.judge import Judge, Verdict
+from tools.chaos.judge import Judge, Result
 from tools.chaos.records import read
 from tools.simulation.stored_state import decided_targets
 
@@ -130,7 +130,7 @@ class Made:
         body = {"metadata": {"resourceVersion": str(before)}, "status": status}
         self.request(user, "patch", "resourcebindings/status", key, requestObject=body, responseObject=answer)
 
-    def verdict(self) -> Verdict:
+    def result(self) -> Result:
         """End the run, write the files, read and judge them."""
         self.now = 200.0
         for name, at in (("settled", 160.0), ("end", 190.0)):

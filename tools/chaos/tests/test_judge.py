@@ -16,15 +16,15 @@ def records(tmp_path: Path) -> Made:
 
 
 def broken(records: Made) -> set[str]:
-    return {each.invariant for each in records.verdict().violations}
+    return {each.invariant for each in records.result().violations}
 
 
 def test_records_without_a_fault_break_nothing(records: Made) -> None:
-    verdict = records.verdict()
-    assert not verdict.violations
-    assert verdict.figures["accepted writes to bindings"] == 6
-    assert verdict.figures["changes of targets, all justified"] == 3
-    assert verdict.figures["bindings judged at rest"] == 3
+    result = records.result()
+    assert not result.violations
+    assert result.figures["accepted writes to bindings"] == 6
+    assert result.figures["changes of targets, all justified"] == 3
+    assert result.figures["bindings judged at rest"] == 3
 
 
 def test_a_write_without_a_resource_version_is_not_guarded(records: Made) -> None:
@@ -35,7 +35,7 @@ def test_a_write_without_a_resource_version_is_not_guarded(records: Made) -> Non
 def test_a_write_by_the_last_leader_is_fenced(records: Made) -> None:
     records.now = 55.0
     records.write("chaos-0", "chaos/a", note="x")
-    found = records.verdict().violations
+    found = records.result().violations
     assert {each.invariant for each in found} == {"fenced"}
     assert any("another one had the Lease" in each.text for each in found)
     assert any("while chaos-1 had the Lease" in each.text for each in found)
@@ -51,7 +51,7 @@ def test_a_write_that_is_refused_is_judged_by_its_sender_too(records: Made) -> N
 def test_a_write_long_after_the_last_renewal_is_fenced_though_nobody_else_leads(records: Made) -> None:
     records.now = 65.0
     records.write("chaos-1", "chaos/c", note="x")
-    (found,) = records.verdict().violations
+    (found,) = records.result().violations
     assert (found.invariant, "15.0 s after its last renewal" in found.text) == ("fenced", True)
 
 
@@ -61,9 +61,9 @@ def test_a_write_that_the_network_held_since_the_old_term_is_not_fenced(records:
     records.now = 55.0
     records.add("faults", fault="held network", target="scheduler-0", phase="end")
     records.write("chaos-0", "chaos/a", note="x")
-    verdict = records.verdict()
-    assert not verdict.violations
-    assert verdict.figures["writes accepted in another one's term, sent before it"] == 1
+    result = records.result()
+    assert not result.violations
+    assert result.figures["writes accepted in another one's term, sent before it"] == 1
 
 
 def test_a_network_that_held_another_replica_excuses_nothing(records: Made) -> None:
@@ -89,9 +89,9 @@ def test_a_placement_by_clusters_of_a_moment_ago_is_no_harm(records: Made) -> No
     records.now = 52.0
     records.store("clusters", "m3", None)
     records.now = 53.0
-    verdict = records.verdict()
-    assert {each.invariant for each in verdict.violations} == {"converged"}
-    assert verdict.figures["changes of targets, all justified"] == 4
+    result = records.result()
+    assert {each.invariant for each in result.violations} == {"converged"}
+    assert result.figures["changes of targets, all justified"] == 4
 
 
 def test_a_change_of_targets_by_a_controller_is_not_judged(records: Made) -> None:
@@ -99,7 +99,7 @@ def test_a_change_of_targets_by_a_controller_is_not_judged(records: Made) -> Non
     version = records.write("controllers", "chaos/c", clusters=[{"name": "m1", "replicas": 2}])
     records.write("chaos-1", "chaos/c", clusters=[{"name": name, "replicas": 2} for name in ("m1", "m2")])
     assert version
-    assert not records.verdict().violations
+    assert not records.result().violations
 
 
 @pytest.mark.parametrize(("user", "key"), [("chaos-1", "chaos/d"), ("upstream", "chaos/c")])
@@ -145,7 +145,7 @@ def test_a_request_that_is_repeated_without_a_pause_is_not_polite(records: Made)
 
 def test_two_leaders_and_a_replica_that_is_not_ready_are_not_alive(records: Made) -> None:
     records.final = {"leads": ["scheduler-0", "scheduler-1"], "ready": {"scheduler-0": 503}}
-    found = records.verdict().violations
+    found = records.result().violations
     assert [each.invariant for each in found] == ["alive", "alive"]
 
 
@@ -157,7 +157,7 @@ def test_a_replica_may_end_by_a_fault_or_for_the_lease_but_not_otherwise(records
     records.add("processes", event="ended", name="karmada-webhook", pid=3, status=1, log="")
     assert not Made(records.folder / "other").files
     records.add("processes", event="ended", name="scheduler-1", pid=4, status=1, log="Traceback ...")
-    (found,) = records.verdict().violations
+    (found,) = records.result().violations
     assert (found.invariant, "scheduler-1" in found.text) == ("restarts", True)
 
 
@@ -195,13 +195,13 @@ def test_a_change_by_an_unknown_writer_is_counted(records: Made) -> None:
     value = records.stored["chaos/c"]
     records.store("bindings", "chaos/c", {**value, "spec": {**value["spec"], "clusters": []}})
     records.place("chaos-1", "chaos/c")
-    verdict = records.verdict()
-    assert not verdict.violations
-    assert verdict.figures["changes of targets by unknown writers that are not decisions"] == 1
+    result = records.result()
+    assert not result.violations
+    assert result.figures["changes of targets by unknown writers that are not decisions"] == 1
 
 
 def test_a_line_of_the_audit_log_that_was_cut_off_is_left_out(records: Made) -> None:
-    records.verdict()
+    records.result()
     log = records.folder / "plane" / "logs" / "audit.log"
     log.write_bytes(log.read_bytes()[:-30])
     from tools.chaos.records import read_audit
