@@ -40,7 +40,7 @@ class Injector:
 
     Attributes:
         counted: How many faults of each kind took effect.
-        problems: What went wrong with faults themselves.
+        problems: What went wrong with faults themselves; these are not counted.
     """
 
     def __init__(self, plane: ChaosPlane, keeper: Keeper, journal: Journal) -> None:

@@ -131,7 +131,9 @@ class Judge:
                     )
             if _is_write_to_binding(request):
                 self._count("requests that write to bindings")
-                if not request.named_version:
+                if request.body is None:  # refused before it was read, by authorization for example
+                    self._count("requests that were refused unread")
+                elif not request.named_version:
                     text = f"{request.user}: {request.verb} {request.resource} {request.key} names no resourceVersion"
                     self._add("guarded", text, where=request.audit_id, at=request.received)
                 self._check_fence(request)

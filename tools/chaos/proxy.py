@@ -83,8 +83,9 @@ class Proxy:
             self._open.clear()
 
     async def _cut(self) -> int:
-        number = len(self._writers) // 2
-        for writer in list(self._writers):
+        open_writers = [writer for writer in self._writers if not writer.transport.is_closing()]
+        number = (len(open_writers) + 1) // 2
+        for writer in open_writers:
             connection = writer.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             writer.transport.abort()

@@ -32,6 +32,13 @@ def test_a_write_without_a_resource_version_is_not_guarded(records: Made) -> Non
     assert broken(records) == {"guarded"}
 
 
+def test_a_write_that_was_refused_unread_is_not_judged_by_its_body(records: Made) -> None:
+    records.request("chaos-1", "patch", "resourcebindings", "chaos/a", code=403)
+    result = records.result()
+    assert not result.violations
+    assert result.figures["requests that were refused unread"] == 1
+
+
 def test_a_write_by_the_last_leader_is_fenced(records: Made) -> None:
     records.now = 55.0
     records.write("chaos-0", "chaos/a", note="x")
