@@ -186,24 +186,29 @@ class Judge:
         if new["spec"].get("schedulerName") != self._records.facts["scheduler"]:
             return
         binding = Binding.from_manifest(old)
+        replaced_at = after.at
         for revision, at, clusters in reversed(self._cluster_states):
-            if revision < after.revision and decided_targets(binding, clusters) == targets(new):
+            if revision > after.revision:
+                continue
+            if decided_targets(binding, clusters) == targets(new):
                 self._count(
                     "changes of targets, all justified" if writer else "changes of targets, writer unknown"
                 )
-                newest = max(each for each, _, _ in self._cluster_states if each < after.revision)
-                if revision != newest:
-                    self._count("of them by clusters that had just changed")
-                    oldest = self._result.figures.get("oldest clusters decided with, in seconds", 0.0)
-                    self._result.figures["oldest clusters decided with, in seconds"] = max(
-                        oldest, round(after.at - at, 1)
-                    )
+                self._note_age(after.at - replaced_at)
                 return
+            replaced_at = at
         if not writer:
             self._count("changes of targets by unknown writers that are not decisions")
             return
         text = f"{key} at {after.revision}: {targets(old)} -> {targets(new)} fits no stored clusters"
         self._add("no harm", text, where=f"{key}@{before.revision}..{after.revision}", at=after.at)
+
+    def _note_age(self, seconds: float) -> None:
+        """Count a decision about clusters that had been replaced some seconds before its write was stored."""
+        if seconds > 0:
+            self._count("of them about clusters that had changed meanwhile")
+            name = "longest time since that change, in seconds"
+            self._result.figures[name] = max(self._result.figures.get(name, 0.0), round(seconds, 1))
 
     def _check_separate(self) -> None:
         facts = self._records.facts
