@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (binaries.BuildError, ProcessDiedError, WaitTimeoutError, ApiError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
-    return _judge(folder.resolve(), all_kinds=options.judge is None and options.minutes >= _ALL_KINDS_MINUTES)
+    return _judge(folder.resolve())
 
 
 def _run(folder: Path, options: argparse.Namespace) -> None:
@@ -63,11 +64,12 @@ def _run(folder: Path, options: argparse.Namespace) -> None:
     )
 
 
-def _judge(folder: Path, *, all_kinds: bool) -> int:
+def _judge(folder: Path) -> int:
     records = read(folder)
     result = Judge(records).judge()
     text = report(folder, records, result)
-    missing = missing_kinds(records.final["faults"]) if all_kinds else []
+    has_all_kinds = records.facts["minutes"] >= _ALL_KINDS_MINUTES
+    missing = missing_kinds(Counter(records.final["faults"])) if has_all_kinds else []
     if missing:
         text += f"\n\nFaults that did not occur: {', '.join(missing)}"
     (folder / "summary.txt").write_text(text + "\n")

@@ -107,7 +107,9 @@ class Judge:
             history = getattr(records, name)
             self._count(f"stored versions of {name}", sum(map(len, history.states.values())))
             if history.gaps:
-                self._add("records", f"{history.gaps} gaps in the watch of {name}")
+                self._add(
+                    "records", f"the watch of {name} may have missed versions of {history.gaps} objects"
+                )
         for request in self._writers.unknown:
             self._add(
                 "records", f"{request.key} at {request.stored_version} was never seen", where=request.audit_id

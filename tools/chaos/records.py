@@ -79,7 +79,8 @@ class History:
 
     Attributes:
         states: The versions by key, oldest first.
-        gaps: How many times versions may be missing.
+        gaps: How many objects had changed when a watch was lost and all of them were listed again, so that versions in
+            between may be missing.
     """
 
     states: dict[str, list[State]] = field(default_factory=dict)
@@ -90,6 +91,19 @@ class History:
         known = self.states.setdefault(key, [])
         if not known or known[-1].revision < state.revision:
             known.append(state)
+
+    def add_list(self, listed: dict[str, State], revision: int, at: float) -> None:
+        """Add all objects as they were stored at a revision, the first ones or after a watch was lost."""
+        if self.states:
+            alive = {
+                key: states[-1].revision for key, states in self.states.items() if states[-1].raw is not None
+            }
+            found = {key: state.revision for key, state in listed.items()}
+            self.gaps += len(dict(alive.items() ^ found.items()))
+            for key in alive.keys() - found.keys():
+                self.add(key, State(revision, at, None))
+        for key, state in listed.items():
+            self.add(key, state)
 
     def before(self, key: str, revision: int) -> State | None:
         """Return the version before a revision."""
@@ -190,21 +204,32 @@ def _slim(response: Object | None) -> Object | None:
 
 
 def _history(path: Path) -> History:
-    history = History()
+    history, listed, listed_at = History(), dict[str, State](), 0
     for line in _lines(path):
         if "gap" in line:
-            history.gaps += 1
+            listed, listed_at = {}, line["gap"]
             continue
-        *_, namespace, name = line["key"].split("/")
-        key = name if namespace == "clusters" else f"{namespace}/{name}"
-        value = line["value"]
-        if value is not None:
-            # etcd's values have no version; API servers fill it in.
-            value["metadata"]["resourceVersion"] = str(line["revision"])
-        raw = None if value is None else orjson.dumps(value)
-        history.add(key, State(line["revision"], line["at"], raw))
-    history.gaps = max(0, history.gaps - 1)  # the first is the beginning
+        key, state = _stored(line)
+        if state.revision <= listed_at:
+            listed[key] = state
+            continue
+        if listed_at:
+            history.add_list(listed, listed_at, line["at"])
+            listed_at = 0
+        history.add(key, state)
+    if listed_at:
+        history.add_list(listed, listed_at, max((state.at for state in listed.values()), default=0.0))
     return history
+
+
+def _stored(line: Object) -> tuple[str, State]:
+    *_, namespace, name = line["key"].split("/")
+    key = name if namespace == "clusters" else f"{namespace}/{name}"
+    value = line["value"]
+    if value is not None:
+        # etcd's values have no version; API servers fill it in.
+        value["metadata"]["resourceVersion"] = str(line["revision"])
+    return key, State(line["revision"], line["at"], None if value is None else orjson.dumps(value))
 
 
 def _lines(path: Path) -> Iterator[Object]:

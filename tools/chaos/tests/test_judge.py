@@ -182,9 +182,28 @@ def test_an_accepted_write_that_the_watch_has_not_seen_makes_the_records_incompl
     assert broken(records) == {"records"}
 
 
-def test_a_watch_with_a_gap_makes_the_records_incomplete(records: Made) -> None:
+def test_a_lost_watch_makes_the_records_incomplete_if_an_object_differs_afterwards(records: Made) -> None:
     records.add("clusters", gap=500)
+    for name in ("m1", "m2"):
+        records.list_again("clusters", name)
+    records.revision = 400
+    records.store("clusters", "m3", cluster("m3"))
+    records.revision = 500
+    records.store("clusters", "m3", None)
     assert broken(records) == {"records"}
+
+
+def test_an_object_that_is_gone_after_a_lost_watch_makes_the_records_incomplete(records: Made) -> None:
+    records.add("clusters", gap=500)
+    records.list_again("clusters", "m1")
+    assert "records" in broken(records)
+
+
+def test_a_lost_watch_after_which_nothing_differs_has_missed_nothing(records: Made) -> None:
+    records.add("clusters", gap=500)
+    for name in ("m1", "m2"):
+        records.list_again("clusters", name)
+    assert not records.result().violations
 
 
 def test_a_write_whose_response_was_an_error_belongs_to_its_sender(records: Made) -> None:
