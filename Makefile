@@ -111,6 +111,10 @@ demo: install ## two schedulers side by side on a real control plane (ARGS=--kee
 fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
 	@exec $(BIN)/python -m tools.fuzz_loop $(ARGS)
 
+.PHONY: chaos
+chaos: binaries ## a real control plane and both schedulers under faults, judged from the audit log (ARGS="--minutes 30 --seed 1", ARGS=--help)
+	@exec $(BIN)/python -m tools.chaos $(ARGS)
+
 .PHONY: bench
 bench: binaries ## throughput compared with karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.plane $(ARGS)

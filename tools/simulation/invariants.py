@@ -25,28 +25,22 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.cli.simulate.forecast import simulate
-from karmada_scheduler.cli.simulate.result import SimulationResult
-from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.testing import framework
 from tools.apiserver_model import Write
 from tools.simulation.network import Sent
+from tools.simulation.stored_state import decided_targets, not_converged, targets
 
 if TYPE_CHECKING:
     from tools.simulation.run import Run
 
 _RENEW_DEADLINE: Final = 10.0
 _NAME: Final = "my-scheduler"
-_GATES: Final = FeatureGates()
 _MOST_REQUESTS_PER_SECOND: Final = 30
 """Requests of one kind about one object and by one process within a second."""
 
@@ -197,17 +191,14 @@ class Judge:
         assert write.after is not None
         before, after = orjson.loads(write.before), orjson.loads(write.after)
         # A first placement, or another cluster in addition, takes nothing away.
-        if _targets(before).items() <= _targets(after).items():
+        if targets(before).items() <= targets(after).items():
             return
         binding = Binding.from_manifest(before)
         for clusters in reversed(self._cluster_states):
-            result = _decide(binding, clusters)
-            if result is not None and {each.name: each.replicas for each in result.targets} == _targets(
-                after
-            ):
+            if decided_targets(binding, clusters) == targets(after):
                 return
         self.add(
-            "no harm", f"{write.key}: {_targets(before)} -> {_targets(after)} fits no state of the clusters"
+            "no harm", f"{write.key}: {targets(before)} -> {targets(after)} fits no state of the clusters"
         )
 
     def on_restore(self) -> None:
@@ -250,7 +241,7 @@ class Judge:
             binding = Binding.from_manifest(orjson.loads(raw))
             if binding.spec.responsible_scheduler != _NAME or binding.deleting or not clusters:
                 continue
-            if problem := _not_converged(binding, clusters):
+            if problem := not_converged(binding, clusters):
                 self.add("converged", f"{binding.key.name}: {problem}")
 
     def _check_quiet(self) -> None:
@@ -304,45 +295,3 @@ class Judge:
 def _versions(objects: Mapping[tuple[str, str], bytes]) -> dict[str, str]:
     """Return the resourceVersions of stored objects by name."""
     return {name: orjson.loads(raw)["metadata"]["resourceVersion"] for (_, name), raw in objects.items()}
-
-
-def _targets(manifest: Any) -> dict[str, int]:
-    return {each["name"]: each.get("replicas", 0) for each in manifest["spec"].get("clusters") or ()}
-
-
-@cache
-def _framework() -> Framework:
-    return framework()
-
-
-def _decide(binding: Binding, clusters: Any) -> SimulationResult | None:
-    (result,) = simulate([binding], clusters, framework_of=lambda _: _framework(), gates=_GATES)
-    return result
-
-
-def _not_converged(binding: Binding, clusters: Any) -> str:
-    """Return what differs between a stored binding and a decision about it; "" if nothing does."""
-    result = _decide(binding, clusters)
-    if result is None:
-        return "no decision"
-    stored = {each.name: each.replicas for each in binding.spec.clusters}
-    wanted = {each.name: each.replicas for each in result.targets}
-    if stored != wanted:
-        return f"has {stored}, the decision is {wanted}"
-    if binding.spec.scheduling_suspended:
-        return ""
-    condition = next((each for each in binding.status.conditions if each.get("type") == "Scheduled"), None)
-    if condition is None:
-        return "has no condition Scheduled"
-    if result.condition is not None and (condition.get("status"), condition.get("reason")) != (
-        result.condition.status,
-        result.condition.reason,
-    ):
-        return f"has the condition {condition}, the decision gives {result.condition}"
-    if (
-        condition.get("status") == "True"
-        and binding.status.scheduler_observed_generation != binding.generation
-    ):
-        observed = binding.status.scheduler_observed_generation
-        return f"generation {binding.generation}, observed {observed}"
-    return ""
