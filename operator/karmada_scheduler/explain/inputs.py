@@ -24,7 +24,6 @@ from karmada_scheduler.framework.snapshot import Snapshot
 Manifest = Mapping[str, Any]
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_NOTHING_ASSUMED: Final[Assumed] = {}
 
 
 def _no_manifest(_: str) -> Manifest | None:
@@ -51,6 +50,7 @@ class ExplainInputs:
         cluster_manifest: Returns a cluster as it was read, None if unknown.
         policies: Policies as they were read.
         now: The time for ages, None if there is no clock.
+        waits: Whether a decision waits for estimators in member clusters, or for plugins.
     """
 
     binding: Binding
@@ -68,6 +68,7 @@ class ExplainInputs:
     cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
     policies: Sequence[Manifest] = ()
     now: datetime | None = None
+    waits: bool = False
 
     def with_binding(self, binding: Binding) -> ExplainInputs:
         """Return the inputs with another version of the binding."""
@@ -91,11 +92,7 @@ class ExplainInputs:
             assumed=self.assumed,
             workload=self.workload if self.framework.needs_workload else None,
         )
-        return asyncio.run(decision) if self._is_async else run_sync(decision)
-
-    @property
-    def _is_async(self) -> bool:
-        return self.framework.is_async or self.estimators.session is not None
+        return asyncio.run(decision) if self.waits else run_sync(decision)
 
 
 def as_new(binding: Binding) -> Binding:

@@ -362,6 +362,9 @@ class SelectTrace:
         combinations: The best, at most 10, the taken one first; empty if there are too many sets to enumerate.
         more_combinations: The number of the others; -1 if it was not counted.
         swaps: Clusters that were replaced by ones with more available replicas.
+        losses: Cluster that was not selected to the criterion at which it lost: ``tier``, ``score``, ``available`` or
+            ``name`` against the last selected one, ``maximum`` in a selected region, ``swap``, or ``region:`` with the
+            criterion of the best combination with its region.
         error: Why nothing was selected; "" otherwise.
     """
 
@@ -372,6 +375,7 @@ class SelectTrace:
     combinations: tuple[Combination, ...] = ()
     more_combinations: int = 0
     swaps: tuple[Swap, ...] = ()
+    losses: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
 
 
