@@ -26,6 +26,11 @@ def shown(name: str, amount: Quantity) -> str:
     return str(whole) if milli % 1000 == 0 or abs(milli) > 10**6 else f"{milli}m"
 
 
+def shown_times(name: str, amount: Quantity, count: int) -> str:
+    """Return an amount of a resource, ``count`` times."""
+    return shown(name, Quantity(amount.unscaled * count, amount.exponent, amount.format, slow=True))
+
+
 def listed(amounts: Mapping[str, str]) -> str:
     """Return requests in one line: ``500m cpu, 1Gi memory``."""
     return ", ".join(f"{amount} {name}" for name, amount in amounts.items())

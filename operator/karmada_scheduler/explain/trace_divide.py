@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
+from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import wrap32, wrap64
 from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.algorithms.go_sort import sort_descending
 from karmada_scheduler.core.assign_replicas import (
-    AGGREGATED,
     DUPLICATED,
     STATIC_WEIGHT,
     divides_by_tiers,
@@ -151,7 +151,9 @@ def _available_votes(
     elif assigned < spec.replicas:
         mode, step, missing = "up" if assigned else "first", "failed to scale up", spec.replicas - assigned
         available = list(candidate_list(selected).by_available)
-        kept = {target.name: target.replicas for target in scheduled}  # of a name listed twice, the last counts
+        kept = {
+            target.name: target.replicas for target in scheduled
+        }  # of a name listed twice, the last counts
     else:
         return _Votes("keep", 0, (), dict(held))
     total = wrap32(sum(each.replicas for each in available))
@@ -183,34 +185,21 @@ def _apportioned(
         seats = webster.allocate(found.divided, weights, descending_names=descending)
     order = _order(found.divided, weights, descending=descending) if seats else _Order({}, 0.0, ())
     rows = tuple(
-        _row(name, weights, seats, found, total, order, tier) for name in sorted({*seats, *found.kept})
+        DivisionRow(
+            name=name,
+            weight=(weight := weights.get(name, 0)),
+            share=weight / total if total else 0.0,
+            exact=weight / total * found.divided if total else 0.0,
+            kept=found.kept.get(name, 0),
+            seats=(given := seats.get(name, 0)),
+            last_seat=order.last_seats.get(name, 0),
+            next_at=weight / (2 * given + 1),
+            tier=tier,
+        )
+        for name in sorted({*seats, *found.kept})
     )
     unused = tuple(each.name for each in selected if each.name not in weights and each.name not in found.kept)
     return replace(trace, rows=rows, unused=unused, tied=order.tied, last_quotient=order.last_quotient)
-
-
-def _row(
-    name: str,
-    weights: Mapping[str, int],
-    seats: Mapping[str, int],
-    found: _Votes,
-    total: int,
-    order: _Order,
-    tier: int,
-) -> DivisionRow:
-    weight, given = weights.get(name, 0), seats.get(name, 0)
-    share = weight / total if total else 0.0
-    return DivisionRow(
-        name=name,
-        weight=weight,
-        share=share,
-        exact=share * found.divided,
-        kept=found.kept.get(name, 0),
-        seats=given,
-        last_seat=order.last_seats.get(name, 0),
-        next_at=weight / (2 * given + 1),
-        tier=tier,
-    )
 
 
 class _Order(NamedTuple):

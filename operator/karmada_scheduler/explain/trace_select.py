@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
@@ -52,7 +53,8 @@ def trace_select(attempt: TermAttempt, inputs: ExplainInputs) -> Selected:
     if not placement.spread_constraints or ignores_spread(placement):
         trace = SelectTrace("all", ignored=ignored, error=error)
     elif region is not None:
-        trace = _by_region(placement, ordered, selected, spec.replicas, region, ignored, error)
+        regions = group_by_region(placement, spec.replicas, ordered)
+        trace = replace(_by_region(placement, ordered, selected, regions), ignored=ignored, error=error)
     else:
         trace = _by_cluster(placement, ordered, selected, ignored, error)
     return Selected(trace, _compare(attempt, selected, trace))
@@ -126,13 +128,10 @@ def _by_region(
     placement: Placement,
     ordered: Sequence[Candidate],
     selected: Sequence[Candidate],
-    replicas: int,
-    region: SpreadConstraint,
-    ignored: tuple[str, ...],
-    error: str,
+    regions: Sequence[Region],
 ) -> SelectTrace:
+    region = last_constraint(placement, SPREAD_BY_REGION) or SpreadConstraint()
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER) or SpreadConstraint()
-    regions = group_by_region(placement, replicas, ordered)
     by_cluster = {candidate.name: each.name for each in regions for candidate in each.candidates}
     taken = sorted({by_cluster[each.name] for each in selected})
     groups = [Group(each.name, len(each.candidates), each.score) for each in regions]
@@ -151,12 +150,10 @@ def _by_region(
     return SelectTrace(
         "region",
         limits,
-        ignored,
-        tuple(_row(each) for each in regions),
-        found.shown,
-        found.more,
+        groups=tuple(_row(each) for each in regions),
+        combinations=found.shown,
+        more_combinations=found.more,
         losses=losses,
-        error=error,
     )
 
 
