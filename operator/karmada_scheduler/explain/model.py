@@ -7,7 +7,7 @@ quantities as Kubernetes writes them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -310,6 +310,10 @@ class ClusterRow:
     is_target: bool = False
     present: int | None = None
     cause: str = ""
+
+    def with_cause(self, code: str) -> ClusterRow:
+        """Return the row with the code of its primary cause."""
+        return replace(self, cause=code)
 
 
 @dataclass(frozen=True, slots=True)
