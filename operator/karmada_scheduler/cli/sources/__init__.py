@@ -1,0 +1,1 @@
+"""Where the commands read manifests from: files, or a live control plane."""
