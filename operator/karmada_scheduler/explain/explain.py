@@ -70,14 +70,10 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
 def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Provenance) -> Explanation:
     traces = situation.shown.traces
     if situation.is_shown_as_new:
-        provenance = Provenance(
-            provenance.tense, provenance.source, provenance.at, provenance.fleet, "first"
-        )
+        provenance = Provenance(provenance.tense, provenance.source, provenance.at, provenance.fleet, "first")
     rows = rows_of(situation)
     if len(rows) <= MAX_ROWS_WITH_CAUSE:
-        rows = tuple(
-            each.with_cause(_primary(causes_of_cluster(situation, each.name))) for each in rows
-        )
+        rows = tuple(each.with_cause(_primary(causes_of_cluster(situation, each.name))) for each in rows)
     return Explanation(
         binding=head_of(situation.inputs),
         state=situation.state,

@@ -38,7 +38,7 @@ def funnel_of(situation: Situation) -> tuple[FunnelStage, ...]:
     stages = [FunnelStage("FILTER", total, passing, _filter_text(traces), decisive == "FILTER")]
     if traces.score is None:
         return tuple(stages)
-    stages.append(FunnelStage("SCORE", passing, None, _score_text(situation, traces), decisive == "SCORE"))
+    stages.append(FunnelStage("SCORE", passing, None, _score_text(traces), decisive == "SCORE"))
     if traces.select is not None:
         selected = len(traces.attempt.selected)
         text = select_text(traces.select)
@@ -83,7 +83,7 @@ def _filter_text(traces: Traces) -> str:
     return f"refused: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}"
 
 
-def _score_text(situation: Situation, traces: Traces) -> str:
+def _score_text(traces: Traces) -> str:
     scores = {each.name: each.score for each in traces.attempt.candidates}
     if not scores:
         return "no candidates"
@@ -126,7 +126,10 @@ def select_text(trace: SelectTrace) -> str:
     if not trace.combinations:
         return "by region"
     text = f"regions {' + '.join(trace.combinations[0].names)}"
-    tied = next((each for each in trace.combinations[1:] if each.lost_by in {"name", "groupWeight", "groupClusters"}), None)
+    tied = next(
+        (each for each in trace.combinations[1:] if each.lost_by in {"name", "groupWeight", "groupClusters"}),
+        None,
+    )
     return text if tied is None else f"{text}; tied with {' + '.join(tied.names)}, {_tie(tied)}"
 
 

@@ -38,7 +38,8 @@ def _tainted(situation: Situation) -> Iterator[str]:
             (
                 each
                 for each in cluster.taints
-                if each.blocks_scheduling and not any(t.tolerates(each) for t in placement.cluster_tolerations)
+                if each.blocks_scheduling
+                and not any(t.tolerates(each) for t in placement.cluster_tolerations)
             ),
             None,
         )

@@ -186,7 +186,12 @@ def _combinations(trace: SelectTrace, style: Style) -> Iterator[str]:
     shown = trace.combinations if style.unfolded else trace.combinations[:4]
     hidden = len(trace.combinations) - len(shown) + max(0, trace.more_combinations)
     rows = [
-        (" + ".join(each.names), str(each.clusters), str(each.weight), "taken" if each.taken else LOST_BY[each.lost_by])
+        (
+            " + ".join(each.names),
+            str(each.clusters),
+            str(each.weight),
+            "taken" if each.taken else LOST_BY[each.lost_by],
+        )
         for each in shown
     ]
     if hidden:
@@ -197,14 +202,23 @@ def _combinations(trace: SelectTrace, style: Style) -> Iterator[str]:
 
 
 def _division(trace: DivideTrace, style: Style) -> Iterator[str]:
-    if not trace.divided or trace.strategy in {"Duplicated", "none"} or trace.mode == "plugin" or not trace.rows:
+    if (
+        not trace.divided
+        or trace.strategy in {"Duplicated", "none"}
+        or trace.mode == "plugin"
+        or not trace.rows
+    ):
         return
     names = {
         "StaticWeight": "static weights",
         "DynamicWeight": "dynamic weight",
         "Aggregated": "aggregated over the fewest clusters",
     }
-    modes = {"up": ", the additional replicas", "down": ", in proportion to what is there", "fresh": ", again from the start"}
+    modes = {
+        "up": ", the additional replicas",
+        "down": ", in proportion to what is there",
+        "fresh": ", again from the start",
+    }
     yield f"Division: {names[trace.strategy]}{modes.get(trace.mode, '')}, Webster's method"
     kept = any(row.kept for row in trace.rows)
     rows = trace.rows if style.unfolded or len(trace.rows) <= _ROWS + 1 else trace.rows[:_ROWS]
@@ -221,11 +235,10 @@ def _division(trace: DivideTrace, style: Style) -> Iterator[str]:
         )
         for row in rows
     ]
-    heading = ["CLUSTER", "WEIGHT", "SHARE", "EXACT", "KEPT", "SEATS", "LAST SEAT", "NEXT AT"]
-    if not kept:
-        heading.pop(4)
-        cells = [(*each[:4], *each[5:]) for each in cells]
-    yield from table(heading, cells, style, align=" >>>>>>>", indent="  ")
+    heading = ("CLUSTER", "WEIGHT", "SHARE", "EXACT", "KEPT", "SEATS", "LAST SEAT", "NEXT AT")
+    columns = [index for index in range(len(heading)) if kept or heading[index] != "KEPT"]
+    picked = [[each[index] for index in columns] for each in cells]
+    yield from table([heading[index] for index in columns], picked, style, align=" >>>>>>>", indent="  ")
     if len(rows) < len(trace.rows):
         yield f"  and {len(trace.rows) - len(rows):,} more"
     if trace.tied:
@@ -249,7 +262,12 @@ def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
     if explanation.remedies:
         yield "Any one of these places it (each verified by deciding again):"
         rows = [
-            (each.side, each.subject, each.change, f"-> {style.fold([f'{t.name} {t.replicas}' for t in each.result])}")
+            (
+                each.side,
+                each.subject,
+                each.change,
+                f"-> {style.fold([f'{t.name} {t.replicas}' for t in each.result])}",
+            )
             for each in explanation.remedies
         ]
         yield from table(rows[0], rows[1:], style, indent="  ")
