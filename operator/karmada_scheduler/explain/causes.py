@@ -15,6 +15,7 @@ from karmada_scheduler.explain import (
     causes_divide,
     causes_failure,
     causes_filter,
+    causes_objects,
     causes_select,
     causes_trigger,
 )
@@ -50,10 +51,13 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
         return _ranked(causes_binding.of_no_replicas(situation))
     return _ranked(
         [
+            *causes_objects.of_placed(situation),
             *causes_trigger.of_placed(situation),
             *causes_select.of_placed(situation),
             *causes_divide.of_placed(situation),
             *causes_binding.after_placement(situation),
+            *causes_objects.propagation(situation),
+            *causes_objects.propagation(situation),
         ]
     )
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
+from karmada_scheduler.explain.causes_objects import claims, name_of
 from karmada_scheduler.explain.model import Cause, Stage, State
 from karmada_scheduler.explain.situation import Situation
 
@@ -50,23 +50,10 @@ def _no_placement(situation: Situation) -> Cause:
 
 def _suspended_by(situation: Situation) -> str:
     for policy in situation.inputs.policies:
-        metadata, spec = policy.get("metadata") or {}, policy.get("spec") or {}
-        if (spec.get("suspension") or {}).get("scheduling") and _claims(situation, policy):
-            return f"{policy.get('kind')} {metadata.get('name')}"
+        suspension = (policy.get("spec") or {}).get("suspension") or {}
+        if suspension.get("scheduling") and claims(situation, policy):
+            return name_of(policy)
     return "a policy or the binding itself"
-
-
-def _claims(situation: Situation, policy: Mapping[str, Any]) -> bool:
-    """Return whether a policy claims the binding."""
-    labels = (policy.get("metadata") or {}).get("labels") or {}
-    wanted = situation.inputs.binding.labels
-    return any(
-        labels.get(name) and labels.get(name) == wanted.get(name)
-        for name in (
-            "propagationpolicy.karmada.io/permanent-id",
-            "clusterpropagationpolicy.karmada.io/permanent-id",
-        )
-    )
 
 
 def before_failure(situation: Situation) -> Iterator[Cause]:
@@ -108,7 +95,6 @@ def after_placement(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that are left for a placed binding."""
     yield from _no_capacity_check(situation)
     yield from _no_requests(situation)
-    yield from _quota(situation)
     yield from _fallbacks(situation)
 
 
@@ -141,14 +127,6 @@ def _no_requests(situation: Situation) -> Iterator[Cause]:
         pods = {each.name: each.available for each in traces.attempt.selected[:10]}
         text = "the workload requests no resources, so only free pods count"
         yield Cause("OnlyPodsCount", Stage.CAPACITY, {"pods": pods}, text)
-
-
-def _quota(situation: Situation) -> Iterator[Cause]:
-    condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
-    if condition is not None and condition.get("reason") == "QuotaExceeded":
-        message = str(condition.get("message") or "")
-        text = f"the decision was not written: {message}"
-        yield Cause("QuotaRefused", Stage.WRITE, {"message": message}, text)
 
 
 def _fallbacks(situation: Situation) -> Iterator[Cause]:

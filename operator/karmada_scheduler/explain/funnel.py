@@ -67,7 +67,7 @@ def _has_error(divide: DivideTrace | None) -> bool:
 
 def kind_of(refusal: Refusal) -> str:
     """Return the kind of a refusal in two words."""
-    return _KINDS.get(refusal.plugin, refusal.short)
+    return _KINDS.get(refusal.plugin, refusal.short.removesuffix(" property"))
 
 
 def _filter_text(traces: Traces) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation
+from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
 
 
 def explanation_fields(explanation: Explanation) -> dict[str, Any]:
@@ -26,6 +26,14 @@ def fields_of(value: Any) -> Any:
         return value.value
     if isinstance(value, Cause):
         return cause_fields(value)
+    if isinstance(value, Refusal):
+        return {
+            "plugin": value.plugin,
+            "reason": value.reason,
+            "short": value.short,
+            "count": value.count,
+            "names": list(value.names),
+        }
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             camel(field.name): fields_of(getattr(value, field.name)) for field in dataclasses.fields(value)

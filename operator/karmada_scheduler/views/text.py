@@ -15,10 +15,9 @@ from karmada_scheduler.explain.model import (
     SelectTrace,
     State,
 )
-from karmada_scheduler.views.layout import Style, table
+from karmada_scheduler.views.layout import Style, folded_to, table
 
 DECISIVE: Final = "<- decisive"
-_QUIET_LINES: Final = 7
 _ROWS: Final = 12
 _REFUSED_ROWS: Final = 5
 
@@ -28,8 +27,7 @@ def explanation_text(explanation: Explanation, style: Style, *, quiet: bool = Fa
     lines = list(_head(explanation, style))
     funnel = list(_funnel(explanation, style))
     if quiet:
-        kept = [line for line in [*lines, *funnel] if line][:_QUIET_LINES]
-        return "\n".join(kept) + "\n"
+        return "\n".join([*lines, *funnel]) + "\n"
     sections = [lines, funnel, list(_warnings(explanation, style)), *_tables(explanation, style)]
     sections += [list(_remedies(explanation, style)), list(_end(explanation, style))]
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
@@ -41,7 +39,7 @@ def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     parts = [name, _asked(explanation)]
     if binding.policy is not None:
         parts.append(f"policy {binding.policy}")
-    yield from style.wrap("   ".join(parts), indent="  ")
+    yield from style.wrap_parts(parts, indent="  ")
     colour = "green" if explanation.is_good else "red"
     placement = style.fold(
         [f"{each.name} {each.replicas}" if binding.replicas else each.name for each in explanation.placement],
@@ -97,12 +95,14 @@ def _stage(stage: FunnelStage, text: str, style: Style) -> Iterator[str]:
 
 
 def _refusals(explanation: Explanation, style: Style) -> Iterator[str]:
-    rows = [
-        (str(each.count), each.plugin or "-", each.short, style.fold(each.names))
-        for each in explanation.refusals
-    ]
-    if rows:
-        yield from table(rows[0], rows[1:], style, align=">", indent="    ")
+    heads = [(str(each.count), each.plugin or "-", each.short) for each in explanation.refusals]
+    if heads:
+        taken = 4 + sum(2 + max(len(row[column]) for row in heads) for column in range(3))
+        rows = [
+            (*head, folded_to(each.names, style.width - taken, style))
+            for head, each in zip(heads, explanation.refusals, strict=True)
+        ]
+        yield from table((), rows, style, align=">", indent="    ")
 
 
 def _warnings(explanation: Explanation, style: Style) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _clusters(explanation: Explanation, style: Style) -> Iterator[str]:
     shown_passing, shown_refused = _folded(passing, _ROWS, style), _folded(refused, _REFUSED_ROWS, style)
     heading = ("CLUSTER", "FILTER", "SCORE", "ROOM", "LIMITED BY", "SELECTED", "REPLICAS")
     rows = [_cluster(row) for row in [*shown_passing, *shown_refused]]
-    yield from table(heading, rows, style, align="  >>  >", optional=(4,))
+    yield from table(heading, rows, style, align="  >>  >", optional=(4,), spilling=5)
     hidden = len(passing) - len(shown_passing), len(refused) - len(shown_refused)
     if any(hidden):
         more = [f"{hidden[0]:,} more that pass"] if hidden[0] else []
@@ -270,7 +270,7 @@ def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
             )
             for each in explanation.remedies
         ]
-        yield from table(rows[0], rows[1:], style, indent="  ")
+        yield from table((), rows, style, indent="  ")
 
 
 def _end(explanation: Explanation, style: Style) -> Iterator[str]:
