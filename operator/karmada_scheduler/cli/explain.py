@@ -7,6 +7,7 @@ written.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import sys
@@ -129,6 +130,7 @@ def _explanation(
     objects = gather(arguments, keys)
     for problem in objects.problems:
         _print_error(problem)
+    gc.disable()  # the process ends soon, and the objects of a large fleet would be traversed again and again
     with explain_inputs(arguments, objects, own) as inputs_of:
         return explain(inputs_of(objects.find(keys)), source=objects.source), objects.problems
 

@@ -106,7 +106,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
             f"{trace.ties} names, so {trace.tied[0]} got it"
         )
         yield Cause("TieByUid", Stage.DIVIDE, evidence, text)
-    elif any(abs(row.exact - row.seats) > 1e-9 for row in trace.rows):
+    elif trace.strategy == STATIC_WEIGHT and any(abs(row.exact - row.seats) > 1e-9 for row in trace.rows):
         exact = {row.name: round(row.exact, 2) for row in trace.rows}
         seats = {row.name: row.seats for row in trace.rows}
         text = "whole replicas do not divide by the weights, so shares are rounded by Webster's method"

@@ -157,8 +157,8 @@ def divide_text(trace: DivideTrace) -> str:
         return f"by the plugin {trace.strategy}"
     weights = " : ".join(f"{row.weight:,}" for row in trace.rows[:8] if row.weight)
     more = " : ..." if len(trace.rows) > 8 else ""
-    what = "static weights" if trace.strategy == "StaticWeight" else "room"
-    by = f"by {what} {weights}{more}"
+    what = "by static weights" if trace.strategy == "StaticWeight" else "by room"
+    by = f"{what} {weights}{more}"
     if trace.strategy == "Aggregated":
         by = f"over the fewest clusters, {by}"
     kept = sum(row.kept for row in trace.rows)

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
+from karmada_scheduler.api.placement import SPREAD_BY_REGION
+from karmada_scheduler.api.quantity import ZERO, Quantity
+from karmada_scheduler.estimator.resources import CPU
 from karmada_scheduler.explain.causes_failure import unknown_names
+from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.explain.situation import Situation
+from karmada_scheduler.explain.traces import attempt_of
+from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.informer.requeue_rules import is_claimed
+
+_MAX_CLUSTERS: Final = 1000
+_MAX_TRIED: Final = 3
+"""Decisions for one note."""
 
 
 def warnings_of(situation: Situation) -> tuple[str, ...]:
@@ -51,18 +63,16 @@ def _leaving(situation: Situation) -> Iterator[str]:
     """Yield the present clusters that lose the binding at the next decision."""
     if situation.asks or not situation.present:
         return
-    traces = situation.now.traces
-    if traces is None:
+    attempt = attempt_of(situation.now.decision)
+    if attempt is None:
         return
+    refused = attempt.diagnosis.result_by_cluster
     for name, replicas in situation.present.items():
-        row = traces.filter.rows.get(name)
-        if row is None:
-            yield f"{name} does not exist: at the next decision its {replicas} replicas go elsewhere"
-        elif row.refusals:
-            cell = row.refusals[0]
-            yield (
-                f"{name} is refused now ({cell.plugin}: {cell.short}): at the next decision its {replicas} replicas leave it"
-            )
+        end = f"at the next decision its {replicas} replicas leave it"
+        if situation.inputs.snapshot.get(name) is None:
+            yield f"{name} does not exist: {end}"
+        elif name in refused:
+            yield f"{name} is refused now ({refused[name].plugin}: {refused[name].message}): {end}"
 
 
 def notes_of(situation: Situation) -> tuple[str, ...]:
@@ -84,3 +94,46 @@ def _notes(situation: Situation) -> Iterator[str]:
             f"the cluster with the most room, {most.name}, is not used. "
             f"`why-not {most.name}` says what would change that."
         )
+    yield from _fragile(situation)
+
+
+def _fragile(situation: Situation) -> Iterator[str]:
+    """Yield that a little less capacity on one cluster would choose other clusters; found by deciding again."""
+    basis = situation.shown
+    traces = basis.traces
+    if (
+        traces is None
+        or traces.select is None
+        or traces.select.by != SPREAD_BY_REGION
+        or not traces.select.losses
+        or traces.divide is None
+        or traces.divide.mode != "first"
+        or len(basis.inputs.snapshot) > _MAX_CLUSTERS
+    ):
+        return
+    placement = basis.placement or {}
+    cells = traces.capacity.cells if traces.capacity is not None else {}
+    weakest = sorted((name for name in placement if name in cells), key=lambda name: cells[name].available)
+    for name in weakest[:_MAX_TRIED]:
+        after = _with_less_cpu(basis.inputs, name)
+        if after is None:
+            continue
+        decision = after.decide()
+        if decision.targets is None or {each.name for each in decision.targets} != set(placement):
+            result = str(decision.error)
+            if decision.error is None:
+                result = ", ".join(f"{each.name} {each.replicas}" for each in sorted(decision.targets or ()))
+            yield f"fragile. With 1 cpu more in use on {name}, this decision would have been {result}."
+            return
+
+
+def _with_less_cpu(inputs: ExplainInputs, name: str) -> ExplainInputs | None:
+    """Return the inputs with one cpu more in use on a cluster, None if it has no such resource."""
+    cluster = inputs.snapshot.get(name)
+    summary = cluster.resource_summary if cluster is not None else None
+    if cluster is None or summary is None or CPU not in summary.allocatable:
+        return None
+    used = {**summary.allocated, CPU: summary.allocated.get(CPU, ZERO) + Quantity(1)}
+    changed = replace(cluster, resource_summary=replace(summary, allocated=used))
+    others = (each for each in inputs.snapshot.clusters if each.name != name)
+    return replace(inputs, snapshot=Snapshot.of([*others, changed], unknown=inputs.snapshot.unknown))

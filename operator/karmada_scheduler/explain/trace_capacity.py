@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,18 +12,16 @@ from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.available_replicas import (
     NO_OPINION,
     Assumed,
-    Estimators,
     LocalEstimator,
-    available_replicas,
     counts,
     counts_component_sets,
     with_footprint,
 )
 from karmada_scheduler.core.decision import Decision, TermAttempt
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.explain.model import CapacityCell, Estimate, Mismatch
+from karmada_scheduler.framework.cycle import Candidate
 
 _PODS = "pods"
 _NODES = "nodes"
@@ -50,8 +48,10 @@ def trace_capacity(attempt: TermAttempt, decision: Decision, inputs: ExplainInpu
     spec, candidates = cycle.binding.spec, attempt.candidates
     assumed = assumed_in(attempt, decision, inputs)
     clusters = [each.cluster for each in candidates]
-    answers = {each.name: _estimates(each, clusters, spec, assumed, inputs) for each in _estimators(inputs)}
-    limits = _limits(clusters, spec, assumed, inputs)
+    answers = {
+        each.name: _estimates(each, clusters, spec, assumed, inputs) for each in inputs.estimators.local
+    }
+    limits = _limits(clusters, next(iter(answers.values()), ()), spec, assumed, inputs)
     cells: dict[str, CapacityCell] = {}
     for index, each in enumerate(candidates):
         estimates = tuple(Estimate(name, values[index]) for name, values in answers.items())
@@ -69,7 +69,7 @@ def trace_capacity(attempt: TermAttempt, decision: Decision, inputs: ExplainInpu
             requested=limit.requested,
             assumed=tuple(str(work.binding) for work in assumed.get(each.name, ()) if work.binding),
         )
-    return CapacityTrace(cells, _compare(attempt, spec, assumed, inputs))
+    return CapacityTrace(cells, _compare(candidates, answers.values(), spec, inputs))
 
 
 def assumed_in(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) -> Assumed:
@@ -87,27 +87,25 @@ def assumed_in(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs) 
     return assumed
 
 
-def _estimators(inputs: ExplainInputs) -> Sequence[LocalEstimator]:
-    return inputs.estimators.local
-
-
 def _compare(
-    attempt: TermAttempt, spec: BindingSpec, assumed: Assumed, inputs: ExplainInputs
+    candidates: Sequence[Candidate],
+    answers: Iterable[Sequence[int | None]],
+    spec: BindingSpec,
+    inputs: ExplainInputs,
 ) -> list[Mismatch]:
+    """Compare the smallest estimates with what the decision counted on."""
     if inputs.estimators.session is not None:
         return []  # the answers of estimators in the member clusters are not asked for again
-    again = run_sync(
-        available_replicas(
-            spec,
-            [each.cluster for each in attempt.candidates],
-            estimators=Estimators(inputs.estimators.local),
-            gates=inputs.gates,
-            assumed=assumed,
-        )
-    )
+    least = [MAX_INT32] * len(candidates)
+    for answer in answers:
+        least = [
+            known if each is None else min(known, each) for known, each in zip(least, answer, strict=True)
+        ]
+    if counts(spec):
+        least = [spec.replicas if known == MAX_INT32 else known for known in least]
     return [
         Mismatch("capacity", each.name, str(free), str(each.allocatable))
-        for each, free in zip(attempt.candidates, again, strict=True)
+        for each, free in zip(candidates, least, strict=True)
         if free != each.allocatable
     ]
 
@@ -132,7 +130,11 @@ def _estimates(
 
 
 def _limits(
-    clusters: Sequence[Cluster], spec: BindingSpec, assumed: Assumed, inputs: ExplainInputs
+    clusters: Sequence[Cluster],
+    total: Sequence[int | None],
+    spec: BindingSpec,
+    assumed: Assumed,
+    inputs: ExplainInputs,
 ) -> list[_Limit]:
     """Return the resource that limits each cluster: the one that alone allows as few replicas as all together."""
     general = next(iter(inputs.estimators.local), None)
@@ -142,9 +144,7 @@ def _limits(
         return [_Limit(_SETS)] * len(clusters)
     requirements = spec.replica_requirements
     request = requirements.resource_request if requirements is not None else {}
-    total = general.max_available_replicas(clusters, requirements, assumed)
     pods = general.max_available_replicas(clusters, None, assumed)
-    assert isinstance(total, Sequence)
     assert isinstance(pods, Sequence)
     alone: dict[str, Sequence[int]] = {}
     for name, amount in request.items():
@@ -155,16 +155,17 @@ def _limits(
         assert isinstance(answer, Sequence)
         alone[name] = answer
     limits: list[_Limit] = []
+    requested = {name: shown(name, amount) for name, amount in request.items()}
     for index, cluster in enumerate(clusters):
         summary = cluster.resource_summary
         if summary is None:
             limits.append(_Limit("no resource summary"))
             continue
         name = next(
-            (each for each, counts_ in alone.items() if counts_[index] == total[index] < pods[index]), ""
+            (each for each, counts_ in alone.items() if counts_[index] == total[index] != pods[index]), ""
         )
         if not name:
             name = _PODS if pods[index] == total[index] else _NODES
         free = "" if name == _NODES else shown(name, summary.left(name))
-        limits.append(_Limit(name, free, shown(name, request[name]) if name in request else ""))
+        limits.append(_Limit(name, free, requested.get(name, "")))
     return limits

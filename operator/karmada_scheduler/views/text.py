@@ -76,19 +76,25 @@ def _provenance(explanation: Explanation) -> str:
 
 
 def _funnel(explanation: Explanation, style: Style) -> Iterator[str]:
+    width = max((len(_counts(stage)) for stage in explanation.funnel), default=0)
     for stage in explanation.funnel:
         only = len(explanation.funnel) == 1
-        yield from _stage(stage, "" if only and explanation.refusals else stage.text, style)
+        text = "" if only and explanation.refusals else stage.text
+        yield from _stage(stage, _counts(stage).ljust(width), text, style)
         if only:
             yield from _refusals(explanation, style)
 
 
-def _stage(stage: FunnelStage, text: str, style: Style) -> Iterator[str]:
-    counts = f"{stage.before:,}" if stage.after is None else f"{stage.before:,} -> {stage.after:,}"
-    lines = style.wrap(f"  {stage.name:<7} {counts:<8} {text}".rstrip(), indent=" " * 19)
+def _counts(stage: FunnelStage) -> str:
+    return f"{stage.before:,}" if stage.after is None else f"{stage.before:,} -> {stage.after:,}"
+
+
+def _stage(stage: FunnelStage, counts: str, text: str, style: Style) -> Iterator[str]:
+    head = f"  {stage.name:<6}  {counts}   "
+    lines = style.wrap((head + text).rstrip(), indent=" " * len(head))
     if stage.decisive:
         if len(lines[-1]) + 3 + len(DECISIVE) > style.width:
-            lines.append(" " * 18)
+            lines.append(" " * (len(head) - 3))
         marked = style.paint(DECISIVE, "yellow")
         lines[-1] = f"{lines[-1]}   {marked}"
     yield from lines
