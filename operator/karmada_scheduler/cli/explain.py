@@ -11,8 +11,8 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, Final
 
 from karmada_scheduler.cli.sources import objects as objects_source
@@ -130,9 +130,20 @@ def _explanation(
     objects = gather(arguments, keys)
     for problem in objects.problems:
         _print_error(problem)
-    gc.disable()  # the process ends soon, and the objects of a large fleet would be traversed again and again
-    with explain_inputs(arguments, objects, own) as inputs_of:
+    with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
         return explain(inputs_of(objects.find(keys)), source=objects.source), objects.problems
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Do not collect garbage: the objects of a large fleet would be traversed again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
@@ -15,6 +16,7 @@ from karmada_scheduler.explain.situation import Situation
 def of_state(situation: Situation) -> Iterator[Cause]:
     """Yield why nothing is decided about a binding."""
     binding = situation.inputs.binding
+    evidence: dict[str, Any]
     match situation.state:
         case State.BEING_DELETED:
             yield Cause("BeingDeleted", Stage.TRIGGER, {}, "the binding is being deleted")
@@ -28,10 +30,19 @@ def of_state(situation: Situation) -> Iterator[Cause]:
             known = sorted(situation.inputs.scheduler_names or ())
             text = f"schedulerName is {name}, and this scheduler is {', '.join(known)}; policies cannot change it"
             yield Cause("OtherScheduler", Stage.TRIGGER, {"schedulerName": name, "profiles": known}, text)
+        case State.GATED:
+            gate = situation.gate
+            text = f"{gate.plugin or 'a plugin'} holds it back at PreEnqueue: {gate.message}"
+            evidence = {"plugin": gate.plugin, "reason": gate.message}
+            yield Cause("Gated", Stage.TRIGGER, evidence, text)
         case State.SUSPENDED:
             by = _suspended_by(situation)
             text = f"spec.suspension.scheduling is true, set by {by}"
-            yield Cause("Suspended", Stage.TRIGGER, {"setBy": by}, text)
+            evidence = {
+                "setBy": by,
+                "clusterChangeSchedules": {"karmada-scheduler": True, "karmada-pyscheduler": False},
+            }
+            yield Cause("Suspended", Stage.TRIGGER, evidence, text)
 
 
 def _no_placement(situation: Situation) -> Cause:

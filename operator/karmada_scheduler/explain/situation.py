@@ -13,7 +13,8 @@ from karmada_scheduler.explain.inputs import ExplainInputs, as_new, rebalanced
 from karmada_scheduler.explain.model import State
 from karmada_scheduler.explain.trace_trigger import Triggered, trace_trigger
 from karmada_scheduler.explain.traces import Traces, attempt_of, trace_attempt
-from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.framework.diagnosis import FitError, PluginError
+from karmada_scheduler.framework.result import Result
 from karmada_scheduler.informer.requeue_rules import is_claimed
 
 _NOTHING_TO_DECIDE = (
@@ -22,6 +23,7 @@ _NOTHING_TO_DECIDE = (
     State.NOT_CLAIMED,
     State.OTHER_SCHEDULER,
     State.SUSPENDED,
+    State.GATED,
 )
 
 
@@ -134,7 +136,17 @@ class Situation:
             return State.OTHER_SCHEDULER
         if binding.spec.scheduling_suspended:
             return State.SUSPENDED
+        if self.asks and not self.gate.is_success:
+            return State.GATED
         return self._decided_state()
+
+    @cached_property
+    def gate(self) -> Result:
+        """The answer of the PreEnqueue plugins; an error of one is a result as well."""
+        try:
+            return self.inputs.framework.binding.run_pre_enqueue(self.inputs.binding, self.inputs.workload)
+        except PluginError as problem:
+            return Result.error(str(problem))
 
     def _decided_state(self) -> State:
         spec = self.inputs.binding.spec
