@@ -151,6 +151,8 @@ def test_row_11_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
 
     assert found.code == "PolicyLazy"
     assert found.evidence["policy"] == "PropagationPolicy default/web"
+    found = primary(asked, cluster("m1"), cluster("m2"), policies=[policy], why_not="m2")
+    assert found.code == "PolicyLazy"
 
 
 def test_row_12_a_suspended_binding_says_who_suspended_it() -> None:

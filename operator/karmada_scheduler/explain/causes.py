@@ -56,6 +56,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_select.of_placed(situation),
             *causes_divide.of_placed(situation),
             *causes_binding.after_placement(situation),
+            *causes_objects.summary_counts(situation),
             *causes_objects.propagation(situation),
             *causes_objects.propagation(situation),
         ]
@@ -85,6 +86,7 @@ def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:
     A cause of the trigger comes first only if a new decision puts replicas on the cluster; otherwise it comes last,
     because asking for a decision changes nothing.
     """
+    yield from causes_objects.lazy_policy(situation)
     trigger = causes_trigger.of_cluster(situation, cluster)
     if situation.is_shown_as_new or situation.now.decision.error is not None:
         yield from _stages(situation, situation.shown, cluster)

@@ -9,8 +9,10 @@ from karmada_scheduler.api.cluster import READY
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
+from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import Cause, Stage
 from karmada_scheduler.explain.situation import Situation
@@ -133,6 +135,40 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
         )
         yield Cause("NoEviction", Stage.TRIGGER, evidence, text)
         return
+
+
+def summary_counts(situation: Situation) -> Iterator[Cause]:
+    """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
+    traces, spec = situation.shown.traces, situation.inputs.binding.spec
+    requirements = spec.replica_requirements
+    if traces is None or traces.capacity is None or requirements is None:
+        return
+    for name in situation.placement:
+        cluster, cell = situation.inputs.snapshot.get(name), traces.capacity.cells.get(name)
+        manifest = situation.inputs.cluster_manifest(name) or {}
+        nodes = _at(manifest, "status", "nodeSummary", "totalNum")
+        summary = cluster.resource_summary if cluster is not None else None
+        if cell is None or summary is None or summary.modelings or not isinstance(nodes, int) or nodes < 1:
+            continue
+        for resource, amount in requirements.resource_request.items():
+            allocatable = summary.allocatable.get(resource)
+            if allocatable is None or amount.milli_value * nodes <= allocatable.milli_value:
+                continue
+            average = shown(resource, Quantity(allocatable.milli_value // nodes, -3, allocatable.format))
+            evidence = {
+                "cluster": name,
+                "resource": resource,
+                "nodes": nodes,
+                "averageNode": average,
+                "requested": shown(resource, amount),
+                "available": cell.available,
+            }
+            text = (
+                f"the general estimator adds up the {nodes} nodes of {name}, and an average node has {average} {resource} "
+                f"of the {shown(resource, amount)} that a replica requests; use resource models or an accurate estimator"
+            )
+            yield Cause("SummaryCounts", Stage.CAPACITY, evidence, text)
+            return
 
 
 def propagation(situation: Situation) -> Iterator[Cause]:
