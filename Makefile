@@ -138,6 +138,10 @@ bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them 
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
 
+.PHONY: bench-explain
+bench-explain: install ## latency of explanations at 100 to 5,000 clusters (ARGS=--help)
+	@$(BIN)/python -m tools.bench.explain $(ARGS)
+
 .PHONY: bench-http
 bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.http_client $(ARGS)

@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from typing import Any, Final
 
 from karmada_scheduler.cli.sources import objects as objects_source
@@ -20,6 +21,7 @@ from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explain_inputs
 from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
+from karmada_scheduler.cli.sources.process import gates_of, read_process
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import Explanation
 from karmada_scheduler.framework.profile.factory import Registration
@@ -55,6 +57,14 @@ def add_parser(subparsers: Any) -> None:
     )
     objects_source.add_arguments(parser)
     rules.add_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="process",
+        default="",
+        metavar="URL",
+        help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
+        "(it needs --explain-bind-address); its feature gates are used",
+    )
     add_output_arguments(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
 
@@ -126,12 +136,17 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 def _explanation(
     arguments: argparse.Namespace, own: Sequence[Registration]
 ) -> tuple[Explanation, Sequence[str]]:
+    if arguments.process:
+        arguments.feature_gates = gates_of(arguments.process, arguments.feature_gates)
     keys = possible_keys(arguments.name, arguments.namespace)
     objects = gather(arguments, keys)
     for problem in objects.problems:
         _print_error(problem)
     with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
-        return explain(inputs_of(objects.find(keys)), source=objects.source), objects.problems
+        inputs = inputs_of(objects.find(keys))
+        if arguments.process:
+            inputs = replace(inputs, process=read_process(arguments.process, inputs.binding.key))
+        return explain(inputs, source=objects.source), objects.problems
 
 
 @contextmanager

@@ -24,6 +24,7 @@ _NO_EXECUTE: Final = "NoExecute"
 def of_placed(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that come before those of the decision."""
     yield from _quota(situation)
+    yield from _waiting(situation)
     yield from _not_tried_again(situation)
     yield from lazy_policy(situation)
     yield from _term_behind(situation)
@@ -50,6 +51,20 @@ def _quota(situation: Situation) -> Iterator[Cause]:
         message = str(condition.get("message") or "")
         text = f"a decision was not written, because a quota refused it: {message}"
         yield Cause("QuotaRefused", Stage.WRITE, {"message": message}, text)
+
+
+def _waiting(situation: Situation) -> Iterator[Cause]:
+    """Yield that a decision which would change the placement is in the queue of the running scheduler."""
+    view = situation.inputs.process
+    if view is None or not situation.asks or situation.placement == situation.present:
+        return
+    evidence = {"queue": view.queue_state, "dueInSeconds": view.due_in, "process": view.process}
+    if view.queue_state in {"active", "processing"}:
+        text = f"it is in the queue of {view.process}, and other bindings come first"
+        yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, text)
+    elif view.due_in is not None:
+        text = f"it would be placed now; the last decision failed, and the next one is made in {view.due_in:.0f} s"
+        yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
 
 
 def _not_tried_again(situation: Situation) -> Iterator[Cause]:

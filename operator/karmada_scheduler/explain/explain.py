@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
@@ -27,6 +28,7 @@ from karmada_scheduler.explain.model import (
     TriggerTrace,
 )
 from karmada_scheduler.explain.notes import notes_of, warnings_of
+from karmada_scheduler.explain.process_view import recorded_decision
 from karmada_scheduler.explain.rows import capacity_note, rows_of
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.trace_trigger import at
@@ -51,9 +53,7 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     """
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
-    provenance = Provenance(
-        tense, source, at(inputs.now) if inputs.now is not None else "", fleet_of(inputs), "as it is"
-    )
+    provenance = _provenance(situation, source, tense)
     if not situation.is_decided:
         return Explanation(
             head_of(inputs),
@@ -67,10 +67,30 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     return _decided(situation, causes, provenance)
 
 
+def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
+    inputs = situation.inputs
+    view = inputs.process
+    is_first = situation.is_decided and situation.is_shown_as_new
+    found = Provenance(
+        tense,
+        source,
+        at(inputs.now) if inputs.now is not None else "",
+        fleet_of(inputs),
+        "first" if is_first else "as it is",
+    )
+    if view is None:
+        return found
+    return replace(
+        found,
+        record=recorded_decision(view, situation.placement, inputs.now),
+        no_record=view.problem,
+        queue_state=view.queue_state,
+        due_in_seconds=view.due_in,
+    )
+
+
 def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Provenance) -> Explanation:
     traces = situation.shown.traces
-    if situation.is_shown_as_new:
-        provenance = Provenance(provenance.tense, provenance.source, provenance.at, provenance.fleet, "first")
     rows = rows_of(situation)
     if len(rows) <= MAX_ROWS_WITH_CAUSE:
         rows = tuple(each.with_cause(_primary(causes_of_cluster(situation, each.name))) for each in rows)
@@ -154,6 +174,9 @@ def _retry(situation: Situation) -> str:
     decision = situation.now.decision
     if not retryable(decision.error) and not decision.may_work_next_time:
         return "Not retried by timer: a change of the binding, or of a cluster's spec or labels, is needed."
+    view = situation.inputs.process
+    if view is not None and view.due_in is not None:
+        return f"Retried by timer, in {view.due_in:.0f} s."
     if decision.retry_after:
         return f"Retried after {decision.retry_after:g} s."
     return "Retried by timer, after growing pauses."

@@ -17,6 +17,7 @@ from karmada_scheduler.core.classify import Classification, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -49,6 +50,7 @@ class ExplainInputs:
         binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
         cluster_manifest: Returns a cluster as it was read, None if unknown.
         policies: Policies as they were read.
+        process: What a running scheduler says about the binding; None if none was asked.
         now: The time for ages, None if there is no clock.
         waits: Whether a decision waits for estimators in member clusters, or for plugins.
     """
@@ -67,6 +69,7 @@ class ExplainInputs:
     binding_manifest: Manifest | None = None
     cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
     policies: Sequence[Manifest] = ()
+    process: ProcessView | None = None
     now: datetime | None = None
     waits: bool = False
 
