@@ -205,6 +205,7 @@ class Application:
         relister = Relister(
             client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
         )
+        self._event_handlers.on_unlisted_cluster(relister.relist_soon)
 
         identity = self._environment.identity()
         self._watch = self._environment.watch(

@@ -103,6 +103,8 @@ class Relister:
                 read = partial(self._read_unlisted, name)
                 if (found := await self._retry(f"Reading cluster {name}", read)) is not None:
                     self._handlers.on_event(CLUSTER, "ADDED", found)
+                else:
+                    self._handlers.cluster_absent(name, self._newest_list[CLUSTER])
 
     async def list_and_start_version(self, kind: str) -> str:
         """Return the version at which a watch of a kind is to start; the cache is complete up to it.
@@ -247,6 +249,8 @@ class Relister:
             else:
                 if found is not None:
                     diff.add_page([found])
+                else:
+                    self._handlers.cluster_absent(name, version)
 
     async def _read_unlisted(self, name: str) -> dict[str, Any] | None:
         """Read a cluster that a list lacks; None if the API server reports that there is none.

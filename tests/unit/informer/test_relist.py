@@ -56,6 +56,7 @@ class FakeHandlers:
     """Records the events that it gets."""
 
     def __init__(self) -> None:
+        self.absent: list[tuple[str, int]] = []
         self.taken: list[tuple[str, list[Any], str]] = []
         self.newest = {"Cluster": 0, "ResourceBinding": 0}
         self.older = 0
@@ -78,6 +79,9 @@ class FakeHandlers:
 
     def unlisted_clusters(self, diff: "FakeDiff", version: int) -> list[str]:
         return self.unlisted
+
+    def cluster_absent(self, name: str, version: int) -> None:
+        self.absent.append((name, version))
 
     def check_empty_clusters(self) -> None:
         return
@@ -345,6 +349,7 @@ async def test_a_cluster_that_a_list_lacks_is_gone_if_the_api_server_reports_so(
     await harness.relister.list_and_start_version("Cluster")
     assert harness.handlers.taken == [("Cluster", [{"page": 1}, {"page": 2}], "7")]
     assert (harness.client.read, harness.handlers.kept) == (["m1"], [])
+    assert harness.handlers.absent == [("m1", 7)]
 
 
 async def test_a_cluster_that_a_list_lacks_stays_while_it_cannot_be_read(
