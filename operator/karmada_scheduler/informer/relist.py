@@ -128,9 +128,12 @@ class Relister:
         resource = self._resources[kind]
         asked = self._clock()
         newest = await self._retry(
-            f"Reading the version of {resource.plural}", partial(self._client.newest_version, resource)
+            f"Reading the version of {resource.plural}", partial(self._newest_version, resource)
         )
-        return _number(newest) < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
+        return newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
+
+    async def _newest_version(self, resource: Resource) -> int:
+        return _number(await self._client.newest_version(resource))
 
     def relist_soon(self) -> None:
         """Compare all kinds soon, because an object was older than in the cache."""

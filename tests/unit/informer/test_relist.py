@@ -49,7 +49,7 @@ class FakeClient:
     async def newest_version(self, resource: Resource) -> str:
         if self.failures:
             raise self.failures.pop(0)
-        return self.version
+        return self.versions.pop(0) if self.versions else self.version
 
 
 class FakeHandlers:
@@ -323,6 +323,13 @@ async def test_a_watch_starts_from_scratch_when_its_version_is_ahead_of_a_list(
     harness.client.failures = [ApiError("cannot reach it")]
     assert await harness.relister.must_relist("Cluster", watched) is ahead
     assert harness.client.lists == []
+
+
+async def test_an_invalid_version_of_a_list_is_read_again() -> None:
+    harness = RelisterHarness()
+    harness.client.versions = ["", "soon", "9"]
+    assert await harness.relister.must_relist("Cluster", "8") is False
+    assert harness.client.versions == []
 
 
 @pytest.mark.parametrize(("failures", "relisted"), [(4, False), (5, True)])
