@@ -367,6 +367,11 @@ async def test_a_cluster_that_a_list_lacks_stays_while_it_cannot_be_read(
     harness.client.clusters = {"m1": ApiError("forbidden", code=403)}
     await harness.relister.list_and_start_version("Cluster")
     assert harness.handlers.kept == ["m1"]
+    harness.client.clusters = {"m1": None}
+    harness.period.clear()
+    harness.client.lists.clear()
+    await harness.run_until(lambda: harness.handlers.absent == [("m1", 7)])
+    assert set(harness.client.lists) == {"Cluster"}
     assert "A list lacks a Cluster that cannot be read" in caplog.text
 
 
