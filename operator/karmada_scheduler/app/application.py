@@ -78,6 +78,7 @@ class Application:
             clock=self._clock,
             call_timeout=environment.call_timeout,
             in_thread=environment.in_thread,
+            extender_transport=environment.extender_transport,
         )
         queue = AsyncQueue(
             make_queue(
@@ -104,7 +105,13 @@ class Application:
         )
         self._connection: Connection | None = None
         self._estimation = (
-            Estimation.make(options.estimators, self._read_service, metrics=self._metrics, clock=self._clock)
+            Estimation.make(
+                options.estimators,
+                self._read_service,
+                metrics=self._metrics,
+                clock=self._clock,
+                dial=environment.dial_estimator,
+            )
             if options.estimators.enabled
             else None
         )
