@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from tools.simulation.generate import PROFILES, plan_for
+from tools.simulation.profiles import PROFILES, plan_for
 from tools.simulation.invariants import Violation
 from tools.simulation.plan import Plan, load
 from tools.simulation.planted_bugs import BUGS

@@ -72,7 +72,7 @@ def test_further_faults_break_no_invariant_without_the_bug(bug: PlantedBug) -> N
 
 def test_a_seed_repeats_itself_in_another_process_with_another_hash_seed() -> None:
     program = (
-        "from tools.simulation.generate import plan_for\n"
+        "from tools.simulation.profiles import plan_for\n"
         "from tools.simulation.run import Run\n"
         "print(Run(plan_for('5', 'storm')).execute().trace_hash)"
     )
