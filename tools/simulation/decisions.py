@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -17,8 +17,6 @@ from karmada_scheduler.cli.simulate.result import SimulationResult
 from karmada_scheduler.cli.simulate.state import SimulatedBindings
 from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework import Plugin
 from karmada_scheduler.framework.cycle import no_workload
@@ -58,20 +56,19 @@ class DecisionCore:
 
     def decide(self, binding: Binding, clusters: Sequence[Cluster], version: int = 1) -> SimulationResult:
         """Return the decision about a binding, with a version of the plugins."""
-        enabled = self._setup.gates
         simulation = Simulation(
             clusters,
             framework_of=lambda _: self._framework(version),
-            gates=enabled,
+            gates=self._setup.gates,
             known=SimulatedBindings([binding]),
             empty_workload_propagation=False,
             workload_of=lambda _: NONE_GIVEN,
             stored_workload=no_workload,
         )
         if self._setup.estimators:
-            simulation._algorithm = SchedulingAlgorithm(
-                enabled, [GeneralEstimator(enabled), HealthyEstimator()]
-            )
+            algorithm = simulation._algorithm
+            decide = partial(algorithm.decide, session=HealthyEstimator())
+            algorithm.decide = decide  # type: ignore[method-assign]
         (result,) = simulation.run([binding])
         return result
 

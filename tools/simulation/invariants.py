@@ -31,6 +31,7 @@ import orjson
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.informer.requeue_rules import is_claimed
 from tools.apiserver_model import Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, read_binding, targets_of
@@ -238,7 +239,8 @@ class Judge:
             binding = read_binding(raw)
             if binding is None or binding.deleting or not found:
                 continue
-            if binding.spec.responsible_scheduler not in self._run.setup.names:
+            # Changes of a binding that no policy claims are not scheduled.
+            if binding.spec.responsible_scheduler not in self._run.setup.names or not is_claimed(binding):
                 continue
             manifest = orjson.loads(raw)
             if unreadable.intersection(targets_of(manifest)):

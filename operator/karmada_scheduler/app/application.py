@@ -356,6 +356,7 @@ class Application:
             "due keys": len(state.queue),
             "attempts": leader.scheduler.pending_attempts if leader is not None else 0,
             "waiting at Permit": len(state.waiting),
+            "pending assumed placements": state.assumed.pending if state.assumed is not None else 0,
         }
 
     def _not_ready_reason(self) -> str | None:
