@@ -57,7 +57,7 @@ def respond(path: str, request: Any) -> Any:
     )
     if path.endswith("prioritize"):
         return [{"Host": name, "Score": (3 * number + 7 * number_of(name)) % 11} for name in names]
-    kept = [name for name in names if (number + number_of(name)) % 5 != 3]  # noqa: PLR2004
+    kept = [name for name in names if (number + number_of(name)) % 5 != 3]
     failed = {name: "refused by the extender" for name in names if name not in kept}
     if listed is None:
         return {"ClusterNames": kept, "FailedClusters": failed}

@@ -49,7 +49,7 @@ class _Breadth:
         self._end = base.faults_end
         self._steps: list[Step] = []
         self._faults: list[Fault] = []
-        self._setup: dict[str, Any] = {}
+        self._setup: dict[str, Any] = {"longest_backoff": 60.0}
         self._names = {
             str(each.arguments["name"]): str(each.arguments["name"])
             for each in base.steps

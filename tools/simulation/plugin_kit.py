@@ -41,20 +41,20 @@ _WITHOUT_RESULT: Final = ("unreserve", "post_bind", "run", "filter_key")
 _PLAIN: Final = ("filter", "score", "reserve", "unreserve", "pre_enqueue", "filter_key")
 
 
-class PluginFault(Exception):
+class InjectedError(Exception):
     """Raised by a plugin."""
 
 
-class BadPluginFault(BaseException):
+class BadInjectedError(BaseException):
     """Raised by a plugin; no Exception."""
 
 
 class _Unprintable:
     def __repr__(self) -> str:
-        raise PluginFault("no repr")
+        raise InjectedError("no repr")
 
 
-_BASE_ERRORS: Final = (BadPluginFault, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+_BASE_ERRORS: Final = (BadInjectedError, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 _NONSENSE: Final[dict[str, tuple[object, ...]]] = {
     "score": (None, "7", -1, 101, float("nan"), 10**400, _Unprintable(), Result(Code.SUCCESS)),
     "select": (None, "m0", [None], 7, Result.wait(5.0), {"m0": 1}, _Unprintable()),
@@ -135,7 +135,7 @@ async def _hang(seconds: float, draw: Random) -> None:
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
-        if draw.random() < 0.3:  # noqa: PLR2004
+        if draw.random() < 0.3:
             await asyncio.sleep(0.5)  # a slow cleanup
         raise
 
@@ -168,7 +168,7 @@ def _answer(fault: Fault, call: str, draw: Random) -> Any:
     match fault.kind:
         case "plugin_raises":
             raise draw.choice(
-                (PluginFault("injected"), KeyError("injected"), RecursionError(), TimeoutError())
+                (InjectedError("injected"), KeyError("injected"), RecursionError(), TimeoutError())
             )
         case "plugin_raises_base":
             raise draw.choice(_BASE_ERRORS)("injected")
@@ -179,7 +179,7 @@ def _answer(fault: Fault, call: str, draw: Random) -> Any:
         case "plugin_rejects":
             return Result.unschedulable("injected")
     if method == "score":
-        raise PluginFault("injected")
+        raise InjectedError("injected")
     return Result.error("injected")
 
 

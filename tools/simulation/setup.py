@@ -7,6 +7,7 @@
 - ``plugins``: the names of files of ``plugin_files``, in a directory of each replica.
 - ``extenders``: entries of the configuration file; see ``extenders``.
 - ``estimators``: the failure policy, if estimators are enabled; see ``estimators``.
+- ``longest_backoff``: in seconds. The default of 1,000 s is longer than a run, and each event during a fault doubles it.
 - ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
 """
 
@@ -22,7 +23,7 @@ from typing import Any, Final
 import orjson
 
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.config.options import EstimatorOptions, Options
+from karmada_scheduler.config.options import EstimatorOptions, Options, RetryLimits
 from tools.simulation.plan import Plan
 
 NAME: Final = "my-scheduler"
@@ -68,6 +69,8 @@ class Setup:
         more: dict[str, Any] = dict(self._plan.options)
         if self.profiles or self.extenders:
             more["config"] = self._configuration()
+        if "longest_backoff" in self._plan.setup:
+            more["retry_limits"] = RetryLimits(max_delay=self._plan.setup["longest_backoff"])
         if self.plugins:
             more["plugin_dirs"] = (self.plugin_dir(replica),)
         if self.estimators:

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from karmada_scheduler.framework import SUCCESS, Handle, PreEnqueueContext, Result
-from karmada_scheduler.framework import BindingKey
+from karmada_scheduler.framework import SUCCESS, BindingKey, Handle, PreEnqueueContext, Result
 from tools.simulation import plugin_kit
 
 _SECONDS = 5.0

@@ -55,7 +55,10 @@ def test_a_run_repeats_itself(profile: str) -> None:
 
 def _with(setup: dict[str, object], *faults: Fault, steps: tuple[Step, ...] = ()) -> Report:
     """Run two bindings on two clusters, with faults for 30 seconds."""
-    begin = [Step(at=0.0, action="put_cluster", arguments={"name": f"m{n}", "region": "", "cpu": 20}) for n in (0, 1)]
+    begin = [
+        Step(at=0.0, action="put_cluster", arguments={"name": f"m{n}", "region": "", "cpu": 20})
+        for n in (0, 1)
+    ]
     for number in (3, 4):
         arguments = {"name": f"b{number}", "replicas": 2, "strategy": "duplicated"}
         begin.append(Step(at=3.0, action="create_binding", arguments=arguments))
