@@ -41,7 +41,7 @@ BODIES: Final[Mapping[str, bytes]] = {
     "error": b'{"Error":"injected"}',
     "unknown": b'{"ClusterNames":["nowhere"],"Clusters":{"items":[{"metadata":{"name":"nowhere"}}]}}',
     "wrong types": b'{"ClusterNames":"m0","Clusters":7,"FailedClusters":[]}',
-    "one failed": b'{"FailedClusters":{"m0":"injected"}}',
+    "one failed": b'{"FailedClusters":{"nowhere":"injected"}}',
     "scores": b'[{"Host":"nowhere","Score":5}]',
     "huge score": b'[{"Host":"m0","Score":1e300}]',
 }

@@ -72,8 +72,11 @@ class _Breadth:
         if self._draw.random() < 0.33:
             self._unreadable()
         steps = [self._renamed(each) for each in self._base.steps] + self._steps
+        # An unschedulable key of the priority queue waits for up to 330 s, also if an assumed placement ends meanwhile.
+        has_priorities = self._setup.get("gates", {}).get("PriorityBasedScheduling", False)
         return replace(
             self._base,
+            settle=self._base.settle + 130.0 * has_priorities,
             options={**self._base.options, "assumption_ttl": 60.0},
             setup=self._setup,
             steps=tuple(sorted(steps, key=lambda each: each.at)),

@@ -122,8 +122,16 @@ class SchedulingAlgorithm:
             workload if framework.needs_workload else None,
             self._stored_workload,
         )
-        first = await schedule_terms(binding, inputs)
-        return await _until_stable(binding, first, inputs) if until_stable else first
+        decision = await schedule_terms(binding, inputs)
+        if until_stable:
+            decision = await _until_stable(binding, decision, inputs)
+        if binding.spec.clusters and decision.targets == () and snapshot.unknown.incomplete:
+            # A cluster that was not listed may fit.
+            text = (
+                f"{decision.error}; more clusters may exist, as a list had none; the placement stays as it is"
+            )
+            return Decision(binding.key, error=SchedulingError(text))
+        return decision
 
     def _caches_of(self, framework: Framework) -> OrderingCaches:
         caches = self._caches.get(framework)

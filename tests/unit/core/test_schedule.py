@@ -125,6 +125,16 @@ def test_an_unknown_cluster_affects_only_bindings_on_it() -> None:
     assert placed(placed_now) == {"m1": 1, "m3": 1}
 
 
+@pytest.mark.parametrize("incomplete", [True, False])
+def test_a_placement_is_cleared_only_if_no_other_cluster_may_exist(incomplete: bool) -> None:
+    leaving = cluster("m1").deleting().build()
+    found = Snapshot.of([leaving], unknown=UnknownClusters(incomplete=incomplete))
+    decision = decide_on(binding("w").replicas(1).duplicated().on(m1=1), found)
+    assert decision.targets == (None if incomplete else ())
+    assert isinstance(decision.error, FitError) is not incomplete
+    assert ("more clusters may exist" in str(decision.error)) is incomplete
+
+
 def decide_on(builder: BindingBuilder, found: Snapshot) -> Decision:
     return run_sync(
         SchedulingAlgorithm(gates(), [GeneralEstimator(gates())]).decide(builder.build(), found, framework())
