@@ -95,7 +95,7 @@ class DecisionCore:
         feasible = {each.name for each in self.decide(binding, clusters).targets}
         if not after or not feasible.issuperset(after):
             return False
-        wanted = before["spec"].get("replicas", 0)
+        wanted: int = before["spec"].get("replicas", 0)
         if placement.get("replicaScheduling") == DUPLICATED or not wanted:
             return all(each == wanted for each in after.values())
         return sum(after.values()) == wanted

@@ -54,7 +54,7 @@ class Setup:
         self.names: Final = frozenset(self.profiles or (NAME,))
         self.plugins: Final[tuple[str, ...]] = tuple(found.get("plugins", ()))
         self.extenders: Final[tuple[Mapping[str, Any], ...]] = tuple(found.get("extenders", ()))
-        self.estimators: Final[str] = found.get("estimators", "")
+        self.estimators: Final[Any] = found.get("estimators", "")
         self.front_ends: Final[int] = found.get("front_ends", 0)
         self.versions: set[int] = {1}
         self._folder: Path | None = None
@@ -78,7 +78,7 @@ class Setup:
             more["estimators"] = EstimatorOptions(
                 enabled=True,
                 failure_policy=self.estimators,
-                answer_ttl=ttl,  # type: ignore[arg-type]
+                answer_ttl=ttl,
             )
         return Options(
             scheduler_name=NAME, health_address="", metrics_address="", feature_gates=self.gates, **more

@@ -12,6 +12,8 @@ import pytest
 from karmada_scheduler.api.binding import BindingKey
 from tools.simulation import generate_breadth, plugin_kit
 from tools.simulation.coverage import never_occurred
+from tools.simulation.estimators import ESTIMATOR_FAULTS
+from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.faults import Faults
 from tools.simulation.generate_breadth import PROFILES
 from tools.simulation.plan import Fault, Plan, Step, load
@@ -82,7 +84,7 @@ def test_each_fault_of_plugins_applies(kind: str) -> None:
     assert not report.violations, "\n".join(report.trace[-40:])
 
 
-@pytest.mark.parametrize("kind", generate_breadth.EXTENDER_FAULTS)
+@pytest.mark.parametrize("kind", EXTENDER_FAULTS)
 def test_each_fault_of_extenders_applies(kind: str) -> None:
     entry = {"urlPrefix": "http://extender", "filterVerb": "filter", "httpTimeout": "1s"}
     value = {"extender_status": 500, "extender_body": "null", "extender_slow": 4.0}.get(kind)
@@ -92,7 +94,7 @@ def test_each_fault_of_extenders_applies(kind: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["partial", "upstream"])
-@pytest.mark.parametrize("kind", generate_breadth.ESTIMATOR_FAULTS)
+@pytest.mark.parametrize("kind", ESTIMATOR_FAULTS)
 def test_each_fault_of_estimators_applies(kind: str, policy: str) -> None:
     report = _with({"estimators": policy}, Fault(kind=kind, start=2.0, end=20.0, value=-7))
     assert _hits(report)[kind]
