@@ -89,6 +89,12 @@ STEPS ?= 2000
 fuzz-cache: install ## decisions with and without caches, while clusters change (STEPS=2000 SEED=1 ARGS="--clusters 500")
 	@$(BIN)/python -m tools.oracle.cache_fuzz --steps $(STEPS) --seed $(SEED) $(ARGS)
 
+EXAMPLES ?= 5000
+
+.PHONY: fuzz-input
+fuzz-input: install ## invalid manifests, configuration, results of plugins, kubeconfigs, ... (EXAMPLES=5000 per test, ARGS="-k kubeconfig --hypothesis-seed=1")
+	@FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -p no:logging --show-capture=no tests/fuzz $(ARGS)
+
 .PHONY: binaries
 binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per machine
 	@$(BIN)/python -m tools.controlplane binaries
@@ -104,6 +110,10 @@ demo: install ## two schedulers side by side on a real control plane (ARGS=--kee
 .PHONY: fuzz-loop
 fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
 	@exec $(BIN)/python -m tools.fuzz_loop $(ARGS)
+
+.PHONY: chaos
+chaos: binaries ## a real control plane and both schedulers under faults, judged from the audit log (ARGS="--minutes 30 --seed 1", ARGS=--help)
+	@exec $(BIN)/python -m tools.chaos $(ARGS)
 
 .PHONY: bench
 bench: binaries ## throughput compared with karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)

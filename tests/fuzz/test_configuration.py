@@ -88,7 +88,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("configuration")
 
 
-@fuzzed(250)
+@fuzzed(150)
 @given(document=mutated(DOCUMENT, values=values))
 def test_an_invalid_configuration_is_an_error_that_names_the_place(folder: Path, document: Changed) -> None:
     file = folder / "config.yaml"
@@ -113,7 +113,7 @@ _VALUES = (
 )  # fmt: skip
 
 
-@fuzzed(250)
+@fuzzed(150)
 @given(content=damaged(st.just(yaml.safe_dump(DOCUMENT).encode())))
 def test_a_damaged_file_is_an_error_that_names_it(folder: Path, content: bytes) -> None:
     file = folder / "config.yaml"
@@ -121,7 +121,7 @@ def test_a_damaged_file_is_an_error_that_names_it(folder: Path, content: bytes) 
     _load(file, content)
 
 
-@fuzzed(250)
+@fuzzed(150)
 @given(data=st.data())
 def test_an_odd_value_in_yaml_is_an_error_that_names_the_line(folder: Path, data: st.DataObject) -> None:
     lines = yaml.safe_dump(DOCUMENT).splitlines()
@@ -159,7 +159,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
     return arguments
 
 
-@fuzzed(400)
+@fuzzed(250)
 @given(arguments=command_lines())
 def test_an_invalid_command_line_is_an_error_that_names_the_flag(arguments: list[str]) -> None:
     text, status = "", None

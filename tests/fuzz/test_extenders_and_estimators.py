@@ -74,7 +74,7 @@ def _bodies(document: Any) -> st.SearchStrategy[bytes]:
     return damaged(written).filter(lambda each: len(each) <= MOST_BYTES)
 
 
-@fuzzed(250)
+@fuzzed(150)
 @given(body=_bodies(_FILTER), by_names=st.booleans(), ignorable=st.booleans())
 def test_any_response_to_filter_is_a_result_or_an_error(body: bytes, by_names: bool, ignorable: bool) -> None:
     extender = FuzzedExtender(body, node_cache_capable=by_names, ignorable=ignorable)
@@ -93,7 +93,7 @@ def test_any_response_to_filter_is_a_result_or_an_error(body: bytes, by_names: b
         assert {each.name for each in kept} | set(refused) == set(_NAMES)
 
 
-@fuzzed(250)
+@fuzzed(150)
 @given(body=_bodies(_SCORES))
 def test_any_response_to_prioritize_is_a_result_or_logged(body: bytes) -> None:
     extender = FuzzedExtender(body)
@@ -145,7 +145,7 @@ _ESTIMATES = damaged(
 )
 
 
-@fuzzed(300)
+@fuzzed(200)
 @given(
     bodies=st.lists(_ESTIMATES, min_size=3, max_size=3),
     policy=st.sampled_from([UPSTREAM, PARTIAL]),
@@ -201,7 +201,7 @@ _REQUIREMENTS = {
 }
 
 
-@fuzzed(250)
+@fuzzed(150)
 @given(data=st.data())
 def test_any_requirements_are_encoded_or_refused(data: st.DataObject) -> None:
     manifest = copy.deepcopy(DOCUMENTS["ResourceBinding"][2])
@@ -233,7 +233,7 @@ _SERVICE = {
 }
 
 
-@fuzzed(300)
+@fuzzed(200)
 @given(mutated(_SERVICE))
 def test_any_service_gives_addresses_or_an_error(changed: Changed) -> None:
     text = changed.json

@@ -219,7 +219,7 @@ def _check_writes(state: Neighbourhood, name: str, *, is_left_alone: bool) -> No
             assert state.condition(name)[0] == outcome.NO_CLUSTER_FIT
 
 
-@fuzzed(250)
+@fuzzed(160)
 @given(objects(*BINDINGS), st.sampled_from(EVENTS), st.sampled_from(GATES))
 def test_an_invalid_binding_disturbs_no_other_one_and_keeps_its_clusters(
     changed: tuple[str, Changed], event: str, gates: FeatureGates
@@ -227,7 +227,7 @@ def test_an_invalid_binding_disturbs_no_other_one_and_keeps_its_clusters(
     asyncio.run(_deliver(*changed, event, gates))
 
 
-@fuzzed(150)
+@fuzzed(110)
 @given(objects(*OTHERS), st.sampled_from(EVENTS), st.sampled_from(GATES))
 def test_an_invalid_cluster_or_policy_disturbs_no_binding(
     changed: tuple[str, Changed], event: str, gates: FeatureGates

@@ -12,6 +12,7 @@ the end of its log, and not as a timeout.
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -187,6 +188,20 @@ class ControlPlane:
         for manifest in karmada.scheduler_roles(user, lease=lease or user):
             self.client.apply(manifest)
         return self.kubeconfig_for(user)
+
+    def write_kubeconfig(
+        self, path: Path, user: str, *, server: str, valid_for: dt.timedelta = dt.timedelta(days=1)
+    ) -> None:
+        """Write a kubeconfig for a user at another address of the API server, or replace it by one rename."""
+        credentials = self._karmada.authority.issue(user, valid_for=valid_for)
+        new = path.with_name(path.name + ".new")
+        self._karmada.authority.kubeconfig(new, server=server, user=credentials)
+        new.replace(path)
+
+    @property
+    def etcd(self) -> str:
+        """The URL of etcd."""
+        return self._karmada.site.etcd
 
     # -- schedulers and estimators --------------------------------------------------------------
 

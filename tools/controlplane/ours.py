@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,7 @@ def start_scheduler(
     kubeconfig: Path | None = None,
     env: Mapping[str, str] | None = None,
     wait_ready: bool = True,
+    program: Sequence[str] = (sys.executable, "-m", "karmada_scheduler"),
     started: Callable[[Scheduler], object] = lambda _: None,
 ) -> Scheduler:
     """Start it with an identity that may do what a scheduler needs and nothing else, and wait until it is ready.
@@ -69,6 +70,7 @@ def start_scheduler(
         kubeconfig: Another identity.
         env: Environment variables in addition to those of the harness.
         wait_ready: Whether to wait for /readyz.
+        program: The command without its flags.
         started: Called as soon as it runs, so that its end and its log are cared for even if it
             never becomes ready.
     """
@@ -76,9 +78,7 @@ def start_scheduler(
     process = plane.spawn(
         process_name or name,
         [
-            sys.executable,
-            "-m",
-            "karmada_scheduler",
+            *program,
             *karmada.scheduler_flags(
                 kubeconfig=kubeconfig or plane.kubeconfig_for_scheduler(name, lease=lease),
                 name=name,

@@ -82,7 +82,10 @@ def _unguarded_write() -> Patches:
 
     async def request(self: Connection, method: str, path: str, *, body: Any = None, **rest: Any) -> Any:
         if method == "PATCH" and isinstance(body, dict):
-            body = {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": None}}
+            metadata = {
+                key: value for key, value in body.get("metadata", {}).items() if key != "resourceVersion"
+            }
+            body = {**body, "metadata": metadata}
         return await original(self, method, path, body=body, **rest)
 
     yield Connection, "request", request

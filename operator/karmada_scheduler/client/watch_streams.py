@@ -2,8 +2,9 @@
 
 A watch continues at the version where its last connection ended. An API server whose etcd was restored from a backup
 may never have had that version. It refuses it for ever, or waits for it and sends nothing, and no event is delivered
-meanwhile. Three measures prevent that: the server's version is read before each connection that continues another
-one; a connection that is refused for a while is replaced; and ``restart`` restarts a watch from scratch.
+meanwhile. The same happens after a restore between a list and its watch. Three measures prevent that: the server's
+version is read before each connection; a connection that is refused for a while is replaced; and ``restart`` restarts
+a watch from scratch.
 
 Source: kubernetes 1.35 staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go (it omits events and bookmarks
 up to the version that a watch names).
@@ -36,7 +37,6 @@ class _Watch:
 
     Attributes:
         last_event: Time of the last event, bookmark or acceptance, in seconds of the clock.
-        continues: Whether the next connection continues another one.
         restarting: Whether the watch is to start from scratch.
         patience: How long the next connection may be refused, in seconds.
         is_accepted: Whether the API server has accepted the connection.
@@ -46,7 +46,6 @@ class _Watch:
 
     def __init__(self, now: float) -> None:
         self.last_event = now
-        self.continues = False
         self.restarting = False
         self.patience = _REFUSED_SECONDS
         self.is_accepted = False
@@ -74,7 +73,7 @@ class WatchStreams:
         kinds: Iterable[str],
         *,
         clock: Callable[[], float],
-        is_ahead: Callable[[str, str], Awaitable[bool]],
+        must_relist: Callable[[str, str], Awaitable[bool]],
         silent_after: float = SILENT_SECONDS,
     ) -> None:
         """Supervise the watches of these kinds.
@@ -82,12 +81,13 @@ class WatchStreams:
         Args:
             kinds: The kinds.
             clock: In seconds, never running backwards.
-            is_ahead: Returns whether a version of a kind is ahead of the API server's, once that has answered.
+            must_relist: Returns whether the watch of a kind cannot continue at a version, once the API server has
+                answered.
             silent_after: Seconds without an event, a bookmark or an accepted request until a watch counts as silent.
         """
         now = clock()
         self._clock = clock
-        self._is_ahead = is_ahead
+        self._must_relist = must_relist
         self._silent_after = silent_after
         self._watches = {kind: _Watch(now) for kind in kinds}
 
@@ -113,7 +113,7 @@ class WatchStreams:
     def starts(self, kind: str) -> None:
         """Record that the next connection starts at the version of a list that is requested after this call."""
         watch = self._watches[kind]
-        watch.continues = watch.restarting = False
+        watch.restarting = False
 
     def restart(self, kind: str) -> None:
         """End the connection of a kind; its watch starts from scratch with a list."""
@@ -132,10 +132,10 @@ class WatchStreams:
             connect: Opens the connection.
         """
         watch = self._watches[kind]
-        if watch.continues and since is not None and await self._is_ahead(kind, since):
+        if since is not None and await self._must_relist(kind, since):
             yield EXPIRED
             return
-        watch.continues, watch.is_accepted = True, False
+        watch.is_accepted = False
         giving_up = asyncio.get_running_loop().call_later(watch.patience, watch.give_up)
         stream: AsyncGenerator[Input, None] = connect()  # type: ignore[assignment]  # kopf annotates the iterator
         try:

@@ -106,8 +106,7 @@ class SchedulingAlgorithm:
         if binding.spec.clusters and (not snapshot.clusters or snapshot.unknown):
             problem = _unknown_cluster(binding, snapshot)
             if problem is not None:
-                text = f"{problem}; the placement stays as it is"
-                return Decision(binding.key, error=SchedulingError(text))
+                return _kept(binding, problem)
         inputs = DecisionInputs(
             snapshot,
             framework,
@@ -125,12 +124,9 @@ class SchedulingAlgorithm:
         decision = await schedule_terms(binding, inputs)
         if until_stable:
             decision = await _until_stable(binding, decision, inputs)
-        if binding.spec.clusters and decision.targets == () and snapshot.unknown.incomplete:
-            # A cluster that was not listed may fit.
-            text = (
-                f"{decision.error}; more clusters may exist, as a list had none; the placement stays as it is"
-            )
-            return Decision(binding.key, error=SchedulingError(text))
+        if snapshot.unknown.incomplete and binding.spec.clusters and decision.targets == ():
+            # One of the clusters that are not known again may fit.
+            return _kept(binding, "no known cluster fits, and all were missing from a list")
         return decision
 
     def _caches_of(self, framework: Framework) -> OrderingCaches:
@@ -162,6 +158,11 @@ async def _until_stable(binding: Binding, first: Decision, inputs: DecisionInput
             return second  # nothing is written of a decision that did not finish
         decisions.append(_combined(decision, second))
     return decisions[-1]
+
+
+def _kept(binding: Binding, problem: str) -> Decision:
+    """Return the decision that leaves a binding as it is because clusters are unknown."""
+    return Decision(binding.key, error=SchedulingError(f"{problem}; the placement stays as it is"))
 
 
 def _unknown_cluster(binding: Binding, snapshot: Snapshot) -> str | None:

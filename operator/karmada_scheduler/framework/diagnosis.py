@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.result import Result, bounded_delay
 
 
 class SchedulingError(Exception):
@@ -29,12 +29,12 @@ class _RetryableError(SchedulingError):
     """An error that may have the delay of the next attempt.
 
     Attributes:
-        retry_after: The delay of the next attempt in seconds; 0 for the backoff of the queue.
+        retry_after: The delay of the next attempt in seconds, 30 days at most; 0 for the backoff of the queue.
     """
 
     def __init__(self, text: str = "", *, retry_after: float = 0.0) -> None:
         super().__init__(text)
-        self.retry_after = retry_after
+        self.retry_after = bounded_delay(retry_after)
 
     def within(self, step: str) -> Self:
         """Return the same error with the name of the failed step in its text."""

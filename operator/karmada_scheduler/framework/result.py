@@ -32,6 +32,9 @@ class Code(Enum):
     __hash__ = object.__hash__  # a member is one object; Enum's own hash is a Python call per observation
 
 
+MAX_RETRY_SECONDS: Final = 30 * 86_400.0
+"""The longest delay of an attempt that a plugin can request; timers of an event loop do not take any number."""
+
 _REFUSALS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
@@ -44,7 +47,7 @@ class Result:
         reasons: Texts for users, without the name of the cluster: equal reasons of many clusters are counted together.
         plugin: The name of the plugin, set by the framework.
         timeout: Of WAIT: the longest wait in seconds.
-        retry_after: Of a refusal: the delay of the next attempt in seconds; 0 for the backoff of the queue.
+        retry_after: Of a refusal: the delay of the next attempt in seconds, 30 days at most; 0 for the backoff of the queue.
     """
 
     code: Code
@@ -92,6 +95,11 @@ class Result:
     def message(self) -> str:
         """The reasons in one line, joined as upstream joins them."""
         return ("," if self.code is Code.ERROR else ", ").join(self.reasons)
+
+
+def bounded_delay(seconds: float) -> float:
+    """Return a requested delay within 0 and ``MAX_RETRY_SECONDS``; 0 if it is not a number."""
+    return min(seconds, MAX_RETRY_SECONDS) if seconds > 0 else 0.0
 
 
 SUCCESS: Final = Result(Code.SUCCESS)

@@ -259,7 +259,7 @@ class SelectPlugin(Plugin, Protocol):
     """Chooses clusters; DefaultSelector follows the spread constraints."""
 
     def select(self, context: SelectContext, /) -> SelectAnswer | Awaitable[SelectAnswer]:
-        """Return the chosen ``context.candidates`` in the order of preference, or SKIP.
+        """Return the chosen ``context.candidates`` in the order of preference, at least one, or SKIP.
 
         The first plugin that does not return SKIP decides. A refusal keeps the placement and is reported as
         Unschedulable, an Error as SchedulerError.
@@ -287,7 +287,7 @@ class AssignPlugin(Plugin, Protocol):
     """Divides the replicas; DefaultAssigner follows the replica scheduling strategy."""
 
     def assign(self, context: AssignContext, /) -> AssignAnswer | Awaitable[AssignAnswer]:
-        """Return replicas by cluster name, targets, or SKIP.
+        """Return replicas by cluster name, targets, or SKIP; at least one cluster, unless there are no replicas to divide.
 
         The first plugin that does not return SKIP decides. Names must be among ``context.selected``, and replicas must
         not be negative. If the placement divides replicas (type Divided), their sum must be the binding's replicas.

@@ -23,9 +23,18 @@ the clusters count as complete again."""
 class ClusterLists:
     """Confirms complete lists of clusters, and marks the cache as incomplete."""
 
-    def __init__(self, clusters: ClusterCache, *, clock: Callable[[], float]) -> None:
-        """Compare lists with this cache; ``clock`` is in seconds."""
+    def __init__(
+        self, clusters: ClusterCache, *, clock: Callable[[], float], are_in_use: Callable[[], bool]
+    ) -> None:
+        """Compare lists with a cache.
+
+        Args:
+            clusters: The cache.
+            clock: In seconds.
+            are_in_use: Returns whether any binding has clusters, so that some must exist.
+        """
         self._clusters = clusters
+        self._are_in_use = are_in_use
         self._clock = clock
         self._empty_since: float | None = None
         self._last_added = 0.0
@@ -50,15 +59,21 @@ class ClusterLists:
     def finished(self, listed: Sized) -> bool:
         """Record that a list is in the cache; return whether the clusters are complete again."""
         if not len(self._clusters) and not self._clusters.unreadable:
-            if not self._clusters.is_incomplete:
-                log.warning("No Cluster is known, bindings keep their clusters until some are")
-            self._clusters.set_incomplete(True)
+            self.check_empty()
             return False
         is_steady = self._clock() - self._last_added >= CONFIRM_SECONDS
         if not len(listed) or not self._clusters.is_incomplete or not is_steady:
             return False
         self._clusters.set_incomplete(False)
         return True
+
+    def check_empty(self) -> None:
+        """Mark an empty cache as incomplete, unless no binding has clusters, as on a new control plane."""
+        if len(self._clusters) or self._clusters.unreadable or not self._are_in_use():
+            return
+        if not self._clusters.is_incomplete:
+            log.warning("No Cluster is known, bindings keep their clusters until some are")
+        self._clusters.set_incomplete(True)
 
     def added(self) -> None:
         """Record that a cluster was added to the cache."""

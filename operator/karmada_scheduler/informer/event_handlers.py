@@ -97,7 +97,9 @@ class EventHandlers:
             metrics=metrics,
             clock=clock,
         )
-        self._cluster_lists = ClusterLists(clusters, clock=clock)
+        self._cluster_lists = ClusterLists(
+            clusters, clock=clock, are_in_use=lambda: any(each.spec.clusters for each in bindings)
+        )
         handlers = ChangeHandlers(
             requeuer=self.requeuer,
             reconciler=self._reconciler,
@@ -163,6 +165,10 @@ class EventHandlers:
             self._metrics.api_server.repairs.labels(kind, "missed").inc,
             partial(self._remove_all_but, kind),
         )
+
+    def check_empty_clusters(self) -> None:
+        """Note whether clusters must exist although none is known; called when all kinds are listed."""
+        self._cluster_lists.check_empty()
 
     def unlisted_clusters(self, diff: RelistDiff, version: int) -> list[str]:
         """Return the names of the clusters that a list of this version lacks, although the cache or a binding has them."""

@@ -202,6 +202,13 @@ def test_ignored_by_scheduler_is_a_warning(path: Path) -> None:
         pytest.param("", "expected a mapping with apiVersion and kind, got nothing", id="empty"),
         pytest.param("[]", "expected a mapping with apiVersion and kind, got a list", id="list"),
         pytest.param("a: [", "is no YAML: line 1, column 5: while parsing a flow node", id="broken"),
+        pytest.param("a: b\0", "is no YAML: unacceptable character #x0000", id="control-character"),
+        pytest.param("a: 0x_", "is no YAML: line 1, column 4: the value is no int", id="number"),
+        pytest.param(
+            "a:\n  2026-02-31", "is no YAML: line 2, column 3: the value is no timestamp", id="date"
+        ),
+        pytest.param("a: !!bool x", "is no YAML: line 1, column 4: the value is no bool", id="bool"),
+        pytest.param("[" * 2000, "is no YAML: it is nested too deeply", id="depth"),
         pytest.param(
             "a: 1\n---\nb: 2", "is no YAML: line 2, column 1: expected a single document", id="two-documents"
         ),
@@ -216,6 +223,10 @@ def test_ignored_by_scheduler_is_a_warning(path: Path) -> None:
 def test_a_file_that_has_no_valid_document_is_an_error(path: Path, text: str, expected: str) -> None:
     [line] = problems(path, text)
     assert line.startswith(expected)
+
+
+def test_a_kind_that_is_no_text_is_an_error(path: Path) -> None:
+    assert problems(path, "kind: [a]")[0].startswith("kind: expected KarmadaSchedulerConfiguration or Kube")
 
 
 def test_all_duplicate_keys_are_reported(path: Path) -> None:

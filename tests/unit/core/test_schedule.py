@@ -118,21 +118,21 @@ def test_a_placement_stays_while_its_clusters_are_unknown(
     assert (decision.targets, decision.applied_placement, decision.failed_terms) == (None, None, ())
 
 
+def test_no_placement_is_cleared_while_clusters_are_not_known_again() -> None:
+    builder = binding("w").replicas(2).dynamic_weight().names("m2").on(m1=2)
+    known = [cluster("m1").build()]
+    decision = decide_on(builder, Snapshot.of(known, unknown=UnknownClusters(incomplete=True)))
+    assert type(decision.error) is SchedulingError
+    assert "all were missing from a list" in str(decision.error)
+    assert decision.targets is None
+    assert decide_on(builder, Snapshot.of(known)).targets == ()
+
+
 def test_an_unknown_cluster_affects_only_bindings_on_it() -> None:
     unknown = UnknownClusters({"m2": "spec.taints: expected a list"}, incomplete=True)
     found = Snapshot.of([cluster("m1").build(), cluster("m3").build()], unknown=unknown)
     placed_now = decide_on(binding("w").replicas(1).duplicated().on(m1=1), found)
     assert placed(placed_now) == {"m1": 1, "m3": 1}
-
-
-@pytest.mark.parametrize("incomplete", [True, False])
-def test_a_placement_is_cleared_only_if_no_other_cluster_may_exist(incomplete: bool) -> None:
-    leaving = cluster("m1").deleting().build()
-    found = Snapshot.of([leaving], unknown=UnknownClusters(incomplete=incomplete))
-    decision = decide_on(binding("w").replicas(1).duplicated().on(m1=1), found)
-    assert decision.targets == (None if incomplete else ())
-    assert isinstance(decision.error, FitError) is not incomplete
-    assert ("more clusters may exist" in str(decision.error)) is incomplete
 
 
 def decide_on(builder: BindingBuilder, found: Snapshot) -> Decision:

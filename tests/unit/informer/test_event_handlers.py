@@ -341,6 +341,7 @@ def test_a_list_without_clusters_counts_when_another_one_confirms_it_half_a_minu
     harness: HandlersHarness,
 ) -> None:
     assert lists_clusters(harness, 2, manifests.cluster("m1"), manifests.cluster("m2")) == ["m1", "m2"]
+    harness.handlers.on_event(RB, "ADDED", _placed_binding())
     assert lists_clusters(harness, 3) == ["m1", "m2"]
     harness.now = 29.0
     assert lists_clusters(harness, 3) == ["m1", "m2"]
@@ -371,9 +372,25 @@ def test_the_last_cluster_may_be_deleted(harness: HandlersHarness) -> None:
     assert not harness.clusters.snapshot().unknown
 
 
+def _placed_binding() -> dict[str, Any]:
+    found = manifests.binding("placed")
+    found["spec"]["clusters"] = [{"name": "m1", "replicas": 1}]
+    return found
+
+
+def test_a_start_without_clusters_and_without_placements_is_complete(harness: HandlersHarness) -> None:
+    with harness.handlers.initial_list():
+        lists_clusters(harness, 1)
+        harness.listed(RB, [manifests.binding()], "1")
+        harness.handlers.check_empty_clusters()
+    assert not harness.clusters.snapshot().unknown
+
+
 def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harness: HandlersHarness) -> None:
     with harness.handlers.initial_list():
         lists_clusters(harness, 1)
+        harness.listed(RB, [_placed_binding()], "1")
+        harness.handlers.check_empty_clusters()
     harness.now = 100.0
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=2))
     assert lists_clusters(harness, 3, manifests.cluster("m1", version=2)) == ["m1"]
@@ -383,7 +400,7 @@ def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harn
     harness.now = 130.0
     lists_clusters(harness, 5, manifests.cluster("m1", version=2))
     assert not harness.clusters.snapshot().unknown.incomplete
-    assert harness.enqueued() == ["web-deployment"]
+    assert harness.enqueued() == ["placed", "web-deployment"]
 
 
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:

@@ -273,7 +273,12 @@ class Framework:
                     raise error.__cause__ from None
                 raise
             if not isinstance(answer, Result):
-                return validate(plugin, answer, context)
+                try:
+                    return validate(plugin, answer, context)
+                except PluginError:
+                    raise
+                except Exception as problem:  # of a container of the plugin
+                    raise validation.invalid_answer(plugin, point, answer, "a readable answer") from problem
             if not answer.is_skip:
                 result = validated(plugin, point, answer)
                 if result.is_refusal:

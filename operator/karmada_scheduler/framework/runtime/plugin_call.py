@@ -197,8 +197,11 @@ def exception_text(problem: BaseException) -> str:
         text = str(problem)
     except Exception:  # noqa: BLE001 (a plugin's __str__)
         return kind
-    return f"{kind}: {text}" if text else kind
+    return f"{kind}: {text[:_MAX_TEXT]}" if text else kind
 
+
+_MAX_TEXT: Final = 4096
+"""Characters of an exception in a message."""
 
 _MAY_RAISE_SCHEDULING_ERROR: Final = frozenset({Point.SELECT, Point.ASSIGN})
 """The extension points at which a SchedulingError is an answer and no failure."""

@@ -13,7 +13,7 @@ from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.result import Code, Result
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
+from karmada_scheduler.framework.runtime.validation import cluster_names, unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import (
     PeerContext,
     PreFilterContext,
@@ -71,7 +71,7 @@ class PreFilterRunner:
         for plugin in self._plugins:
             answer = await self._caller.call_async(plugin, Point.PRE_FILTER, plugin.pre_filter, context)
             if isinstance(answer, AbstractSet):
-                allowed[plugin.name] = frozenset(answer)
+                allowed[plugin.name] = cluster_names(plugin, answer)
                 continue
             result = validated(plugin, Point.PRE_FILTER, answer)
             if result.is_skip:

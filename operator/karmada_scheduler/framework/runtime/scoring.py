@@ -14,6 +14,7 @@ from karmada_scheduler.framework.extension_points import NORMALIZE_SCORE, Point
 from karmada_scheduler.framework.result import Code
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller, exception_text
 from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError
+from karmada_scheduler.framework.runtime.validation import shown
 from karmada_scheduler.framework.scheduling_points import (
     MAX_CLUSTER_SCORE,
     MIN_CLUSTER_SCORE,
@@ -96,7 +97,7 @@ class ScoreRunner:
                 if not MIN_CLUSTER_SCORE <= score <= MAX_CLUSTER_SCORE
             )
             raise PluginError(
-                f'plugin "{plugin.name}" returns an invalid score {invalid[1]} for cluster {invalid[0]}, '
+                f'plugin "{plugin.name}" returns an invalid score {shown(invalid[1])} for cluster {invalid[0]}, '
                 f"it should in the range of [{MIN_CLUSTER_SCORE}, {MAX_CLUSTER_SCORE}] after normalizing"
             )
         return scores
@@ -141,14 +142,14 @@ class ScoreRunner:
 
 def _require_integer(score: object) -> None:
     if not isinstance(score, int) or isinstance(score, bool):
-        raise _InvalidScoreError(f"expected an integer, got {score!r:.200}")
+        raise _InvalidScoreError(f"expected an integer, got {shown(score)}")
 
 
 def _validated_scores(scores: Sequence[object], *, expected: int) -> list[int]:
     wanted = "1 integer" if expected == 1 else f"{expected} integers"
-    if not isinstance(scores, Sequence):
-        raise _InvalidScoreError(f"expected {wanted}, got {scores!r:.200}")
+    if not isinstance(scores, Sequence) or len(scores) != expected:
+        raise _InvalidScoreError(f"expected {wanted}, got {shown(scores)}")
     integers = [score for score in scores if isinstance(score, int) and not isinstance(score, bool)]
-    if len(integers) != len(scores) or len(scores) != expected:
-        raise _InvalidScoreError(f"expected {wanted}, got {scores!r:.200}")
+    if len(integers) != len(scores):
+        raise _InvalidScoreError(f"expected {wanted}, got {shown(scores)}")
     return integers

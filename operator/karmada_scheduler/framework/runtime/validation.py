@@ -7,7 +7,8 @@ results of upstream.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, cast
 
 from karmada_scheduler.api.binding import TargetCluster
@@ -17,7 +18,7 @@ from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
-from karmada_scheduler.framework.result import Code, Result
+from karmada_scheduler.framework.result import MAX_RETRY_SECONDS, Code, Result
 from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext
 
 _EXPECTED: Final = {Point.PRE_FILTER: "a Result or a set of cluster names"}
@@ -33,13 +34,25 @@ _EXPECTED_CODES: Final = {
 }
 
 
+_MAX_REASONS: Final = 100
+_MAX_REASON: Final = 4096
+"""Characters of a reason; a condition has at most 32,768."""
+_MAX_SHOWN: Final = 1000
+"""Entries of a container that an error shows."""
+
+
+def shown(value: object) -> str:
+    """Return the start of the ``repr`` of a value of a plugin, or its type."""
+    try:
+        is_long = isinstance(value, Sized) and len(value) > _MAX_SHOWN
+        return f"{type(value).__name__} with {len(value)} entries" if is_long else f"{value!r:.200}"  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 (a plugin's __repr__ or __len__)
+        return f"a {type(value).__name__}"
+
+
 def invalid_answer(plugin: Plugin, point: Point, got: object, expected: str) -> PluginError:
     """Return the error of an answer that the extension point does not allow."""
-    try:
-        shown = f"{got!r:.200}"
-    except Exception:  # noqa: BLE001 (a plugin's __repr__)
-        shown = f"a {type(got).__name__}"
-    return PluginError(f'plugin "{plugin.name}" returned {shown} at {point.label}, expected {expected}')
+    return PluginError(f'plugin "{plugin.name}" returned {shown(got)} at {point.label}, expected {expected}')
 
 
 def unexpected_code(plugin: Plugin, point: Point, result: Result) -> PluginError:
@@ -62,17 +75,32 @@ def validated(plugin: Plugin, point: Point, answer: object) -> Result:
         return answer
     if not isinstance(answer.code, Code):
         raise invalid_answer(plugin, point, answer, "a Code in the Result")
-    if not isinstance(answer.reasons, (tuple, list)) or not all(
-        isinstance(reason, str) for reason in answer.reasons
-    ):
+    reasons = answer.reasons[:_MAX_REASONS] if isinstance(answer.reasons, (tuple, list)) else (None,)
+    if not all(isinstance(reason, str) for reason in reasons):
         raise invalid_answer(plugin, point, answer, "texts as reasons, in a tuple")
     if not (_is_duration(answer.timeout) and _is_duration(answer.retry_after)):
         raise invalid_answer(plugin, point, answer, "seconds as timeout and retry_after")
-    return Result(answer.code, tuple(answer.reasons), plugin.name, answer.timeout, answer.retry_after)
+    if any(len(reason) > _MAX_REASON for reason in reasons):
+        reasons = tuple(reason[:_MAX_REASON] for reason in reasons)
+    return Result(
+        answer.code, tuple(reasons), plugin.name, answer.timeout, min(answer.retry_after, MAX_RETRY_SECONDS)
+    )
 
 
 def _is_duration(seconds: object) -> bool:
     return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 <= seconds < math.inf
+
+
+def cluster_names(plugin: Plugin, answer: AbstractSet[Any]) -> frozenset[str]:
+    """Return the answer of a PreFilter plugin; PluginError if it has anything else than names."""
+    try:
+        names = frozenset(answer)
+    except Exception as problem:
+        raise invalid_answer(plugin, Point.PRE_FILTER, answer, "a set of cluster names") from problem
+    # Anything else would refuse every cluster, and clear the placement.
+    if not all(isinstance(name, str) for name in names):
+        raise invalid_answer(plugin, Point.PRE_FILTER, answer, "a set of cluster names")
+    return names
 
 
 def selected(plugin: Plugin, answer: object, context: SelectContext) -> Sequence[Candidate]:
@@ -86,14 +114,22 @@ def selected(plugin: Plugin, answer: object, context: SelectContext) -> Sequence
     if (
         not isinstance(answer, Sequence)
         or isinstance(answer, str)
+        or _is_too_long(answer, context.candidates)
         or not all(isinstance(each, Candidate) for each in answer)
     ):
         raise invalid_answer(plugin, Point.SELECT, answer, "some of the candidates")
+    if not answer and context.candidates:  # it would clear the placement
+        raise invalid_answer(plugin, Point.SELECT, answer, "at least one candidate, or a refusal")
     known = {candidate.name for candidate in context.candidates}
     names = [each.name for each in answer]
     if len(set(names)) < len(names) or not known.issuperset(names):
         raise invalid_answer(plugin, Point.SELECT, names, "candidates, each at most once")
     return list(answer)
+
+
+def _is_too_long(answer: Sized, clusters: Sized) -> bool:
+    """Return whether an answer has too many entries to be compared with the clusters."""
+    return len(answer) > max(_MAX_SHOWN, len(clusters))
 
 
 def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[TargetCluster]:
@@ -104,10 +140,12 @@ def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[Targ
             divides replicas, and the sum is not the binding's replicas.
     """
     divided: list[Any]
+    if isinstance(answer, (Mapping, Sequence)) and _is_too_long(answer, context.selected):
+        raise invalid_answer(plugin, Point.ASSIGN, answer, "replicas by cluster name")
     if isinstance(answer, Mapping):
         divided = [TargetCluster(name, replicas) for name, replicas in answer.items()]
     else:
-        divided = list(answer) if isinstance(answer, Sequence) else [answer]
+        divided = list(answer) if isinstance(answer, Sequence) and not isinstance(answer, str) else [answer]
     if getattr(plugin, "trusted", False):
         return divided
     if not all(
@@ -126,4 +164,6 @@ def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[Targ
     divides = strategy is not None and strategy.replica_scheduling_type == DIVIDED and spec.is_workload
     if divides and total != spec.replicas:
         raise invalid_answer(plugin, Point.ASSIGN, f"{total} replicas in all", f"{spec.replicas}")
+    if not divided and not divides and context.selected:  # it would clear the placement
+        raise invalid_answer(plugin, Point.ASSIGN, answer, "at least one cluster, or a refusal")
     return divided
