@@ -12,9 +12,9 @@ from itertools import product
 from pathlib import Path
 
 from tools.simulation.coverage import never_occurred
-from tools.simulation.generate import PROFILES as FIRST_PROFILES
 from tools.simulation.invariants import Violation
 from tools.simulation.plan import Plan, load
+from tools.simulation.planted_breadth import BREADTH_BUGS
 from tools.simulation.planted_bugs import BUGS
 from tools.simulation.profiles import PROFILES, plan_for
 from tools.simulation.run import Report, Run
@@ -88,10 +88,10 @@ def show_plan(path: Path) -> int:
 def find_bugs(seeds: int) -> int:
     """Run each planted bug until a seed finds it; return how many are not found."""
     missed = 0
-    for bug in BUGS:
+    for bug in (*BUGS, *BREADTH_BUGS):
         started, found = time.monotonic(), None
         with bug.planted():
-            for number, profile in product(range(1, seeds + 1), FIRST_PROFILES):
+            for number, profile in product(range(1, seeds + 1), bug.profiles):
                 report = Run(plan_for(str(number), profile)).execute()
                 broken = {each.invariant for each in report.violations}
                 if broken & bug.invariants:

@@ -92,7 +92,7 @@ class Judge:
         self._writes_before = 0
         self._second = 0
         self._in_second: Counter[tuple[str, str, str]] = Counter()
-        self._cluster_states: list[tuple[Cluster, ...]] = [()]
+        self._cluster_states: list[tuple[tuple[Cluster, ...], frozenset[str]]] = [((), frozenset())]
         self._clusters = ReadableClusters()
         self._core = DecisionCore(run.setup)
 
@@ -196,7 +196,9 @@ class Judge:
             self.add("no harm", f"{write.key}: is unreadable, and was written")
         # A first placement, or another cluster in addition, takes nothing away.
         elif not targets_of(before).items() <= after.items() and not any(
-            self._core.explains(before, after, clusters) for clusters in reversed(self._cluster_states)
+            # A binding on a cluster that cannot be read stays there, also where its last version is not known.
+            hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, clusters)
+            for clusters, hidden in reversed(self._cluster_states)
         ):
             self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
 
@@ -213,9 +215,10 @@ class Judge:
     def _note_clusters(self) -> None:
         """Note the clusters as they are stored now."""
         found, unreadable = self._clusters.read(self._run.model.state("Cluster"))
-        self._cluster_states.append(found)
+        self._cluster_states.append((found, frozenset()))
         if unreadable:
-            self._cluster_states.append(tuple(each for each in found if each.name not in unreadable))
+            readable = tuple(each for each in found if each.name not in unreadable)
+            self._cluster_states.append((readable, unreadable))
 
     def rest_begins(self) -> None:
         """Note the state from which on everything must be at rest."""

@@ -357,6 +357,9 @@ class Application:
             "attempts": leader.scheduler.pending_attempts if leader is not None else 0,
             "waiting at Permit": len(state.waiting),
             "pending assumed placements": state.assumed.pending if state.assumed is not None else 0,
+            "unresponsive estimators": len(self._estimation.accurate.requests.unresponsive)
+            if self._estimation is not None
+            else 0,
         }
 
     def _not_ready_reason(self) -> str | None:

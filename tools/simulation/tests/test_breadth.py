@@ -17,12 +17,26 @@ from tools.simulation.extenders import EXTENDER_FAULTS
 from tools.simulation.faults import Faults
 from tools.simulation.generate_breadth import PROFILES
 from tools.simulation.plan import Fault, Plan, Step, load
+from tools.simulation.planted_breadth import BREADTH_BUGS
+from tools.simulation.planted_bugs import PlantedBug
 from tools.simulation.plugin_kit import Scene
 from tools.simulation.profiles import plan_for
 from tools.simulation.run import Report, Run
 
 PLANS = sorted((Path(__file__).parents[1] / "plans").glob("*.json"))
 """Shrunk plans of bugs that were found and mended."""
+
+_FOUND_BY = {
+    "a refused Reserve stays reserved": ("1", "plugins"),
+    "a failed filter refuses the cluster": ("23", "plugins"),
+    "a failed extender refuses no cluster": ("2", "extenders"),
+    "an unresponsive estimator is not asked again": ("16", "estimators"),
+    "an unreadable cluster counts as gone": ("23", "plugins"),
+}
+"""A seed and a profile that found each planted bug; it is tried first."""
+
+_SEEDS = 60
+"""Seeds of the profile that are tried until one finds a planted bug."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +49,16 @@ def _no_scene() -> Iterator[None]:
 def test_a_seed_breaks_no_invariant(seed: str, profile: str) -> None:
     report = Run(plan_for(seed, profile)).execute()
     assert not report.violations, "\n".join(report.trace[-40:])
+
+
+@pytest.mark.parametrize("bug", BREADTH_BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
+    seed, profile = _FOUND_BY[bug.name]
+    with bug.planted():
+        assert any(
+            bug.invariants & {each.invariant for each in Run(plan_for(tried, profile)).execute().violations}
+            for tried in (seed, *map(str, range(1, _SEEDS + 1)))
+        )
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
