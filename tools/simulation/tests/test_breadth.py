@@ -148,3 +148,5 @@ def test_a_fault_that_never_applies_is_named() -> None:
     faults.update(("front_end_late",))
     assert "front_end_older" in never_occurred(["plugins"], faults, Counter())
     assert "plugin_raises" not in never_occurred(["plugins"], faults, Counter())
+    assert "watch_cut" in never_occurred(["calm"], faults, Counter())
+    assert "outage" in never_occurred(["calm"], faults, Counter())
