@@ -112,7 +112,9 @@ class Replay:
         if request.query.get("watch") in ("true", "1"):
             self.seen.requests[f"WATCH {collection.resource.plural}"] += 1
             return await self._watch(request, collection)
-        self.seen.requests[f"LIST {collection.resource.plural}"] += 1
+        # A list of one object is how a client asks for the newest resourceVersion.
+        verb = "VERSION" if request.query.get("limit") == "1" else "LIST"
+        self.seen.requests[f"{verb} {collection.resource.plural}"] += 1
         return await self._list(request, collection)
 
     async def _list(self, request: web.Request, collection: Collection) -> web.Response:

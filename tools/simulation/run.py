@@ -94,7 +94,7 @@ class Run:
         self.simulation.after_step = self._after_step
 
     def process(self, index: int) -> SchedulerProcess | None:
-        starts = self.starts[index]
+        starts = self.starts[index] if index < len(self.starts) else []  # a shrunk plan has fewer processes
         return starts[-1] if starts and not starts[-1].is_dead else None
 
     def leader(self) -> SchedulerProcess | None:

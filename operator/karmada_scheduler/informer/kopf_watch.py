@@ -104,8 +104,8 @@ class KopfWatch:
             after_start: Called after every start; kopf has then replaced the process's signal handlers.
             start_version: Returns the resourceVersion at which the watch of a kind starts, before each watch that does
                 not continue another one. The caller has listed the objects up to that version.
-            is_ahead: Returns whether a version of a kind is ahead of the API server's; awaited before each watch that
-                continues another one. The watch then starts from scratch.
+            is_ahead: Returns whether a version of a kind is ahead of the API server's; awaited before each watch. If
+                so, the watch starts from scratch.
             clock: In seconds, never running backwards.
             observe: Called with the kind and the manifest of each changed object, before ``is_known``; must be quick.
             is_known: Returns whether the change of an object is known, by kind and manifest; if so, it is dropped.

@@ -25,7 +25,8 @@ def test_a_start_places_new_bindings_writes_nothing_else_and_lists_each_kind_onc
         "resourcebindings",
         "clusterresourcebindings",
     )
-    assert {kind: result.requests[f"LIST {kind}"] for kind in kinds} == dict.fromkeys(kinds, 1)
+    for verb in ("LIST", "VERSION", "WATCH"):
+        assert {kind: result.requests[f"{verb} {kind}"] for kind in kinds} == dict.fromkeys(kinds, 1), verb
     writes = {name: count for name, count in result.requests.items() if name.startswith("PATCH")}
     assert writes == {"PATCH resourcebindings": 3, "PATCH resourcebindings/status": 3}
     assert result.events >= 40
