@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from tools.soak import page
 from tools.soak.judge import FEWEST, judge, window_of
 from tools.soak.planted import LEAKS
 from tools.soak.plot import svg
-from tools.soak.report import document, header, judged, recorded, row, summary
+from tools.soak.report import document, garbage_line, header, judged, recorded, row, summary
 from tools.soak.run import Faults, Plan, Soak
 
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pause_file=given.pause_file,
     )
     sys.setswitchinterval(0.0005)  # the API server's thread shares the interpreter lock with the churn
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)  # the scheduler ends with this process
     print(header(), flush=True)
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         failure: AssertionError | None = None
@@ -52,8 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except AssertionError as error:
             failure = error
             print(f"PROBLEM: {error}")
-    judgement = judge(soak.samples)
+    try:
+        judgement = judge(soak.samples)
+    except ValueError as error:
+        print(f"PROBLEM: {error}")
+        return 1
     print(summary(judgement, soak.faults, unsettled=soak.unsettled))
+    print(garbage_line(soak.garbage))
     return 1 if failure or judgement.problems or soak.unsettled else 0
 
 

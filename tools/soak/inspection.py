@@ -166,14 +166,24 @@ def report(roots: Mapping[str, object]) -> dict[str, Any]:
     tasks = asyncio.all_tasks()
     inspection = inspect({**roots, **module_roots(), **task_roots(tasks)})
     objects = gc.get_objects()
-    types_ = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in objects)
     return {
         "tasks": len(tasks),
         "objects": len(objects),
         "blocks": sys.getallocatedblocks(),
-        "types": {name: count for name, count in types_.items() if count >= _LEAST},
+        "types": {name: count for name, count in _by_type(objects).items() if count >= _LEAST},
         "sizes": inspection.sizes,
         "bounded": inspection.bounded,
         "collections": [each["collections"] for each in gc.get_stats()],
         "collected": sum(each["collected"] for each in gc.get_stats()),
     }
+
+
+def garbage() -> dict[str, int]:
+    """Collect everything unreachable, and return how many objects of each type that freed."""
+    before = _by_type(gc.get_objects())
+    gc.collect()
+    return before - _by_type(gc.get_objects())
+
+
+def _by_type(objects: Iterable[object]) -> Counter[str]:
+    return Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in objects)

@@ -12,8 +12,9 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,11 @@ def _answer(listener: socket.socket, loop: asyncio.AbstractEventLoop, applicatio
     """Answer each connection; what the answer has is read in the main event loop.
 
     A connection that sends ``v`` gets the newest resourceVersion and the number of the objects of each
-    watched kind, any other one a report.
+    watched kind, one that sends ``g`` what a full collection freed, any other one a report.
     """
     from karmada_scheduler.client.karmada import WATCHED
     from karmada_scheduler.informer.object_kinds import key_kind
-    from tools.soak.inspection import report
+    from tools.soak.inspection import garbage, report
 
     def versions() -> dict[str, tuple[int, int]]:
         handlers = application._event_handlers
@@ -76,16 +77,15 @@ def _answer(listener: socket.socket, loop: asyncio.AbstractEventLoop, applicatio
         with connection:
             wanted = connection.recv(1)
             future: Future[dict[str, Any]] = Future()
-            function, arguments = (
-                (versions, ()) if wanted == b"v" else (report, ({"application": application},))
-            )
-            loop.call_soon_threadsafe(_fulfil, future, function, arguments)
+            functions: dict[bytes, Callable[[], dict[str, Any]]] = {b"v": versions, b"g": garbage}
+            function = functions.get(wanted, partial(report, {"application": application}))
+            loop.call_soon_threadsafe(_fulfil, future, function)
             connection.sendall(orjson.dumps(future.result()))
 
 
-def _fulfil(future: Future[Any], function: Any, arguments: Sequence[Any]) -> None:
+def _fulfil(future: Future[Any], function: Callable[[], object]) -> None:
     try:
-        future.set_result(function(*arguments))
+        future.set_result(function())
     except Exception as error:  # noqa: BLE001 (the other side gets it)
         future.set_result({"error": repr(error)})
 

@@ -22,6 +22,7 @@ COLUMNS: Final = {
     "blocks": "blocks",
 }
 _ROWS: Final = 20
+_GARBAGE_TYPES: Final = 12
 
 PLOTTED: Final = {
     "bindings": "kinds ResourceBinding",
@@ -74,6 +75,13 @@ def summary(judgement: Judgement, faults: Faults, *, unsettled: int) -> str:
 def _trend(judgement: Judgement, name: str) -> str:
     trend = judgement.trends[name]
     return f"{name}: {trend.first:g} to {trend.last:g} of {trend.bound}"
+
+
+def garbage_line(garbage: Mapping[str, int]) -> str:
+    """Return what a full collection at the end freed."""
+    most = sorted(garbage.items(), key=lambda each: -each[1])[:_GARBAGE_TYPES]
+    named = ", ".join(f"{count:,} {name.rpartition('.')[2]}" for name, count in most)
+    return f"garbage in reference cycles at the end: {sum(garbage.values()):,} objects ({named})"
 
 
 def document(

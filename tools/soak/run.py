@@ -97,6 +97,7 @@ class Soak:
         samples: What was sampled so far.
         faults: The faults so far.
         unsettled: The number of bindings without a current decision at rest, the most of all samples.
+        garbage: How many unreachable objects of each type only a full collection freed at the end.
     """
 
     def __init__(self, plan: Plan, folder: Path) -> None:
@@ -105,6 +106,7 @@ class Soak:
         self.samples: list[Sample] = []
         self.faults = Faults()
         self.unsettled = 0
+        self.garbage: dict[str, int] = {}
         self._folder = folder
         self._replicas: list[Replica] = []
         self._started = 0
@@ -136,6 +138,7 @@ class Soak:
                 server.forget_past()
                 if due.sample(server.events):
                     yield self._sample(server, workload)
+            self.garbage = inspect(self._replicas[-1].inside, b"g")
 
     def _start(self) -> Replica:
         """Start a replica, and wait until it is ready: its caches are filled, and it leads or stands by."""
