@@ -158,7 +158,8 @@ def task_roots(tasks: Iterable[asyncio.Task[Any]]) -> dict[str, object]:
                 if name not in _MANIFESTS and _is_walked(value):
                     found.setdefault(f"task {coroutine.__qualname__}.{name}", []).append(value)
             coroutine = coroutine.cr_await
-    return {name: values[0] if len(values) == 1 else tuple(values) for name, values in found.items()}
+    # Sorted, because what several tasks lead to is named after the first of them, and tasks come in any order.
+    return {name: values[0] if len(values) == 1 else tuple(values) for name, values in sorted(found.items())}
 
 
 def report(roots: Mapping[str, object]) -> dict[str, Any]:

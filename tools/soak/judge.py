@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -138,7 +138,7 @@ def judge(samples: Sequence[Sample]) -> Judgement:
             f"{len(window)} samples in the last half of the events, at least {FEWEST} are needed"
         )
     events = [float(each.events) for each in window]
-    figures = [_judged(each.figures) for each in window]
+    figures = _with_moved([_judged(each.figures) for each in window])
     # A gauge without a sample, or a container that was empty and is gone, is 0.
     trends = {
         name: trend(name, events, [each.get(name, 0.0) for each in figures], bound_of(name))
@@ -171,6 +171,30 @@ def _judged(figures: Mapping[str, float]) -> dict[str, float]:
         if not _TIMES.match(name) and not _MEMORY.match(name):
             found[_CACHED.sub(r"\1 \2", name)] += value
     return found
+
+
+def _with_moved(samples: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """Add up containers that some samples lack, by the end of their path.
+
+    A container that several paths lead to may have another shortest path in each sample.
+    """
+    names = set().union(*samples)
+    moved = {name for name in names if name.startswith("size ") and any(name not in each for each in samples)}
+    of_end = Counter(_end(name) for name in moved)
+    new_names = {name: f"size *{_end(name)}" if of_end[_end(name)] > 1 else name for name in moved}
+    found = []
+    for each in samples:
+        figures = defaultdict[str, float](float)
+        for name, value in each.items():
+            figures[new_names.get(name, name)] += value
+        found.append(dict(figures))
+    return found
+
+
+def _end(name: str) -> str:
+    """Return the end of a path: two attributes, or more if a known bound names more."""
+    attributes = "." + ".".join(name.split(".")[-2:])
+    return max(attributes, *(end for end in KNOWN_BOUNDS if name.endswith(end)), "", key=len)
 
 
 def bound_of(name: str) -> int | None:

@@ -69,3 +69,24 @@ async def test_local_variables_of_tasks_are_found() -> None:
         assert [size for name, size in sizes.items() if name.endswith("inner.held")] == [3]
     finally:
         task.cancel()
+
+
+async def test_tasks_have_the_same_order_in_each_report() -> None:
+    async def first() -> None:
+        held = shared
+        await asyncio.Event().wait()
+        held.clear()
+
+    async def second() -> None:
+        held = shared
+        await asyncio.Event().wait()
+        held.clear()
+
+    shared = [1, 2]
+    tasks = [asyncio.create_task(first()), asyncio.create_task(second())]
+    await asyncio.sleep(0)
+    try:
+        assert list(task_roots(tasks)) == list(task_roots(reversed(tasks)))
+    finally:
+        for each in tasks:
+            each.cancel()

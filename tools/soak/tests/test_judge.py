@@ -108,6 +108,14 @@ def test_a_container_that_appears_only_later_is_seen() -> None:
     assert judge(samples).leaks == ["size late"]
 
 
+def test_a_container_that_changes_its_path_is_seen() -> None:
+    samples = recorded()
+    for number, each in enumerate(samples):
+        root = "task Scheduler.run.self" if number < 80 else "task PluginManager.run.self.profiles"
+        each.figures[f"size {root}._results._values"] = number
+    assert judge(samples).leaks == ["size *._results._values"]
+
+
 def test_only_the_process_that_ended_the_run_is_judged() -> None:
     before = recorded(60, entries=float)
     after = recorded(100, process=2, entries=lambda _: 3.0)[60:]
