@@ -40,6 +40,7 @@ from karmada_scheduler.informer.listeners import (
     PermitListener,
     only_assigned,
 )
+from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.plugin_loader.handle import HandleBackend
@@ -205,6 +206,7 @@ class Application:
         relister = Relister(
             client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
         )
+        self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
 
         identity = self._environment.identity()
         self._watch = self._environment.watch(
@@ -218,7 +220,7 @@ class Application:
             observe=self._event_handlers.observe,
             is_known=self._event_handlers.is_known,
             start_version=relister.list_and_start_version,
-            is_ahead=relister.is_ahead,
+            must_relist=relister.must_relist,
             clock=self._clock,
         )
         relister.on_replaced = self._watch.restart
