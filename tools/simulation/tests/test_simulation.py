@@ -24,7 +24,7 @@ _FOUND_BY = {
     "writes name no resourceVersion": ("1", "calm"),
     "the Lease has no deadline": ("1", "storm"),
     "a renewal counts from its response": ("3", "calm"),
-    "the Lease is checked before the wait": ("46", "churn"),
+    "the Lease is checked before the wait": ("14", "storm"),
     "a lost Lease is ignored": ("9", "calm"),
     "a watch starts again without a list": ("16", "churn"),
     "older lists change nothing": ("21", "churn"),
@@ -81,7 +81,7 @@ def test_further_faults_break_no_invariant_without_the_bug(bug: PlantedBug) -> N
 
 def test_a_seed_repeats_itself_in_another_process_with_another_hash_seed() -> None:
     program = (
-        "from tools.simulation.generate import plan_for\n"
+        "from tools.simulation.profiles import plan_for\n"
         "from tools.simulation.run import Run\n"
         "print(Run(plan_for('5', 'storm')).execute().trace_hash)"
     )
