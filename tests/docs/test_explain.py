@@ -46,3 +46,11 @@ def test_every_documented_code_is_in_the_sources() -> None:
 
 def test_each_stage_is_one_of_the_model() -> None:
     assert set(documented().values()) <= {stage.value for stage in Stage}
+
+
+def test_the_answer_in_the_readme_is_a_part_of_the_output() -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.partition("explain -n pay billing-deployment\n")[2].partition("\n- **Flags**")[0]
+    lines = {line.removeprefix("    ") for line in shown.splitlines() if line.strip()}
+    assert len(lines) > 5
+    assert lines <= set((ROOT / "tests/unit/cli/golden/explain-billing-100.txt").read_text().splitlines())
