@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for, retryable
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.causes import causes_of_binding, causes_of_cluster
@@ -163,7 +164,8 @@ def _answer(situation: Situation, causes: tuple[Cause, ...]) -> str:
         reason = condition_for(error).reason
         what = "no cluster passes the filters" if isinstance(error, FitError) else ""
         if not what:
-            what = causes[0].text if causes else str(error)
+            failing = next((each for each in causes if each.code != "KeptOnFailure"), None)
+            what = failing.text if failing is not None else str(error)
         return f"{what} ({reason}). {_retry(situation)}"
     if situation.state is State.NO_REPLICAS:
         return causes[0].text if causes else ""
@@ -187,6 +189,8 @@ def _schedule(situation: Situation) -> str:
     if trigger.asks:
         rule = next((each for each in trigger.rules if each.holds), None)
         why = f" ({rule.id}: {rule.name})" if rule is not None else ""
+        if trigger.schedule_class == ScheduleType.FIRST.value:
+            why = " (it was never scheduled)"
         return f"class {trigger.schedule_class}{why}"
     if situation.rebalanced.decision.error is not None:
         return f"nothing asks for a new decision; one would fail: {situation.rebalanced.decision.error}"

@@ -191,7 +191,7 @@ def _cluster(row: ClusterRow) -> tuple[str, ...]:
         limit = f"{capacity.limited_by} {capacity.free} free" if capacity.free else capacity.limited_by
     available = "" if capacity is None else f"{capacity.available:,}" if capacity.source else "-"
     selected = {None: "", True: "yes", False: f"no: {row.not_selected_because}"}[row.selected]
-    replicas = f"{row.replicas:,}" if row.replicas else "0" if row.is_target else ""
+    replicas = f"{row.replicas:,}" if row.replicas else ""
     return row.name, "ok", str(row.score), available, limit, selected, replicas
 
 
