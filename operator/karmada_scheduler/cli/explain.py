@@ -16,14 +16,17 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from typing import Any, Final
 
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explain_inputs
-from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
 from karmada_scheduler.cli.sources.process import gates_of, read_process
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.policies import Template
+from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields
 from karmada_scheduler.views.layout import Style
@@ -142,11 +145,24 @@ def _explanation(
     objects = gather(arguments, keys)
     for problem in objects.problems:
         _print_error(problem)
+    if (unclaimed := _unclaimed(arguments, objects, keys)) is not None:
+        return unclaimed, objects.problems
     with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
         inputs = inputs_of(objects.find(keys))
         if arguments.process:
             inputs = replace(inputs, process=read_process(arguments.process, inputs.binding.key))
         return explain(inputs, source=objects.source), objects.problems
+
+
+def _unclaimed(
+    arguments: argparse.Namespace, objects: Objects, keys: Sequence[BindingKey]
+) -> Explanation | None:
+    """Return why a workload of the files has no binding; None if it has one, or is not in the files."""
+    found = objects.find_template(arguments.name, arguments.namespace)
+    if found is None or any(each.key in keys for each in objects.bindings):
+        return None
+    template = Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
+    return explain_unclaimed(template, objects.policies, source=objects.source)
 
 
 @contextmanager

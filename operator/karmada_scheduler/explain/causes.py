@@ -58,7 +58,9 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_binding.after_placement(situation),
             *causes_objects.summary_counts(situation),
             *causes_objects.propagation(situation),
+            *causes_objects.policy_chosen(situation),
             *causes_objects.propagation(situation),
+            *causes_objects.policy_chosen(situation),
         ]
     )
 
@@ -87,6 +89,7 @@ def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:
     because asking for a decision changes nothing.
     """
     yield from causes_objects.lazy_policy(situation)
+    yield from causes_objects.claim_held(situation)
     trigger = causes_trigger.of_cluster(situation, cluster)
     if situation.is_shown_as_new or situation.now.decision.error is not None:
         yield from _stages(situation, situation.shown, cluster)

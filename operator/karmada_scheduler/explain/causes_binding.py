@@ -8,8 +8,8 @@ from typing import Any
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
-from karmada_scheduler.explain.causes_objects import claims, name_of
 from karmada_scheduler.explain.model import Cause, Stage, State
+from karmada_scheduler.explain.policies import claims, name_of
 from karmada_scheduler.explain.situation import Situation
 
 
@@ -28,7 +28,7 @@ def of_state(situation: Situation) -> Iterator[Cause]:
         case State.OTHER_SCHEDULER:
             name = binding.spec.responsible_scheduler
             known = sorted(situation.inputs.scheduler_names or ())
-            text = f"schedulerName is {name}, and this scheduler is {', '.join(known)}; policies cannot change it"
+            text = f"schedulerName is {name}, and this scheduler is {', '.join(known)}; a policy cannot change it (--scheduler-name)"
             yield Cause("OtherScheduler", Stage.TRIGGER, {"schedulerName": name, "profiles": known}, text)
         case State.GATED:
             gate = situation.gate
@@ -60,9 +60,10 @@ def _no_placement(situation: Situation) -> Cause:
 
 
 def _suspended_by(situation: Situation) -> str:
+    binding_labels = situation.inputs.binding.labels
     for policy in situation.inputs.policies:
         suspension = (policy.get("spec") or {}).get("suspension") or {}
-        if suspension.get("scheduling") and claims(situation, policy):
+        if suspension.get("scheduling") and claims(policy, binding_labels):
             return name_of(policy)
     return "a policy or the binding itself"
 

@@ -50,6 +50,7 @@ class ExplainInputs:
         binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
         cluster_manifest: Returns a cluster as it was read, None if unknown.
         policies: Policies as they were read.
+        template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
         process: What a running scheduler says about the binding; None if none was asked.
         now: The time for ages, None if there is no clock.
         waits: Whether a decision waits for estimators in member clusters, or for plugins.
@@ -69,6 +70,7 @@ class ExplainInputs:
     binding_manifest: Manifest | None = None
     cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
     policies: Sequence[Manifest] = ()
+    template_labels: Mapping[str, str] | None = None
     process: ProcessView | None = None
     now: datetime | None = None
     waits: bool = False

@@ -241,3 +241,27 @@ def test_a_refusal_at_pre_enqueue_gates_the_binding(run: Run, tmp_path: Path) ->
 
 def test_no_colour_without_a_terminal(run: Run) -> None:
     assert "\x1b" not in run("checkout-deployment", "-n", "shop").out
+
+
+def test_a_workload_that_no_policy_matches_is_explained_without_a_binding(run: Run, tmp_path: Path) -> None:
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "shop", "name": "api"},
+    }
+    (tmp_path / "workloads.yaml").write_text(yaml.safe_dump(workload))
+
+    ran = run("deployment/api", "-n", "shop", "--workloads", str(tmp_path / "workloads.yaml"))
+
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.splitlines()[1] == "NOT CLAIMED   there is no policy"
+
+
+def test_a_binding_of_another_scheduler_is_not_decided(run: Run) -> None:
+    asked = [binding("web").replicas(2).scheduler("other")]
+
+    ran = run("web-deployment", "-o", "json", bindings=asked)
+    as_other = run("web-deployment", "-o", "json", "--scheduler-name", "other", bindings=asked)
+
+    assert (ran.status, ran.fields["state"]) == (1, "OTHER SCHEDULER")
+    assert (as_other.status, as_other.fields["state"]) == (0, "PLACED")

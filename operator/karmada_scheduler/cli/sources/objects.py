@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.policy import ID_LABELS
@@ -56,6 +56,21 @@ class Objects:
         for binding, manifest in found:
             self.bindings.append(binding)
             self.manifests[binding.key] = manifest
+
+    def template_labels(self, resource: ObjectReference) -> Mapping[str, str] | None:
+        """Return the labels of a resource template, None if it was not read."""
+        for each in self.workloads or ():
+            if (each.kind, each.namespace, each.name) == (resource.kind, resource.namespace, resource.name):
+                return each.labels
+        return None
+
+    def find_template(self, name: str, namespace: str) -> Workload | None:
+        """Return the workload ``KIND/NAME``, None if it was not read."""
+        kind, _, plain = name.rpartition("/")
+        for each in self.workloads or ():
+            if (each.kind.lower(), each.name) == (kind.lower(), plain) and each.namespace in {namespace, ""}:
+                return each
+        return None
 
     def find(self, keys: Sequence[BindingKey]) -> Binding:
         """Return the binding of the first key that exists.
