@@ -11,7 +11,8 @@ from karmada_scheduler.explain.model import Stage
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "explain.md").read_text()
-SOURCES = "".join(path.read_text() for path in (ROOT / "operator/karmada_scheduler/explain").glob("*.py"))
+_EXPLAIN = ROOT / "operator/karmada_scheduler/explain"
+SOURCES = "".join(path.read_text() for path in (*_EXPLAIN.glob("causes*.py"), _EXPLAIN / "unclaimed.py"))
 
 _ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", re.MULTILINE)
 _QUOTED = re.compile(r'"([A-Z]\w+)"')

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cli import main
+from karmada_scheduler.cli.sources import objects
+from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 
@@ -265,3 +269,65 @@ def test_a_binding_of_another_scheduler_is_not_decided(run: Run) -> None:
 
     assert (ran.status, ran.fields["state"]) == (1, "OTHER SCHEDULER")
     assert (as_other.status, as_other.fields["state"]) == (0, "PLACED")
+
+
+class Plane:
+    """A control plane that is read instead of files."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.contents = LiveContents(
+            "https://karmada:5443",
+            clusters=[each.manifest() for each in fleet()],
+            bindings=[checkout().manifest()],
+        )
+        self.error: Exception | None = None
+        self.asked: list[tuple[ControlPlane, Sequence[BindingKey]]] = []
+        monkeypatch.setattr(objects, "read_live", self._read)
+
+    def _read(
+        self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False
+    ) -> LiveContents:
+        self.asked.append((plane, keys))
+        assert not all_bindings
+        if self.error is not None:
+            raise self.error
+        return self.contents
+
+
+@pytest.fixture
+def plane(monkeypatch: pytest.MonkeyPatch) -> Plane:
+    return Plane(monkeypatch)
+
+
+def test_without_files_the_control_plane_is_read(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--kubeconfig", "karmada.config", "--context", "east", "--width", "160"]
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop", *flags]) == 0
+
+    assert "recomputed now from https://karmada:5443" in capsys.readouterr().out
+    [(read, keys)] = plane.asked
+    assert read == ControlPlane(kubeconfig="karmada.config", context="east")
+    assert keys[0] == BindingKey("ResourceBinding", "shop", "checkout-deployment")
+
+
+@pytest.mark.parametrize(
+    "error", [LiveError("clusters is forbidden"), NoSuchBindingError("there is no such binding")]
+)
+def test_an_error_of_the_control_plane_has_the_status_2(
+    plane: Plane, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    plane.error = error
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
+
+    assert capsys.readouterr() == ("", f"Error: {error}\n")
+
+
+def test_a_cluster_that_cannot_be_read_is_reported(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
+    plane.contents.clusters.append({**cluster("m9").manifest(), "spec": {"taints": 5}})
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
+
+    captured = capsys.readouterr()
+    assert captured.err.startswith("Cluster m9: spec.taints")
+    assert "PLACED" in captured.out
