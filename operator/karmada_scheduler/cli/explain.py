@@ -23,6 +23,7 @@ from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explain_inputs
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
 from karmada_scheduler.cli.sources.process import gates_of, read_process
+from karmada_scheduler.config import features
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import Explanation
 from karmada_scheduler.explain.policies import Template
@@ -142,8 +143,8 @@ def _explanation(
     if arguments.process:
         arguments.feature_gates = gates_of(arguments.process, arguments.feature_gates)
     keys = possible_keys(arguments.name, arguments.namespace)
-    objects = gather(arguments, keys)
-    for problem in objects.problems:
+    objects = gather(arguments, keys, all_bindings=_reads_peers(arguments.feature_gates))
+    for problem in (*objects.problems, *objects.warnings):
         _print_error(problem)
     if (unclaimed := _unclaimed(arguments, objects, keys)) is not None:
         return unclaimed, objects.problems
@@ -152,6 +153,14 @@ def _explanation(
         if arguments.process:
             inputs = replace(inputs, process=read_process(arguments.process, inputs.binding.key))
         return explain(inputs, source=objects.source), objects.problems
+
+
+def _reads_peers(gates: Sequence[str]) -> bool:
+    """Return whether decisions read other bindings: those of the same workload groups."""
+    try:
+        return features.parse(gates).enabled("WorkloadAffinity")
+    except ValueError:
+        return False  # reported where the gates are used
 
 
 def _unclaimed(

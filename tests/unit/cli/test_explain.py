@@ -281,6 +281,7 @@ class Plane:
             bindings=[checkout().manifest()],
         )
         self.error: Exception | None = None
+        self.read_all = False
         self.asked: list[tuple[ControlPlane, Sequence[BindingKey]]] = []
         monkeypatch.setattr(objects, "read_live", self._read)
 
@@ -288,7 +289,7 @@ class Plane:
         self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False
     ) -> LiveContents:
         self.asked.append((plane, keys))
-        assert not all_bindings
+        self.read_all = all_bindings
         if self.error is not None:
             raise self.error
         return self.contents
@@ -331,3 +332,22 @@ def test_a_cluster_that_cannot_be_read_is_reported(plane: Plane, capsys: pytest.
     captured = capsys.readouterr()
     assert captured.err.startswith("Cluster m9: spec.taints")
     assert "PLACED" in captured.out
+
+
+def test_policies_that_may_not_be_read_are_a_warning(
+    plane: Plane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plane.contents.problems.append("propagationpolicies: forbidden")
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 0
+
+    assert capsys.readouterr().err == "propagationpolicies: forbidden\n"
+
+
+@pytest.mark.parametrize("gates", [True, False])
+def test_other_bindings_are_read_where_decisions_read_them(plane: Plane, gates: bool) -> None:
+    flag = f"--feature-gates=WorkloadAffinity={str(gates).lower()}"
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop", flag]) == 0
+
+    assert plane.read_all is gates

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from karmada_scheduler.api.binding import Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.cluster import Cluster
@@ -19,6 +19,8 @@ from karmada_scheduler.explain.names import nearest
 
 Manifest = Mapping[str, Any]
 T = TypeVar("T")
+
+_POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
 
 
 class NoAnswerError(Exception):
@@ -35,6 +37,7 @@ class Objects:
         manifests: Clusters by name, and bindings by key, as they were read.
         workloads: None if none were given.
         problems: What could not be read, one line each.
+        warnings: Problems without which the answer is right all the same: policies that may not be read.
     """
 
     source: str
@@ -44,6 +47,7 @@ class Objects:
     policies: list[Manifest] = field(default_factory=list)
     workloads: list[Workload] | None = None
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def add_clusters(self, found: Iterable[tuple[Cluster, Manifest]]) -> None:
         """Add clusters with their manifests."""
@@ -179,7 +183,9 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         found = read_live(plane, keys, all_bindings=all_bindings)
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
-    objects = Objects(found.server, policies=list(found.policies), problems=list(found.problems))
+    objects = Objects(found.server, policies=list(found.policies))
+    for each in found.problems:
+        (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
     return objects
