@@ -84,7 +84,7 @@ def recorded() -> Tally:
 def generated(cases: int, seed: int) -> Tally:
     """Trace generated cases of the fuzzer, with assumed placements, workload groups and every gate."""
     tally, reported = Tally(), time.perf_counter()
-    for case, decision_inputs in _generated(seed):
+    for case, decision_inputs in generated_inputs(seed):
         decision = decision_inputs.decide()
         before = len(tally.found)
         check(case, decision, decision_inputs, tally)
@@ -98,7 +98,8 @@ def generated(cases: int, seed: int) -> Tally:
     return tally
 
 
-def _generated(seed: int) -> Iterator[tuple[str, ExplainInputs]]:
+def generated_inputs(seed: int) -> Iterator[tuple[str, ExplainInputs]]:
+    """Yield generated cases with what a decision about them reads, without end."""
     for document in scenarios(seed, cases=1 << 62):
         scenario = Scenario(document)
         for manifest in document["bindings"]:

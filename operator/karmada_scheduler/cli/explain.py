@@ -171,7 +171,7 @@ def _unclaimed(
     if found is None or any(each.key in keys for each in objects.bindings):
         return None
     template = Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
-    return explain_unclaimed(template, objects.policies, source=objects.source)
+    return explain_unclaimed(template, objects.policies or (), source=objects.source)
 
 
 @contextmanager

@@ -79,7 +79,10 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
         return _ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
     if not situation.is_decided:
         return _ranked(causes_binding.of_state(situation))
-    return _ranked(_of_known(situation, cluster))
+    found = _ranked(_of_known(situation, cluster))
+    if not found and situation.state is State.NO_REPLICAS:
+        return _ranked(causes_binding.of_no_replicas(situation))
+    return found
 
 
 def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:

@@ -23,8 +23,15 @@ def of_state(situation: Situation) -> Iterator[Cause]:
         case State.NO_PLACEMENT:
             yield _no_placement(situation)
         case State.NOT_CLAIMED:
-            text = "no policy claims the template any more: the placement stays, and nothing will change it"
-            yield Cause("Released", Stage.POLICY, {"present": situation.present}, text)
+            if situation.present or binding.applied_placement_json:
+                text = (
+                    "no policy claims the template any more: the placement stays, and nothing will change it"
+                )
+                yield Cause("Released", Stage.POLICY, {"present": situation.present}, text)
+            else:
+                yield Cause(
+                    "NotClaimed", Stage.POLICY, {}, "no policy claims the template, so nothing is decided"
+                )
         case State.OTHER_SCHEDULER:
             name = binding.spec.responsible_scheduler
             known = sorted(situation.inputs.scheduler_names or ())
@@ -61,7 +68,7 @@ def _no_placement(situation: Situation) -> Cause:
 
 def _suspended_by(situation: Situation) -> str:
     binding_labels = situation.inputs.binding.labels
-    for policy in situation.inputs.policies:
+    for policy in situation.inputs.policies or ():
         suspension = (policy.get("spec") or {}).get("suspension") or {}
         if suspension.get("scheduling") and claims(policy, binding_labels):
             return name_of(policy)

@@ -82,7 +82,7 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
 def lazy_policy(situation: Situation) -> Iterator[Cause]:
     """Yield that the policy was edited and waits for the next change of the template."""
     placement = situation.inputs.binding.spec.placement
-    for policy in situation.inputs.policies:
+    for policy in situation.inputs.policies or ():
         if (
             not claims(policy, situation.inputs.binding.labels)
             or _at(policy, "spec", "activationPreference") != "Lazy"
@@ -106,10 +106,10 @@ def template_of(situation: Situation) -> Template:
 def claim_held(situation: Situation) -> Iterator[Cause]:
     """Yield that another policy comes first, but the template stays with the one that claims it."""
     labels = situation.inputs.binding.labels
-    holder = next((each for each in situation.inputs.policies if claims(each, labels)), None)
+    holder = next((each for each in (situation.inputs.policies or ()) if claims(each, labels)), None)
     if holder is None:
         return
-    first = next(iter(matching(situation.inputs.policies, template_of(situation))), None)
+    first = next(iter(matching((situation.inputs.policies or ()), template_of(situation))), None)
     if first is None or first.name == name_of(holder):
         return
     if match_of(holder, template_of(situation)) is Match.NONE:
@@ -125,7 +125,7 @@ def claim_held(situation: Situation) -> Iterator[Cause]:
 
 def policy_chosen(situation: Situation) -> Iterator[Cause]:
     """Yield by which order one of several matching policies was chosen."""
-    found = matching(situation.inputs.policies, template_of(situation))
+    found = matching((situation.inputs.policies or ()), template_of(situation))
     if len(found) < 2 or not claims(found[0].policy, situation.inputs.binding.labels):
         return
     evidence = {

@@ -49,7 +49,8 @@ class ExplainInputs:
         scheduler_names: Names of the profiles; None if every binding is scheduled here.
         binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
         cluster_manifest: Returns a cluster as it was read, None if unknown.
-        policies: Policies as they were read.
+        policies: All policies as they were read; None if they were not, so that a binding without a policy id counts as
+            claimed.
         template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
         process: What a running scheduler says about the binding; None if none was asked.
         now: The time for ages, None if there is no clock.
@@ -69,7 +70,7 @@ class ExplainInputs:
     scheduler_names: frozenset[str] | None = None
     binding_manifest: Manifest | None = None
     cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
-    policies: Sequence[Manifest] = ()
+    policies: Sequence[Manifest] | None = None
     template_labels: Mapping[str, str] | None = None
     process: ProcessView | None = None
     now: datetime | None = None

@@ -35,6 +35,7 @@ class Objects:
         source: For people: "files", or the URL of the API server.
         bindings: In the order of the files.
         manifests: Clusters by name, and bindings by key, as they were read.
+        policies: None if they were not read.
         workloads: None if none were given.
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
@@ -44,7 +45,7 @@ class Objects:
     clusters: list[Cluster] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
     manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
-    policies: list[Manifest] = field(default_factory=list)
+    policies: list[Manifest] | None = None
     workloads: list[Workload] | None = None
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -168,12 +169,13 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
     objects = Objects("files")
     clusters: Contents[tuple[Cluster, Manifest]] = read(arguments.clusters, _with_manifest(as_cluster))
     bindings: Contents[tuple[Binding, Manifest]] = read(arguments.bindings, _with_manifest(as_binding))
-    policies: Contents[Manifest] = read(arguments.policies or (), _as_policy)
     objects.add_clusters(clusters.objects)
     objects.add_bindings(bindings.objects)
-    objects.policies += policies.objects
-    for problems in (clusters.problems, bindings.problems, policies.problems):
-        objects.problems += map(str, problems)
+    objects.problems += map(str, [*clusters.problems, *bindings.problems])
+    if arguments.policies:
+        policies: Contents[Manifest] = read(arguments.policies, _as_policy)
+        objects.policies = policies.objects
+        objects.problems += map(str, policies.problems)
     return objects
 
 
@@ -183,9 +185,11 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         found = read_live(plane, keys, all_bindings=all_bindings)
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
-    objects = Objects(found.server, policies=list(found.policies))
+    objects = Objects(found.server)
     for each in found.problems:
         (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
+    if not objects.warnings:
+        objects.policies = list(found.policies)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
     return objects
