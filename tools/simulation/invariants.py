@@ -233,12 +233,17 @@ class Judge:
             before = self._missed.get(process.name, {})
             missed = self._missed[process.name] = missed_keys(process.application, self._run.setup)
             for key, version in missed.items():
-                # A response may say that an object is gone before its watch does.
-                if BY_NAME[key.kind].key(key.namespace, key.name) not in self._run.model.state(key.kind):
-                    continue
-                if before.get(key) == version and (process.name, key, version) not in self._lost:
+                if (
+                    before.get(key) == version == self._stored_version(key)
+                    and (process.name, key, version) not in self._lost
+                ):
                     self._lost.add((process.name, key, version))
                     self.add("no lost key", f"{process.name}: {key.display}, version {version}")
+
+    def _stored_version(self, key: BindingKey) -> str | None:
+        """Return the version of a stored binding. A later one than the cached one is on its way, with what it needs."""
+        raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
+        return None if raw is None else orjson.loads(raw)["metadata"]["resourceVersion"]
 
     def rest_begins(self) -> None:
         """Note the state from which on everything must be at rest."""

@@ -49,12 +49,13 @@ def _not_held(state: State, setup: Setup) -> Iterator[Binding]:
 
 
 def _needs(binding: Binding, state: State, gates: FeatureGates) -> bool:
-    condition = binding.status.condition(SCHEDULED_CONDITION)
-    if condition is None:
-        return True
-    if condition.get("status") != "True":
-        return condition.get("reason") != _PARKED
-    if binding.status.scheduler_observed_generation != binding.generation:
-        return True
+    condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+    is_observed = binding.status.scheduler_observed_generation == binding.generation
     found = classify(binding, terminating=state.clusters.terminating, gates=gates)
-    return found.type is not ScheduleType.AVOID and not found.is_routine
+    if condition.get("reason") == _PARKED:
+        return False
+    if found.type is ScheduleType.AVOID:
+        # A leader that ended between its two patches leaves the condition of an earlier failure
+        # (docs/decisions/0015-results-before-statuses.md).
+        return not is_observed
+    return condition.get("status") != "True" or not is_observed or not found.is_routine
