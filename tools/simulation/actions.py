@@ -225,10 +225,13 @@ class Actions:
 
         return self._change("Cluster", name, report)
 
-    def do_break_cluster(self, name: str, broken: bool) -> bool:
-        """Make a cluster unreadable for the scheduler, or repair it."""
+    def do_break_cluster(self, name: str, broken: bool, part: str = "status") -> bool:
+        """Make a cluster, or a quantity in its status, unreadable for the scheduler, or repair it."""
 
         def change(found: Object) -> None:
+            if part == "spec":
+                found["spec"]["taints"] = "none" if broken else []
+                return
             cpu = "1e20000" if broken else "10"
             found["status"]["resourceSummary"]["allocatable"]["cpu"] = cpu
 

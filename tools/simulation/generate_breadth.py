@@ -262,6 +262,9 @@ class _Breadth:
             if draw.random() < 0.5:
                 self._step(at + draw.uniform(0.5, 30), "repair_binding", name=name)
         if draw.random() < 0.3:
-            self._step(self._moment(), "break_cluster", name=draw.choice(self._clusters), broken=True)
+            part = draw.choice(("status", "spec"))
+            self._step(
+                self._moment(), "break_cluster", name=draw.choice(self._clusters), broken=True, part=part
+            )
         if draw.random() < 0.5:
             self._step(self._moment(), "kill", process=self._process())

@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -199,13 +200,23 @@ class Judge:
         before, after = orjson.loads(write.before), targets_of(orjson.loads(write.after))
         if read_binding(write.before) is None:
             self.add("no harm", f"{write.key}: is unreadable, and was written")
-        # A first placement, or another cluster in addition, takes nothing away.
-        elif not targets_of(before).items() <= after.items() and not any(
+        elif not self._keeps(targets_of(before), after) and not any(
             # A binding on a cluster that cannot be read stays there, also where its last version is not known.
             hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, clusters)
             for clusters, hidden in reversed(self._cluster_states)
         ):
             self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+
+    def _keeps(self, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+        """Return whether a change takes nothing away.
+
+        A first placement does not, and neither does another cluster in addition. Nobody can notice that the first list
+        of a process lacks clusters that no binding has. A binding then gets more replicas on fewer clusters.
+        """
+        if before.items() <= after.items():
+            return True
+        lists = self._run.faults.hits["partial_list", "LIST clusters"]
+        return lists > 0 and all(after.get(name, -1) >= count for name, count in before.items())
 
     def on_restore(self) -> None:
         """Note that the API server was restored, with an old Lease."""

@@ -40,6 +40,7 @@ from karmada_scheduler.informer.listeners import (
     PermitListener,
     only_assigned,
 )
+from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.plugin_loader.handle import HandleBackend
@@ -212,6 +213,7 @@ class Application:
         relister = Relister(
             client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
         )
+        self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
 
         identity = self._environment.identity()
         self._watch = self._environment.watch(

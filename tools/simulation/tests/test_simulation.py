@@ -24,7 +24,7 @@ _FOUND_BY = {
     "writes name no resourceVersion": ("1", "calm"),
     "the Lease has no deadline": ("1", "storm"),
     "a renewal counts from its response": ("3", "calm"),
-    "the Lease is checked before the wait": ("46", "churn"),
+    "the Lease is checked before the wait": ("14", "storm"),
     "a lost Lease is ignored": ("9", "calm"),
     "a watch starts again without a list": ("16", "churn"),
     "older lists change nothing": ("21", "churn"),
