@@ -73,9 +73,9 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
         return []
     if situation.inputs.snapshot.get(cluster) is None:
         names = [each.name for each in situation.inputs.snapshot]
-        found = nearest(cluster, names)
-        text = f"{cluster} does not exist" + (f"; nearest: {found}" if found else "")
-        evidence = {"cluster": cluster, "nearest": found}
+        near = nearest(cluster, names)
+        text = f"{cluster} does not exist" + (f"; nearest: {near}" if near else "")
+        evidence = {"cluster": cluster, "nearest": near}
         return _ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
     if not situation.is_decided:
         return _ranked(causes_binding.of_state(situation))
