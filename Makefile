@@ -70,6 +70,10 @@ conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=rec
 CASES ?= 10000
 SEED  ?= 1
 
+.PHONY: check-traces
+check-traces: install ## compare the traces of explanations with recorded and generated decisions (CASES=10000 SEED=1)
+	@$(BIN)/python -m tools.explain_check --cases $(CASES) --seed $(SEED)
+
 .PHONY: record
 record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
 	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)
@@ -137,6 +141,10 @@ bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them 
 .PHONY: bench-decisions
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
+
+.PHONY: bench-explain
+bench-explain: install ## latency of explanations at 100 to 5,000 clusters (ARGS=--help)
+	@$(BIN)/python -m tools.bench.explain $(ARGS)
 
 .PHONY: bench-http
 bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)

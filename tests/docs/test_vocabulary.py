@@ -76,8 +76,12 @@ RETIRED = {
 """What to use instead of each word. A word with a capital letter is retired only as (part of) a class name, and one
 with a hyphen only as one word or name: ``stand-in`` and ``stand_in``, but not ``stand in``."""
 
-STABLE = re.compile(r"--anew\b|tests[/.]bad_days|\bBAD_DAYS_|startup_cleanup_activities\.memo\b")
-"""Names that users or other files rely on; the last one is kopf's, in the figures of a soak."""
+STABLE = re.compile(
+    r"--anew\b|tests[/.]bad_days|\bBAD_DAYS_|startup_cleanup_activities\.memo\b"
+    r"|\bROOM\b|\bRoom:|\b(?:LessRoom|NotEnoughRoom)\b|\b(?:by|less|more|most) room\b"
+)
+"""Names that users or other files rely on: the fourth is kopf's, in the figures of a soak, and the others are "room" as
+explanations print it (docs/glossary.md)."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

@@ -171,12 +171,12 @@ def _normalise(arguments: Sequence[str], bools: frozenset[str]) -> list[str]:
     return result
 
 
-COMMANDS: Final = ("plugins", "simulate", "version", "help")
+COMMANDS: Final = ("explain", "plugins", "simulate", "version", "help")
 """The commands that can be given instead of flags."""
 
 _ABOUT_COMMANDS: Final = (
     "Commands instead of flags: 'version' (or --version); 'plugins', which lists them; 'simulate', which decides "
-    "over files; 'help' with the name of one of these."
+    "over files; 'explain', which says why a binding is where it is; 'help' with the name of one of these."
 )
 
 

@@ -1,0 +1,168 @@
+"""The rules by which a command decides: gates, plugins and profiles, as the flags of the scheduler set them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.flags import plugin_tokens
+from karmada_scheduler.config.options import LeaderElection, Options
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
+from karmada_scheduler.framework import Handle
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.profile.inputs import BuiltProfiles
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
+from karmada_scheduler.framework.workload import needs_workload
+from karmada_scheduler.plugin_loader import PluginSetup
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
+
+_NOT_RUN: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
+_NO_ELECTION: Final = LeaderElection(enabled=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Frameworks:
+    """The plugins of each profile.
+
+    Attributes:
+        of: Returns the plugins of a binding's profile; None if another scheduler is responsible.
+        names: The names of the profiles; None if every binding is decided.
+        declaring: Whether a profile declares that it needs workloads, by name.
+        any: The plugins of the first profile.
+    """
+
+    of: Callable[[Binding], Framework | None]
+    names: frozenset[str] | None
+    declaring: Mapping[str, bool]
+    any: Framework
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the scheduler that determine its decisions."""
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        metavar="LIST",
+        help="plugins to enable: *, *,-Name, Name,Other (default *)",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        help="as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
+        "(default: without --config all bindings are decided)",
+    )
+    parser.add_argument(
+        "--plugin-dir",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of plugin files; may be repeated",
+    )
+    parser.add_argument(
+        "--feature-gates", action="append", default=[], metavar="LIST", help="gates, as A=true,B=false"
+    )
+    parser.add_argument(
+        "--enable-empty-workload-propagation",
+        nargs="?",
+        const="true",
+        default="false",
+        choices=("true", "false"),
+        help="keep selected clusters with 0 replicas in the result",
+    )
+
+
+@contextmanager
+def configured(
+    arguments: argparse.Namespace,
+    gates: FeatureGates,
+    own: Sequence[Registration],
+    *,
+    handle_for: Callable[[str], Handle],
+) -> Iterator[Frameworks]:
+    """Build the plugins, with the timeout of the scheduler while they are used; print warnings.
+
+    Raises:
+        ConfigError: The configuration or a plugin cannot be used.
+    """
+    name = arguments.scheduler_name or DEFAULT_SCHEDULER_NAME
+    configuration = (
+        load(arguments.config, scheduler_name=name) if arguments.config else SchedulerConfiguration()
+    )
+    budget = plugin_budget(configuration, _NO_ELECTION)
+    setup = PluginSetup.of(
+        Options(
+            plugins=plugin_tokens(arguments.plugins),
+            plugin_dirs=tuple(arguments.plugin_dir),
+            scheduler_name=name,
+        ),
+        in_tree(gates),
+        handle_for=handle_for,
+        own=own,
+        configuration=configuration,
+        disabled_by_gates=IN_TREE,
+    )
+    with closing(SigalrmTimeout(budget)) as alarm:
+        caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
+        every = not configuration.profiles and not arguments.scheduler_name
+        frameworks = _frameworks(setup, configuration, caller, every=every)
+        yield frameworks
+
+
+def _frameworks(
+    setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller, *, every: bool
+) -> Frameworks:
+    """Return the plugins of each profile; with ``every``, the only ones for all bindings.
+
+    Raises:
+        ConfigError: A profile or a plugin cannot be used.
+    """
+    if configuration.extenders:
+        _print_error("extenders are not called, as if there were none")
+    built = setup.start()
+    by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
+    for warning in (*configuration.warnings, *built.warnings):
+        _print_error(warning)
+    for message in setup.messages:
+        if message.warning:
+            _print_error(message.text)
+    for text in _not_called(built):
+        _print_error(text)
+    declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
+    if every:
+        [only] = by_name.values()
+        return Frameworks(lambda _: only, None, declaring, only)
+    return Frameworks(
+        lambda binding: by_name.get(binding.spec.responsible_scheduler),
+        frozenset(by_name),
+        declaring,
+        next(iter(by_name.values())),
+    )
+
+
+def _not_called(built: BuiltProfiles) -> Iterator[str]:
+    """Yield a line with the plugins at extension points that do not run, without the mandatory in-tree ones."""
+    found = {
+        f"{plugin.name} ({point.label})": None
+        for profile, plugins in built.by_name.items()
+        for point in _NOT_RUN
+        for plugin in plugins.at(point)
+        if not built.made[profile, plugin.name].registration.mandatory
+    }
+    if found:
+        yield f"PreBind, Bind and PostBind are not called: {', '.join(found)}"
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -1,0 +1,252 @@
+"""Causes in what objects say beyond the inputs of a decision: conditions, policies, and the status of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from karmada_scheduler.api.cluster import READY
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.quantity import Quantity
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
+from karmada_scheduler.explain.amounts import shown
+from karmada_scheduler.explain.inputs import Manifest
+from karmada_scheduler.explain.model import Cause, Stage
+from karmada_scheduler.explain.policies import Match, Matching, Template, claims, match_of, matching, name_of
+from karmada_scheduler.explain.situation import Situation
+
+_API_REASON: Final = "did not have the API resource"
+_NO_EXECUTE: Final = "NoExecute"
+
+
+def of_placed(situation: Situation) -> Iterator[Cause]:
+    """Yield the causes that come before those of the decision."""
+    yield from _quota(situation)
+    yield from _waiting(situation)
+    yield from _not_tried_again(situation)
+    yield from lazy_policy(situation)
+    yield from claim_held(situation)
+    yield from _term_behind(situation)
+    yield from _no_eviction(situation)
+
+
+def _quota(situation: Situation) -> Iterator[Cause]:
+    condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
+    if condition is not None and condition.get("reason") == QUOTA_EXCEEDED:
+        message = str(condition.get("message") or "")
+        text = f"a decision was not written, because a quota refused it: {message}"
+        yield Cause("QuotaRefused", Stage.WRITE, {"message": message}, text)
+
+
+def _waiting(situation: Situation) -> Iterator[Cause]:
+    """Yield that a decision which would change the placement is in the queue of the running scheduler."""
+    view = situation.inputs.process
+    if view is None or not situation.asks or situation.placement == situation.present:
+        return
+    evidence = {"queue": view.queue_state, "dueInSeconds": view.due_in, "process": view.process}
+    if view.queue_state in {"active", "processing"}:
+        text = f"it is in the queue of {view.process}, and other bindings come first"
+        yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, text)
+    elif view.due_in is not None:
+        text = f"it would be placed now; the last decision failed, and the next one is made in {view.due_in:.0f} s"
+        yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
+
+
+def _not_tried_again(situation: Situation) -> Iterator[Cause]:
+    """Yield why a binding that would be placed now has the condition of a failed decision."""
+    condition = situation.inputs.binding.status.condition(SCHEDULED_CONDITION)
+    if condition is None or condition.get("status") != "False" or situation.present or not situation.asks:
+        return
+    reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
+    evidence = {
+        "condition": reason,
+        "message": message,
+        "since": str(condition.get("lastTransitionTime") or ""),
+    }
+    if reason == NO_CLUSTER_FIT:
+        if _API_REASON in message:
+            text = (
+                "it would be placed now; NoClusterFit has no timer, and a list of APIs is status, whose changes "
+                "enqueue nothing in karmada-scheduler"
+            )
+            yield Cause("NotRetried", Stage.TRIGGER, evidence, text)
+        return
+    if reason == QUOTA_EXCEEDED:
+        return
+    text = f"it would be placed now; the last decision failed ({reason}), and the next one is made by timer"
+    yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
+
+
+def lazy_policy(situation: Situation) -> Iterator[Cause]:
+    """Yield that the policy was edited and waits for the next change of the template."""
+    placement = situation.inputs.binding.spec.placement
+    for policy in situation.inputs.policies or ():
+        if (
+            not claims(policy, situation.inputs.binding.labels)
+            or _at(policy, "spec", "activationPreference") != "Lazy"
+        ):
+            continue
+        try:
+            wanted = Placement.from_manifest(_at(policy, "spec", "placement") or {})
+        except ManifestError:
+            continue
+        if wanted != placement:
+            text = f"{name_of(policy)} is Lazy: its edit waits for the next change of the template"
+            yield Cause("PolicyLazy", Stage.POLICY, {"policy": name_of(policy)}, text)
+
+
+def template_of(situation: Situation) -> Template:
+    """Return the template of the binding."""
+    resource, labels = situation.inputs.binding.spec.resource, situation.inputs.template_labels
+    return Template(resource.api_version, resource.kind, resource.namespace, resource.name, labels)
+
+
+def claim_held(situation: Situation) -> Iterator[Cause]:
+    """Yield that another policy comes first, but the template stays with the one that claims it."""
+    labels = situation.inputs.binding.labels
+    holder = next((each for each in (situation.inputs.policies or ()) if claims(each, labels)), None)
+    if holder is None:
+        return
+    first = next(iter(matching((situation.inputs.policies or ()), template_of(situation))), None)
+    if first is None or first.name == name_of(holder):
+        return
+    if match_of(holder, template_of(situation)) is Match.NONE:
+        return  # its selectors no longer match, or need labels that are not known
+    preemption = str(_at(first.policy, "spec", "preemption") or "Never")
+    evidence = {"heldBy": name_of(holder), "first": first.name, "preemption": preemption}
+    text = (
+        f"{first.name} comes first, but the template stays with {name_of(holder)} as long as that matches; preemption "
+        "needs preemption: Always, names in its selectors, and the gate PropagationPolicyPreemption"
+    )
+    yield Cause("ClaimHeld", Stage.POLICY, evidence, text)
+
+
+def policy_chosen(situation: Situation) -> Iterator[Cause]:
+    """Yield by which order one of several matching policies was chosen."""
+    found = matching((situation.inputs.policies or ()), template_of(situation))
+    if len(found) < 2 or not claims(found[0].policy, situation.inputs.binding.labels):
+        return
+    evidence = {
+        "chosen": found[0].name,
+        "others": [each.name for each in found[1:]],
+        "criterion": _criterion(found[0], found[1]),
+        "matches": {each.name: each.match.name.lower() for each in found},
+    }
+    text = (
+        f"{len(found)} policies match; {found[0].name} comes first by {evidence['criterion']} (namespaced before "
+        "cluster-wide, then priority, then by name, labels or all, then the smaller name)"
+    )
+    yield Cause("PolicyChosen", Stage.POLICY, evidence, text)
+
+
+def _criterion(first: Matching, second: Matching) -> str:
+    names = ("scope", "priority", "selector", "name")
+    return next(
+        name for name, one, other in zip(names, first.order, second.order, strict=True) if one != other
+    )
+
+
+def _term_behind(situation: Situation) -> Iterator[Cause]:
+    """Yield that an affinity term before the one in use would work again."""
+    binding = situation.inputs.binding
+    placement = binding.spec.placement
+    if placement is None or placement.cluster_affinity is not None:
+        return
+    names = [each.affinity_name for each in placement.cluster_affinities]
+    used = binding.status.scheduler_observing_affinity_name
+    if used not in names[1:] or situation.first.decision.error is not None:
+        return
+    works = situation.first.decision.affinity_name
+    if works is not None and names.index(works) < names.index(used):
+        text = (
+            f"the term {works} works again, but the term {used} is in use, and a binding never returns to a term that "
+            "it has left, not even with a WorkloadRebalancer"
+        )
+        yield Cause("TermBehind", Stage.POLICY, {"term": works, "inUse": used}, text)
+
+
+def _no_eviction(situation: Situation) -> Iterator[Cause]:
+    """Yield that a cluster of the binding is not ready, and nothing evicts the binding."""
+    if situation.asks:
+        return
+    leaving = {each.from_cluster for each in situation.inputs.binding.spec.graceful_eviction_tasks}
+    for name in situation.present:
+        cluster = situation.inputs.snapshot.get(name)
+        ready = cluster.condition(READY) if cluster is not None else None
+        if cluster is None or ready is None or ready.status == "True" or name in leaving:
+            continue
+        if any(taint.effect == _NO_EXECUTE for taint in cluster.taints):
+            continue
+        evidence = {
+            "cluster": name,
+            "ready": ready.status,
+            "taints": [str(each) for each in cluster.taints],
+            "needs": ["ClusterTaintPolicy with NoExecute", "feature gate Failover"],
+        }
+        text = (
+            f"{name} is not ready, which adds NoSchedule taints only; NoExecute comes from a ClusterTaintPolicy, and "
+            "the gate Failover of the controller manager evicts"
+        )
+        yield Cause("NoEviction", Stage.TRIGGER, evidence, text)
+        return
+
+
+def summary_counts(situation: Situation) -> Iterator[Cause]:
+    """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
+    traces, spec = situation.shown.traces, situation.inputs.binding.spec
+    requirements = spec.replica_requirements
+    if traces is None or traces.capacity is None or requirements is None:
+        return
+    for name in situation.placement:
+        cluster, cell = situation.inputs.snapshot.get(name), traces.capacity.cells.get(name)
+        manifest = situation.inputs.cluster_manifest(name) or {}
+        nodes = _at(manifest, "status", "nodeSummary", "totalNum")
+        summary = cluster.resource_summary if cluster is not None else None
+        if cell is None or summary is None or summary.modelings or not isinstance(nodes, int) or nodes < 1:
+            continue
+        for resource, amount in requirements.resource_request.items():
+            allocatable = summary.allocatable.get(resource)
+            if allocatable is None or amount.milli_value * nodes <= allocatable.milli_value:
+                continue
+            average = shown(resource, Quantity(allocatable.milli_value // nodes, -3, allocatable.format))
+            evidence = {
+                "cluster": name,
+                "resource": resource,
+                "nodes": nodes,
+                "averageNode": average,
+                "requested": shown(resource, amount),
+                "available": cell.available,
+            }
+            text = (
+                f"the general estimator adds up the {nodes} nodes of {name}, and an average node has {average} {resource} "
+                f"of the {shown(resource, amount)} that a replica requests; use resource models or an accurate estimator"
+            )
+            yield Cause("SummaryCounts", Stage.CAPACITY, evidence, text)
+            return
+
+
+def propagation(situation: Situation) -> Iterator[Cause]:
+    """Yield that the binding is placed on a cluster where its Work is not applied."""
+    manifest = situation.inputs.binding_manifest or {}
+    reported = _at(manifest, "status", "aggregatedStatus")
+    if not isinstance(reported, Sequence) or not reported:
+        return
+    applied = {str(each.get("clusterName")): bool(each.get("applied")) for each in reported}
+    missing = [name for name in situation.present if not applied.get(name, False)]
+    if missing:
+        names = ", ".join(missing)
+        evidence = {"clusters": missing, "works": [f"karmada-es-{name}" for name in missing]}
+        text = (
+            f"scheduling is done: {names} has the binding, but its Work is not applied there (namespace "
+            f"karmada-es-{missing[0]}); an override may also set 0 replicas"
+        )
+        yield Cause("NotOurs", Stage.PROPAGATE, evidence, text)
+
+
+def _at(manifest: Manifest, *path: str) -> Any:
+    found: Any = manifest
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found

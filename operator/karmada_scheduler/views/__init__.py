@@ -1,0 +1,1 @@
+"""Writes explanations as text, JSON and YAML."""
