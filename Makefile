@@ -64,8 +64,9 @@ check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile,
 	$(BIN)/pytest -q -m "not e2e"
 
 .PHONY: conformance
-conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=recording-103)
+conformance: install ## replay recorded decisions of karmada-scheduler, and trace them (ARGS=recording-103)
 	@$(BIN)/python -m tools.conformance $(ARGS)
+	@$(BIN)/python -m tools.explain_check --cases 0
 
 CASES ?= 10000
 SEED  ?= 1

@@ -84,6 +84,8 @@ def recorded() -> Tally:
 def generated(cases: int, seed: int) -> Tally:
     """Trace generated cases of the fuzzer, with assumed placements, workload groups and every gate."""
     tally, reported = Tally(), time.perf_counter()
+    if not cases:
+        return tally
     for case, decision_inputs in generated_inputs(seed):
         decision = decision_inputs.decide()
         before = len(tally.found)
