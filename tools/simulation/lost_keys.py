@@ -18,9 +18,6 @@ from tools.simulation.setup import Setup
 CHECK_SECONDS: Final = 2.0
 """Seconds between two checks. A key is lost if two in succession miss it for the same version of its binding."""
 
-_PARKED: Final = NO_CLUSTER_FIT
-"""The reason in the condition for which a key waits for an event, outside the queue."""
-
 Missed = dict[BindingKey, str]
 """Keys that are not held, with the resourceVersions of their bindings."""
 
@@ -52,7 +49,7 @@ def _needs(binding: Binding, state: State, gates: FeatureGates) -> bool:
     condition = binding.status.condition(SCHEDULED_CONDITION) or {}
     is_observed = binding.status.scheduler_observed_generation == binding.generation
     found = classify(binding, terminating=state.clusters.terminating, gates=gates)
-    if condition.get("reason") == _PARKED:
+    if condition.get("reason") == NO_CLUSTER_FIT:  # it waits for an event, outside the queue
         return False
     if found.type is ScheduleType.AVOID:
         # A leader that ended between its two patches leaves the condition of an earlier failure
