@@ -1,0 +1,204 @@
+"""The last full decisions, and the last failures: every refusal and every candidate, without the clusters themselves.
+
+A decision refers to the clusters as they were, 2 to 4 kB each. A full decision keeps names and numbers only, which it
+shares with the caches of the algorithm as long as no cluster changes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from karmada_scheduler.api.binding import BindingKey, TargetCluster
+from karmada_scheduler.core.algorithms.columns import Column
+from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.core.ordering.columnar import LazyCandidateList, TierScore
+from karmada_scheduler.explain.record import Decided, deciding_attempts, encode
+from karmada_scheduler.explain.refusals import grouped
+from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.result import Result
+
+MAX_DECISIONS: Final = 32
+MAX_FAILURES: Final = 64
+
+_BYTES: Final = 4_000
+_BYTES_PER_CLUSTER: Final = 90
+"""The memory of a full decision, and of each of its clusters if it shares nothing (measured)."""
+
+_AT_ONCE: Final = 200
+"""Clusters in a part of the JSON text; another thread may run between two parts."""
+
+Row = tuple[str, int, int, int, int]
+"""Name, score, tier, available replicas, and replicas that can be added."""
+
+
+def _row(candidate: Candidate) -> Row:
+    return candidate.cluster.name, candidate.score, candidate.tier, candidate.available, candidate.allocatable
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The candidates of a cached order; see ``core.ordering.columnar.LazyCandidateList``."""
+
+    rows: Mapping[str, int]
+    tier_scores: Sequence[TierScore]
+    available: Column
+    order: Column
+    overrides: Sequence[Row]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[Row]:
+        names, count = list(self.rows), len(self.available)
+        for row in self.order.tolist():
+            if row >= count:
+                yield self.overrides[row - count]
+            else:
+                tier, score = self.tier_scores[row]
+                free = self.available.item(row)
+                yield names[row], score, tier, free, free
+
+
+def _candidates(candidates: Sequence[Candidate]) -> _Columns | Sequence[Row]:
+    if isinstance(candidates, LazyCandidateList):
+        feasible = candidates.feasible
+        return _Columns(
+            feasible.rows,
+            feasible.tier_scores,
+            candidates.available,
+            candidates.order,
+            tuple(map(_row, candidates.overrides)),
+        )
+    return tuple(map(_row, candidates))
+
+
+@dataclass(frozen=True, slots=True)
+class _FullAttempt:
+    """One affinity term; see ``core.decision.TermAttempt``."""
+
+    term: str
+    refused: Mapping[str, Result]
+    candidates: _Columns | Sequence[Row]
+    selected: Sequence[str]
+    targets: Sequence[TargetCluster] | None
+    error: str
+
+    @classmethod
+    def of(cls, attempt: TermAttempt) -> _FullAttempt:
+        return cls(
+            attempt.affinity_name,
+            attempt.diagnosis.result_by_cluster,
+            _candidates(attempt.candidates),
+            tuple(each.cluster.name for each in attempt.selected),
+            attempt.targets,
+            "" if attempt.error is None else str(attempt.error),
+        )
+
+    @property
+    def cluster_count(self) -> int:
+        return len(self.refused) + len(self.candidates)
+
+    def parts(self) -> Iterator[str]:
+        """Yield the JSON object in parts of at most ``_AT_ONCE`` clusters."""
+        yield f'{{"term":{encode(self.term or None)},"refused":['
+        separator = ""
+        for group in grouped(self.refused):
+            for begin in range(0, len(group.clusters), _AT_ONCE):
+                names = group.clusters[begin : begin + _AT_ONCE]
+                yield separator + encode({"by": group.plugin, "why": group.reason, "names": names})
+                separator = ","
+        yield '],"candidates":['
+        rows, separator = iter(self.candidates), ""
+        while some := tuple(islice(rows, _AT_ONCE)):
+            yield separator + encode(some)[1:-1]
+            separator = ","
+        rest = {
+            "selected": self.selected,
+            "targets": None if self.targets is None else {each.name: each.replicas for each in self.targets},
+            "error": self.error or None,
+        }
+        yield f"],{encode(rest)[1:]}"
+
+
+class FullDecision:
+    """One decision with all clusters of all its attempts."""
+
+    def __init__(self, decided: Decided) -> None:
+        """Take names and numbers from a decision."""
+        self.seq: Final = decided.seq
+        self._attempts = tuple(map(_FullAttempt.of, deciding_attempts(decided.decision)))
+        self.size: Final = _BYTES + _BYTES_PER_CLUSTER * sum(each.cluster_count for each in self._attempts)
+
+    def parts(self) -> Iterator[str]:
+        """Yield the JSON object in parts, each of which takes less than a millisecond.
+
+        ``refused`` has each reason with all names, a reason with many names more than once. A row of ``candidates`` has
+        the name, the score, the tier, the available replicas, and the replicas that can be added.
+        """
+        yield f'{{"seq":{self.seq},"attempts":['
+        for index, attempt in enumerate(self._attempts):
+            yield "," if index else ""
+            yield from attempt.parts()
+        yield "]}"
+
+
+class FullDecisions:
+    """The last decisions, and the last failures of other bindings, within a number and a size."""
+
+    def __init__(self, *, max_bytes: int) -> None:
+        """Start empty, with a limit for the estimated memory of all."""
+        self._max_bytes = max_bytes
+        self._last: OrderedDict[BindingKey, FullDecision] = OrderedDict()
+        self._failures: OrderedDict[BindingKey, FullDecision] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """The estimated memory in bytes."""
+        return self._size
+
+    def __len__(self) -> int:
+        """The number of full decisions."""
+        return len(self._last) + len(self._failures)
+
+    def put(self, decided: Decided) -> None:
+        """Keep a decision; the oldest ones are dropped."""
+        full, key = FullDecision(decided), decided.binding.key
+        with self._lock:
+            self._drop(self._last, key)
+            self._drop(self._failures, key)
+            kept = self._last if decided.decision.is_success else self._failures
+            kept[key] = full
+            self._size += full.size
+            while len(self._last) > MAX_DECISIONS:
+                self._drop(self._last, next(iter(self._last)))
+            while len(self._failures) > MAX_FAILURES:
+                self._drop(self._failures, next(iter(self._failures)))
+            while self._size > self._max_bytes:
+                oldest = min(
+                    (each for each in (self._last, self._failures) if each),
+                    key=lambda each: next(iter(each.values())).seq,
+                )
+                self._drop(oldest, next(iter(oldest)))
+
+    def get(self, key: BindingKey) -> FullDecision | None:
+        """Return the last full decision about a binding, None if it is not kept."""
+        with self._lock:
+            return self._last.get(key) or self._failures.get(key)
+
+    def forget(self, key: BindingKey) -> None:
+        """Drop the decision about a binding."""
+        with self._lock:
+            self._drop(self._last, key)
+            self._drop(self._failures, key)
+
+    def _drop(self, kept: OrderedDict[BindingKey, FullDecision], key: BindingKey) -> None:
+        dropped = kept.pop(key, None)
+        if dropped is not None:
+            self._size -= dropped.size
