@@ -1,9 +1,5 @@
 """Records of decisions: what the process serves and logs, and readers and disks that do not behave."""
 
-import json
-import os
-import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

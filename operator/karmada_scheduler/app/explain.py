@@ -192,7 +192,7 @@ class Configuration:
         """Return a hash over gates, plugins and their arguments; plugins are compared by name and file."""
         frameworks = self._profiles.items()
         if frameworks != self._frameworks:
-            text = encode(self.fields(with_hash=False)).encode()
+            text = encode(self.fields(with_hash=False))
             files = [
                 (file.name, file.read_bytes())
                 for folder in self._options.plugin_dirs

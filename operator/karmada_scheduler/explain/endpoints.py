@@ -6,13 +6,12 @@ All run in the thread of the HTTP server, and read what the main thread has stor
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.explain.full_decisions import FullDecisions
-from karmada_scheduler.explain.record import VERSION, timestamp
+from karmada_scheduler.explain.record import VERSION, encode, timestamp
 from karmada_scheduler.explain.record_store import RecordStore
 from karmada_scheduler.process.read_only_server import Handler, Request, Response
 
@@ -115,7 +114,7 @@ class Endpoints:
             text = f"no record of {key.kind} {key} since {timestamp(self._started)}"
             return _error(404, "NoRecord", text)
         full = self._full.get(key)
-        about = _json(self._about())[:-1]
+        about = encode(self._about())[:-1]
 
         async def parts() -> AsyncIterator[bytes]:
             yield about + b',"record":' + stored.body + b',"full":'
@@ -123,7 +122,7 @@ class Endpoints:
                 yield b"null}"
                 return
             for part in full.parts():
-                yield part.encode()
+                yield part
                 await asyncio.sleep(0)  # the main thread gets the interpreter
             yield b"}"
 
@@ -139,14 +138,14 @@ class Endpoints:
         times = self._cluster_times() if wanted == "true" else {}
 
         async def parts() -> AsyncIterator[bytes]:
-            yield _json(about)[:-1]
+            yield encode(about)[:-1]
             items = list(times.items())
             for begin in range(0, len(items), _CLUSTERS_AT_ONCE):
                 some = {
                     name: {"spec": timestamp(spec), "summary": timestamp(summary)}
                     for name, (spec, summary) in items[begin : begin + _CLUSTERS_AT_ONCE]
                 }
-                yield (b"," if begin else b',"clusterChanges":{') + _json(some)[1:-1]
+                yield (b"," if begin else b',"clusterChanges":{') + encode(some)[1:-1]
                 await asyncio.sleep(0)
             yield b"}}" if items else b"}"
 
@@ -200,7 +199,7 @@ def _number(request: Request, name: str, *, least: int, most: int) -> int | None
 
 async def _list_parts(about: Mapping[str, Any], name: str, items: Iterable[bytes]) -> AsyncIterator[bytes]:
     """Yield a JSON object with a list, in parts."""
-    part = bytearray(_json(about)[:-1] + b',"%b":[' % name.encode())
+    part = bytearray(encode(about)[:-1] + b',"%b":[' % name.encode())
     separator = b""
     for item in items:
         part += separator + item
@@ -214,10 +213,6 @@ async def _list_parts(about: Mapping[str, Any], name: str, items: Iterable[bytes
 
 def _error(status: int, code: str, text: str, **more: Any) -> Response:
     async def parts() -> AsyncIterator[bytes]:
-        yield _json({"error": {"code": code, "message": text} | more})
+        yield encode({"error": {"code": code, "message": text} | more})
 
     return Response(parts(), status)
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

@@ -84,17 +84,18 @@ class _FullAttempt:
     term: str
     refused: Mapping[str, Result]
     candidates: _Columns | Sequence[Row]
-    selected: Sequence[str]
+    selected: _Columns | Sequence[Row]
     targets: Sequence[TargetCluster] | None
     error: str
 
     @classmethod
     def of(cls, attempt: TermAttempt) -> _FullAttempt:
+        candidates = _candidates(attempt.candidates)
         return cls(
             attempt.affinity_name,
             attempt.diagnosis.result_by_cluster,
-            _candidates(attempt.candidates),
-            tuple(each.cluster.name for each in attempt.selected),
+            candidates,
+            candidates if attempt.selected is attempt.candidates else _candidates(attempt.selected),
             attempt.targets,
             "" if attempt.error is None else str(attempt.error),
         )
@@ -103,26 +104,30 @@ class _FullAttempt:
     def cluster_count(self) -> int:
         return len(self.refused) + len(self.candidates)
 
-    def parts(self) -> Iterator[str]:
+    def parts(self) -> Iterator[bytes]:
         """Yield the JSON object in parts of at most ``_AT_ONCE`` clusters."""
-        yield f'{{"term":{encode(self.term or None)},"refused":['
-        separator = ""
+        yield b'{"term":%b,"refused":[' % encode(self.term or None)
+        separator = b""
         for group in grouped(self.refused):
             for begin in range(0, len(group.clusters), _AT_ONCE):
                 names = group.clusters[begin : begin + _AT_ONCE]
                 yield separator + encode({"by": group.plugin, "why": group.reason, "names": names})
-                separator = ","
-        yield '],"candidates":['
-        rows, separator = iter(self.candidates), ""
+                separator = b","
+        yield b'],"candidates":['
+        rows, separator = iter(self.candidates), b""
         while some := tuple(islice(rows, _AT_ONCE)):
             yield separator + encode(some)[1:-1]
-            separator = ","
+            separator = b","
+        yield b'],"selected":['
+        rows, separator = iter(self.selected), b""
+        while some := tuple(islice(rows, _AT_ONCE)):
+            yield separator + encode([name for name, *_ in some])[1:-1]
+            separator = b","
         rest = {
-            "selected": self.selected,
             "targets": None if self.targets is None else {each.name: each.replicas for each in self.targets},
             "error": self.error or None,
         }
-        yield f"],{encode(rest)[1:]}"
+        yield b"]," + encode(rest)[1:]
 
 
 class FullDecision:
@@ -131,20 +136,20 @@ class FullDecision:
     def __init__(self, decided: Decided) -> None:
         """Take names and numbers from a decision."""
         self.seq: Final = decided.seq
-        self._attempts = tuple(map(_FullAttempt.of, deciding_attempts(decided.decision)))
+        self._attempts = tuple(map(_FullAttempt.of, deciding_attempts(decided.decision)[0]))
         self.size: Final = _BYTES + _BYTES_PER_CLUSTER * sum(each.cluster_count for each in self._attempts)
 
-    def parts(self) -> Iterator[str]:
+    def parts(self) -> Iterator[bytes]:
         """Yield the JSON object in parts, each of which takes less than a millisecond.
 
         ``refused`` has each reason with all names, a reason with many names more than once. A row of ``candidates`` has
         the name, the score, the tier, the available replicas, and the replicas that can be added.
         """
-        yield f'{{"seq":{self.seq},"attempts":['
+        yield b'{"seq":%d,"attempts":[' % self.seq
         for index, attempt in enumerate(self._attempts):
-            yield "," if index else ""
+            yield b"," if index else b""
             yield from attempt.parts()
-        yield "]}"
+        yield b"]}"
 
 
 class FullDecisions:

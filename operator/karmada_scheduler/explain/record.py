@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import orjson
+
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core import condition
 from karmada_scheduler.core.decision import Decision, TermAttempt
@@ -32,8 +34,13 @@ _PROBLEM: Final = 100
 _TAIL_BYTES: Final = 100
 """The usual length of the end in bytes."""
 
-encode: Final = json.JSONEncoder(separators=(",", ":")).encode
-"""Returns JSON text without spaces."""
+
+def encode(value: object) -> bytes:
+    """Return a value as JSON in UTF-8, without spaces."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # a text of a plugin that is not Unicode, a score of more than 64 bits
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +128,19 @@ def head(decided: Decided, process: Process) -> bytes:
         text = encode(_fields(decided, process, limits))[:-1]
         if len(text) <= MAX_BYTES - _TAIL_BYTES:
             break
-    return text.encode()
+    return text
 
 
 def tail(decided: Decided) -> bytes:
-    """Return the end of a record, the only part that changes when the attempt ends; ASCII."""
+    """Return the end of a record, the only part that changes when the attempt ends."""
     written = timestamp(decided.ended) if decided.ended is not None and decided.ending == WRITTEN else None
     fields = {"ending": decided.ending, "written": written, "problem": decided.problem[:_PROBLEM] or None}
-    return b"," + encode(fields)[1:].encode()
+    return b"," + encode(fields)[1:]
 
 
 def timestamp(seconds: float) -> str:
     """Return a time in seconds since 1970 as RFC 3339 text in UTC, with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def passes(decision: Decision) -> int:
-    """Return how often the algorithm ran until its result was stable; 0 if it did not run."""
-    return len(_by_pass(decision))
 
 
 def _by_pass(decision: Decision) -> list[list[TermAttempt]]:
@@ -154,21 +156,21 @@ def _by_pass(decision: Decision) -> list[list[TermAttempt]]:
     return found
 
 
-def deciding_attempts(decision: Decision) -> Sequence[TermAttempt]:
-    """Return the attempts of the pass that led to the result.
+def deciding_attempts(decision: Decision) -> tuple[Sequence[TermAttempt], int]:
+    """Return the attempts of the pass that led to the result, and the number of passes until it was stable.
 
     Later passes start from the result itself, so their scores prefer it. They are returned only if they changed it.
     """
     by_pass = _by_pass(decision)
     if not by_pass:
-        return ()
+        return (), 0
     first = by_pass[0]
-    return first if first[-1].targets == decision.targets else by_pass[-1]
+    return (first if first[-1].targets == decision.targets else by_pass[-1]), len(by_pass)
 
 
 def _fields(decided: Decided, process: Process, limits: Limits) -> dict[str, Any]:
     binding, decision = decided.binding, decided.decision
-    attempts = deciding_attempts(decision)
+    attempts, passes = deciding_attempts(decision)
     fields: dict[str, Any] = {
         "v": VERSION,
         "seq": decided.seq,
@@ -179,7 +181,7 @@ def _fields(decided: Decided, process: Process, limits: Limits) -> dict[str, Any
         "resourceVersion": binding.resource_version,
         "at": timestamp(decided.at),
         "tookMicros": round(decided.seconds * 1e6),
-        "passes": passes(decision),
+        "passes": passes,
         "process": process.name,
         "trigger": {"event": decided.event or None, "class": decided.schedule_class},
         "fleet": _fleet(attempts),
@@ -255,7 +257,7 @@ def _capacity(attempts: Sequence[TermAttempt], decided: Decided, process: Proces
     last = attempts[-1] if attempts else None
     if last is None or not last.candidates or not (spec.replicas or spec.components):
         return None
-    chosen = [each.cluster.name for each in last.selected[: _LIMITS[0].selected]]
+    chosen = [each.name for each in (decided.decision.targets or ())[: _LIMITS[0].targets]]
     age = process.summary_age(chosen)
     general: dict[str, Any] = {"clusters": len(last.candidates)}
     if age is not None:
