@@ -105,7 +105,9 @@ def measure_records(size: int, *, decisions: int) -> Records:
         put(manifest)
     recorder = Recorder(
         process=Process(
-            name="karmada-pyscheduler-7d9f-x2x", config=lambda: "5e1a07", summary_age=changes.oldest_summary
+            name="karmada-pyscheduler-7d9f-x2x",
+            config=lambda: "5e1a07",
+            oldest_summary=changes.oldest_summary,
         ),
         store=(store := RecordStore(max_bytes=32 * 2**20, max_records=20_000)),
         full=FullDecisions(max_bytes=8 * 2**20),

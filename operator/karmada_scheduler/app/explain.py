@@ -19,7 +19,7 @@ from karmada_scheduler.explain.cluster_changes import ClusterChanges
 from karmada_scheduler.explain.endpoints import Endpoints
 from karmada_scheduler.explain.full_decisions import FullDecisions
 from karmada_scheduler.explain.log_file import DecisionLog
-from karmada_scheduler.explain.record import Process, encode
+from karmada_scheduler.explain.record import Process, encode, timestamp
 from karmada_scheduler.explain.record_store import RecordStore
 from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework.extension_points import Point
@@ -27,6 +27,7 @@ from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.metrics.explain import UNLOGGED
 from karmada_scheduler.process.read_only_server import ReadOnlyServer
+from karmada_scheduler.scheduler.unplaced import GATED, WAITING
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Explain:
         self._host = host
         self._state = state
         self._estimation = estimation
-        self._identity = identity
+        self._name = _pod(identity)
         self._now = now
         self._configuration = Configuration(options, profiles)
         self._store = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
@@ -91,9 +92,9 @@ class Explain:
             )
         self.recorder: Final = Recorder(
             process=Process(
-                name=identity,
+                name=self._name,
                 config=self._configuration.hash,
-                summary_age=self.clusters.oldest_summary,
+                oldest_summary=self.clusters.oldest_summary,
                 uses_estimators=estimation is not None,
             ),
             store=self._store,
@@ -110,12 +111,13 @@ class Explain:
             self._server = ReadOnlyServer(
                 chosen.address,
                 Endpoints(
-                    process=identity,
+                    process=self._name,
                     started=now(),
                     store=self._store,
                     full=self._full,
                     leader=self._leader,
                     state=self._process_state,
+                    queue_state=self._queue_state,
                     cluster_times=self.clusters.times,
                 ).routes(),
                 allowed_hosts=frozenset(chosen.allowed_hosts),
@@ -142,19 +144,31 @@ class Explain:
         if not self._elects or self._host.supervisor.leading:
             return None
         elector = self._host.elector
-        return elector.holder if elector is not None else ""
+        return _pod(elector.holder) if elector is not None else ""
+
+    def _queue_state(self, key: BindingKey) -> Mapping[str, Any]:
+        """Return where a binding is: gated, waiting at Permit, or in a set of the queue. Runs in the thread of the server."""
+        state, due_in = self._state.queue.state_of(key)
+        if key in self._state.gate.gated:
+            state = GATED
+        elif any(each.binding.key == key for each in self._state.waiting.all()):
+            state = WAITING
+        return {"state": state or None, "dueInSeconds": None if due_in is None else round(due_in, 1)}
 
     def _process_state(self) -> Mapping[str, Any]:
         """Return the state that the API server does not have. Runs in the thread of the server, on copies."""
         state = self._state
-        snapshot_count = len(state.clusters)
         gated, waiting = list(frozenset(state.gate.gated)), list(state.waiting.all())
         fields: dict[str, Any] = {
             "version": __version__,
-            "at": self._now(),
+            "at": timestamp(self._now()),
             "configuration": self._configuration.fields(),
-            "fleet": {"clusters": snapshot_count},
-            "queue": {"due": len(state.queue)},
+            "clusters": len(state.clusters),
+            "queue": {
+                "due": len(state.queue),
+                "delayed": state.queue.delayed,
+                "processing": state.queue.processing,
+            },
             "gated": _listed(gated),
             "waitingAtPermit": _listed([each.binding.key for each in waiting]),
             "records": {
@@ -166,10 +180,18 @@ class Explain:
             },
         }
         if state.assumed is not None:
-            fields["assumedPlacements"] = {"bindings": len(state.assumed)}
+            fields["assumedPlacements"] = {
+                "bindings": len(state.assumed),
+                "byCluster": dict(sorted(state.assumed.counts().items())[:_LISTED]),
+            }
         if self._estimation is not None:
             fields["estimators"] = self._estimation.connections.count_by_state()
         return fields
+
+
+def _pod(identity: str) -> str:
+    """Return the name of the Pod, or of the machine, from an identity in the Lease."""
+    return identity.rpartition("_")[0] or identity
 
 
 def _listed(keys: list[BindingKey]) -> dict[str, Any]:

@@ -37,10 +37,9 @@ class ClusterChanges:
         self._times[new.name] = spec, summary
 
     def oldest_summary(self, names: Iterable[str]) -> float | None:
-        """Return the seconds since the summary of a cluster changed, of the one that changed least recently."""
+        """Return the earliest time at which the summary of one of some clusters changed; None if none is known."""
         times = self._times
-        found = [times[name][1] for name in names if name in times]
-        return self._now() - min(found) if found else None
+        return min((times[name][1] for name in names if name in times), default=None)
 
     def times(self) -> Mapping[str, tuple[float, float]]:
         """Return by cluster when its spec, labels or deletion, and its summary changed, in seconds since 1970."""

@@ -40,6 +40,7 @@ class Endpoints:
         full: FullDecisions,
         leader: Callable[[], str | None],
         state: Callable[[], Mapping[str, Any]],
+        queue_state: Callable[[BindingKey], Mapping[str, Any]],
         cluster_times: Callable[[], Mapping[str, tuple[float, float]]],
     ) -> None:
         """Serve these records.
@@ -51,6 +52,7 @@ class Endpoints:
             full: The last full decisions.
             leader: Returns None if this process leads, else the name of the process that does, "" if it is unknown.
             state: Returns the state of the process; called in the thread of the server.
+            queue_state: Returns where a binding is in the queue; called in the thread of the server.
             cluster_times: Returns by cluster when its spec and its summary changed, in seconds since 1970.
         """
         self._process = process
@@ -59,6 +61,7 @@ class Endpoints:
         self._full = full
         self._leader = leader
         self._state = state
+        self._queue_state = queue_state
         self._cluster_times = cluster_times
 
     def routes(self) -> Mapping[str, Handler]:
@@ -112,9 +115,9 @@ class Endpoints:
         stored = self._store.get(key)
         if stored is None:
             text = f"no record of {key.kind} {key} since {timestamp(self._started)}"
-            return _error(404, "NoRecord", text)
+            return _error(404, "NoRecord", text, queue=self._queue_state(key))
         full = self._full.get(key)
-        about = encode(self._about())[:-1]
+        about = encode(self._about() | {"queue": self._queue_state(key)})[:-1]
 
         async def parts() -> AsyncIterator[bytes]:
             yield about + b',"record":' + stored.body + b',"full":'

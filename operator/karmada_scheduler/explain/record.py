@@ -109,15 +109,15 @@ class Process:
     Attributes:
         name: The name of the process.
         config: Returns a hash over gates, plugins and their arguments.
-        summary_age: Returns the seconds since the oldest of the resource summaries of some clusters changed, None if
-            none is known.
+        oldest_summary: Returns when the oldest of the resource summaries of some clusters changed, in seconds since 1970;
+            None if none is known.
         uses_estimators: Whether the estimators in the member clusters are called.
         refusals: Groups refusals.
     """
 
     name: str = ""
     config: Callable[[], str] = lambda: ""
-    summary_age: Callable[[Iterable[str]], float | None] = lambda _: None
+    oldest_summary: Callable[[Iterable[str]], float | None] = lambda _: None
     uses_estimators: bool = False
     refusals: RefusalGroups = field(default_factory=RefusalGroups)
 
@@ -258,10 +258,10 @@ def _capacity(attempts: Sequence[TermAttempt], decided: Decided, process: Proces
     if last is None or not last.candidates or not (spec.replicas or spec.components):
         return None
     chosen = [each.name for each in (decided.decision.targets or ())[: _LIMITS[0].targets]]
-    age = process.summary_age(chosen)
+    oldest = process.oldest_summary(chosen)
     general: dict[str, Any] = {"clusters": len(last.candidates)}
-    if age is not None:
-        general["oldestSeconds"] = round(age, 1)
+    if oldest is not None:
+        general["oldestSeconds"] = round(max(0.0, decided.at - oldest), 1)
     found: dict[str, Any] = {"general": general}
     if process.uses_estimators and spec.is_workload:
         found["accurate"] = {"clusters": len(last.candidates) - len(decided.decision.fallbacks)}

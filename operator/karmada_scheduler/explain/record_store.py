@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import BindingKey
 
-OVERHEAD: Final = 400
+OVERHEAD: Final = 480
 """Bytes of a record besides its text: the key, the entry of the dictionary, and two objects (measured)."""
 
 
