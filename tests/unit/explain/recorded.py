@@ -77,4 +77,4 @@ class RecorderHarness:
 
     def lost(self, reason: str) -> float:
         """Return how many records were lost for a reason."""
-        return self.metrics.lost.labels(reason)._value.get()
+        return float(self.metrics.lost.labels(reason)._value.get())
