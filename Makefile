@@ -138,6 +138,10 @@ bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 
 bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.http_client $(ARGS)
 
+.PHONY: bench-record
+bench-record: install ## time and size of records of decisions, and CPU time per binding with and without (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.records $(ARGS)
+
 .PHONY: bench-start
 bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)
