@@ -2,7 +2,7 @@
 
 It holds what was seen at the time of the decision and cannot be computed again later: the number of clusters at each
 stage, the refusals by reason, the best candidates with their available replicas, and the result. Lists are cut, with
-the full count beside them, so that its size does not depend on the number of clusters.
+their full length next to them, so that the size does not depend on the number of clusters.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ MAX_BYTES: Final = 2048
 
 WRITTEN: Final = "written"
 """The ending of an attempt whose result was written."""
+UNCHANGED: Final = "unchanged"
+"""The ending of an attempt whose result was there already."""
 
 _PROBLEM: Final = 100
 """The length of the text of a problem in characters."""
-_TAIL_BYTES: Final = 100
-"""The usual length of the end in bytes."""
+_REST_BYTES: Final = 200
+"""The usual length of the parts that follow the head, in bytes."""
 
 
 def encode(value: object) -> bytes:
@@ -123,19 +125,36 @@ class Process:
 
 
 def head(decided: Decided, process: Process) -> bytes:
-    """Return the record as JSON without its end (``tail``); both together have no line break."""
+    """Return the record as JSON without a line break, up to the end of the attempt (``ending``) and the last brace."""
     for limits in _LIMITS:
         text = encode(_fields(decided, process, limits))[:-1]
-        if len(text) <= MAX_BYTES - _TAIL_BYTES:
+        if len(text) <= MAX_BYTES - _REST_BYTES:
             break
     return text
 
 
-def tail(decided: Decided) -> bytes:
-    """Return the end of a record, the only part that changes when the attempt ends."""
+def ending(decided: Decided) -> bytes:
+    """Return the part about the end of the attempt, which follows the head."""
     written = timestamp(decided.ended) if decided.ended is not None and decided.ending == WRITTEN else None
-    fields = {"ending": decided.ending, "written": written, "problem": decided.problem[:_PROBLEM] or None}
-    return b"," + encode(fields)[1:]
+    problem = decided.problem[:_PROBLEM] or None
+    return b"," + encode({"ending": decided.ending, "written": written, "problem": problem})[1:-1]
+
+
+def repetition(decided: Decided, count: int) -> bytes:
+    """Return the part about later decisions with the same result; the last of ``count`` is given."""
+    attempts = decided.decision.attempts
+    last = {
+        "count": count,
+        "at": timestamp(decided.at),
+        "event": decided.event or None,
+        "fleet": _fleet(attempts),
+    }
+    return b"," + encode({"repeated": last})[1:-1]
+
+
+def result_of(decided: Decided) -> int:
+    """Return a number that is equal for decisions with the same targets about the same binding."""
+    return hash((decided.binding.uid, decided.decision.targets))
 
 
 def timestamp(seconds: float) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import BindingKey
 
-OVERHEAD: Final = 480
+OVERHEAD: Final = 520
 """Bytes of a record besides its text: the key, the entry of the dictionary, and two objects (measured)."""
 
 
@@ -22,23 +22,29 @@ class StoredRecord(NamedTuple):
 
     Attributes:
         seq: Its number.
-        head: The JSON text without its end.
-        tail: The end, which changes when the attempt ends.
+        head: The JSON text up to the end of the attempt.
+        ending: The part about the end of the attempt, which is known later.
+        result: Equal for decisions with the same result about the same binding.
+        repeated: The part about later decisions with the same result, empty without one.
+        repetitions: Their number.
     """
 
     seq: int
     head: bytes
-    tail: bytes
+    ending: bytes
+    result: int = 0
+    repeated: bytes = b""
+    repetitions: int = 0
 
     @property
     def body(self) -> bytes:
         """The JSON text."""
-        return self.head + self.tail
+        return b"%b%b%b}" % (self.head, self.ending, self.repeated)
 
     @property
     def size(self) -> int:
         """The memory that it takes, in bytes."""
-        return len(self.head) + len(self.tail) + OVERHEAD
+        return len(self.head) + len(self.ending) + len(self.repeated) + OVERHEAD
 
 
 class RecordStore:
@@ -86,13 +92,24 @@ class RecordStore:
                 evicted += 1
         return evicted
 
-    def end(self, key: BindingKey, seq: int, tail: bytes) -> None:
-        """Replace the end of a record, if it is still the last one of its binding."""
+    def end(self, key: BindingKey, seq: int, ending: bytes) -> None:
+        """Set the end of a record, if it is still the last one of its binding."""
         with self._lock:
             record = self._records.get(key)
             if record is not None and record.seq == seq:
-                self._records[key] = record._replace(tail=tail)
-                self._size += len(tail) - len(record.tail)
+                self._replace(key, record, record._replace(ending=ending))
+
+    def repeat(self, key: BindingKey, repeated: bytes) -> None:
+        """Note a later decision with the result of a record. The record keeps its number and its place."""
+        with self._lock:
+            record = self._records.get(key)
+            if record is not None:
+                count = record.repetitions + 1
+                self._replace(key, record, record._replace(repeated=repeated, repetitions=count))
+
+    def _replace(self, key: BindingKey, before: StoredRecord, record: StoredRecord) -> None:
+        self._records[key] = record
+        self._size += record.size - before.size
 
     def forget(self, key: BindingKey) -> None:
         """Drop the record of a binding."""

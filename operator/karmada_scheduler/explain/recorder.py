@@ -126,9 +126,9 @@ class Recorder:
         entry.ending, entry.problem, entry.ended = ending, problem, self._now()
         if self._recorded.get(entry.binding.key) is entry:
             del self._recorded[entry.binding.key]
-            end = record.tail(entry)
+            end = record.ending(entry)
             self._store.end(entry.binding.key, entry.seq, end)
-            self._log_line(b'{"v":%d,"endOf":%d%b\n' % (record.VERSION, entry.seq, end))
+            self._log_line(b'{"v":%d,"endOf":%d%b}\n' % (record.VERSION, entry.seq, end))
 
     def binding_changed(self, old: Binding | None, new: Binding | None) -> None:
         """Forget the record of a deleted binding after ``FORGET_SECONDS``, unless it is created again."""
@@ -170,10 +170,7 @@ class Recorder:
         """Make one record; an error is counted, and concerns nothing else."""
         key = entry.binding.key
         try:
-            stored = StoredRecord(entry.seq, record.head(entry, self._process), record.tail(entry))
-            self._log_line(stored.body + b"\n")
-            self._full.put(entry)
-            evicted = self._store.put(key, stored, reserved=self._full.size)
+            evicted = 0 if self._is_repetition(entry) else self._put(entry)
         except Exception:
             self._metrics.errors.labels("record").inc()
             if self._clock() >= self._next_log:
@@ -189,6 +186,26 @@ class Recorder:
             self._recorded[key] = entry
         else:
             self._recorded.pop(key, None)
+
+    def _put(self, entry: Decided) -> int:
+        """Store a record; return how many others were evicted."""
+        head, ending = record.head(entry, self._process), record.ending(entry)
+        stored = StoredRecord(entry.seq, head, ending, record.result_of(entry))
+        self._log_line(stored.body + b"\n")
+        self._full.put(entry)
+        return self._store.put(entry.binding.key, stored, reserved=self._full.size)
+
+    def _is_repetition(self, entry: Decided) -> bool:
+        """Return whether a decision confirms the recorded one, which then stays: it has the reasons for the result."""
+        if entry.ending != record.UNCHANGED:
+            return False
+        stored = self._store.get(entry.binding.key)
+        if stored is None or stored.result != record.result_of(entry):
+            return False
+        repeated = record.repetition(entry, stored.repetitions + 1)
+        self._store.repeat(entry.binding.key, repeated)
+        self._log_line(b'{"v":%d,"repeats":%d%b}\n' % (record.VERSION, stored.seq, repeated))
+        return True
 
     def _log_line(self, line: bytes) -> None:
         if self._write_line is not None:

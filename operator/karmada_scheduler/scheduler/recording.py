@@ -7,7 +7,7 @@ from collections.abc import Callable
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.binding_cycle.result import TransactionResult, ending_of
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.explain.record import WRITTEN
+from karmada_scheduler.explain.record import UNCHANGED, WRITTEN
 from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.scheduler.attempt import Attempt
 from karmada_scheduler.scheduler.decision_runner import Request
@@ -49,4 +49,4 @@ class Recording:
             self._recorder.ended(attempt.decided, ending_of(result.error), str(result.error))
         else:
             is_written = result is not None and result.was_written
-            self._recorder.ended(attempt.decided, WRITTEN if is_written else "unchanged")
+            self._recorder.ended(attempt.decided, WRITTEN if is_written else UNCHANGED)

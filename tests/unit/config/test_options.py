@@ -183,7 +183,7 @@ def test_records_are_served_on_loopback_addresses(address: str) -> None:
 @pytest.mark.parametrize("address", ["0.0.0.0:10353", ":10353", "10.0.0.7:10353", "example.org:1", "[::]:1"])
 def test_records_are_not_served_on_other_addresses(address: str) -> None:
     with pytest.raises(
-        OptionsError, match="--explain-bind-address: .* is not a loopback address .* port-forward"
+        OptionsError, match=r"--explain-bind-address: .* is not a loopback address .* port-forward"
     ):
         parse([f"--explain-bind-address={address}"])
 

@@ -28,7 +28,7 @@ def decided(builder: BindingBuilder, *clusters: ClusterBuilder, **fields: Any) -
 
 def read(entry: Decided, process: Process | None = None) -> dict[str, Any]:
     """Return the fields of the record of a decision."""
-    body = record.head(entry, process or Process()) + record.tail(entry)
+    body = record.head(entry, process or Process()) + record.ending(entry) + b"}"
     assert b"\n" not in body
     found: dict[str, Any] = json.loads(body)
     return found

@@ -65,7 +65,7 @@ async def test_many_records_are_returned_in_parts() -> None:
     for number in range(500):
         key = BindingKey("ResourceBinding", "default", f"w{number}")
         harness.store.put(
-            key, StoredRecord(number + 1, b'{"seq":%d,"x":"%b"' % (number + 1, b"y" * 900), b"}")
+            key, StoredRecord(number + 1, b'{"seq":%d,"x":"%b"' % (number + 1, b"y" * 900), b"")
         )
     response = harness.routes["/v1/decisions"](Request({}, {"limit": "500"}))
     parts = [part async for part in response.body]

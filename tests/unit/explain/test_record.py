@@ -126,7 +126,7 @@ def test_it_is_cut_to_two_kilobytes(length: int) -> None:
         for number, name in enumerate(names[150:])
     ]
     entry = decided(binding("web").duplicated(), *clusters)
-    body = record.head(entry, Process()) + record.tail(entry)
+    body = record.head(entry, Process()) + record.ending(entry) + b"}"
     assert len(body) <= 2048 if length < 200 else 4096
     found = json.loads(body)
     assert found["targetCount"] == 150

@@ -53,12 +53,25 @@ def test_records_are_read_after_a_number_in_their_order() -> None:
 def test_only_the_end_of_the_last_record_is_replaced() -> None:
     store = _filled("a", "a")
     store.end(_key("a"), 1, b"late")
-    assert store.last(1)[0].tail == b""
+    assert store.last(1)[0].ending == b""
     store.end(_key("a"), 2, b"late")
-    assert store.last(1)[0].body.endswith(b"xlate")
+    assert store.last(1)[0].body.endswith(b"xlate}")
     assert store.size == 14 + OVERHEAD
     store.end(_key("b"), 2, b"late")
     assert len(store) == 1
+
+
+def test_a_repetition_keeps_the_record_in_its_place() -> None:
+    store = _filled("a", "b")
+    store.repeat(_key("a"), b",again")
+    store.end(_key("a"), 1, b",end")
+    store.repeat(_key("a"), b",twice")
+    store.repeat(_key("c"), b",nothing")
+    assert [each.seq for each in store.last(10)] == [1, 2]
+    found = store.get(_key("a"))
+    assert found is not None
+    assert (found.body[10:], found.repetitions) == (b",end,twice}", 2)
+    assert store.size == sum(each.size for each in store.last(10))
 
 
 def test_a_forgotten_binding_has_no_record() -> None:
@@ -74,7 +87,7 @@ def test_the_counted_size_is_the_memory() -> None:
         store = RecordStore(max_bytes=8 * 2**20, max_records=20_000)
         before = tracemalloc.get_traced_memory()[0]
         for seq in range(1, 20_000):  # many are evicted
-            store.put(_key(f"deployment-{seq}"), StoredRecord(seq, bytes(800), bytes(90)))
+            store.put(_key(f"deployment-{seq}"), StoredRecord(seq, bytes(800), bytes(90), hash(str(seq))))
         used = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -1,11 +1,13 @@
 """The recorder: when records are made, and what is lost."""
 
 import asyncio
+import json
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
-from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.explain import recorder as module
 from karmada_scheduler.testing import binding
 from tests.unit.explain.recorded import RecorderHarness
@@ -53,6 +55,37 @@ def test_the_end_of_an_earlier_attempt_does_not_change_the_record_of_a_later_one
     harness.make()
     harness.recorder.ended(earlier, "conflict")
     assert b'"ending":"written"' in harness.store.last(1)[0].body
+
+
+def test_a_decision_with_the_same_result_does_not_replace_the_record() -> None:
+    harness = RecorderHarness()
+    harness.decide("web")
+    for _ in range(2):
+        harness.decide("web", ending="unchanged")
+    harness.make()
+    found = json.loads(harness.store.last(1)[0].body)
+    assert (found["seq"], found["ending"]) == (1, "written")
+    assert found["repeated"] == {
+        "count": 2,
+        "at": "2026-11-18T11:08:20.000Z",
+        "event": "BindingAdd",
+        "fleet": None,
+    }
+    assert [line.get("repeats") for line in harness.lines] == [None, 1, 1]
+    harness.decide("web", ending="conflict")
+    harness.make()
+    assert "repeated" not in json.loads(harness.store.last(1)[0].body)
+
+
+def test_an_unchanged_decision_without_a_record_or_with_another_result_gets_one() -> None:
+    harness = RecorderHarness()
+    harness.decide("web", ending="unchanged")
+    harness.make()
+    assert harness.names() == ["web"]
+    entry = harness.decide("web", ending="unchanged")
+    entry.decision = replace(entry.decision, targets=(TargetCluster("m1", 1),))
+    harness.make()
+    assert harness.store.last(1)[0].seq == 2
 
 
 def test_the_oldest_decisions_are_dropped_and_counted_if_too_many_wait() -> None:
