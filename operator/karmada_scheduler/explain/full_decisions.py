@@ -7,7 +7,7 @@ shares with the caches of the algorithm as long as no cluster changes.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -26,8 +26,10 @@ MAX_DECISIONS: Final = 32
 MAX_FAILURES: Final = 64
 
 _BYTES: Final = 4_000
-_BYTES_PER_CLUSTER: Final = 90
-"""The memory of a full decision, and of each of its clusters if it shares nothing (measured)."""
+"""The memory of a full decision without the parts that it may share."""
+_BYTES_PER_ENTRY: Final = 130
+"""The memory of a name in a mapping, or of a row (measured)."""
+_BYTES_PER_NUMBER: Final = 16
 
 _AT_ONCE: Final = 200
 """Clusters in a part of the JSON text; another thread may run between two parts."""
@@ -52,6 +54,12 @@ class _Columns:
 
     def __len__(self) -> int:
         return len(self.order)
+
+    def memory(self) -> Iterator[tuple[object, int]]:
+        """Yield the parts with their sizes in bytes."""
+        yield self.rows, _BYTES_PER_ENTRY * len(self.rows)
+        for column in (self.tier_scores, self.available, self.order):
+            yield column, _BYTES_PER_NUMBER * len(column)
 
     def __iter__(self) -> Iterator[Row]:
         names, count = list(self.rows), len(self.available)
@@ -100,9 +108,14 @@ class _FullAttempt:
             "" if attempt.error is None else str(attempt.error),
         )
 
-    @property
-    def cluster_count(self) -> int:
-        return len(self.refused) + len(self.candidates)
+    def memory(self) -> Iterator[tuple[object, int]]:
+        """Yield the parts that other decisions may share, with their sizes in bytes."""
+        yield self.refused, _BYTES_PER_ENTRY * len(self.refused)
+        for candidates in (self.candidates, self.selected):
+            if isinstance(candidates, _Columns):
+                yield from candidates.memory()
+            else:
+                yield candidates, _BYTES_PER_ENTRY * len(candidates)
 
     def parts(self) -> Iterator[bytes]:
         """Yield the JSON object in parts of at most ``_AT_ONCE`` clusters."""
@@ -137,7 +150,12 @@ class FullDecision:
         """Take names and numbers from a decision."""
         self.seq: Final = decided.seq
         self._attempts = tuple(map(_FullAttempt.of, deciding_attempts(decided.decision)[0]))
-        self.size: Final = _BYTES + _BYTES_PER_CLUSTER * sum(each.cluster_count for each in self._attempts)
+
+    def memory(self) -> Iterator[tuple[object, int]]:
+        """Yield its parts with their sizes in bytes; it shares some of them with other decisions."""
+        yield self, _BYTES
+        for attempt in self._attempts:
+            yield from attempt.memory()
 
     def parts(self) -> Iterator[bytes]:
         """Yield the JSON object in parts, each of which takes less than a millisecond.
@@ -156,11 +174,12 @@ class FullDecisions:
     """The last decisions, and the last failures of other bindings, within a number and a size."""
 
     def __init__(self, *, max_bytes: int) -> None:
-        """Start empty, with a limit for the estimated memory of all."""
+        """Start empty, with a limit for the estimated memory of all; shared parts count once."""
         self._max_bytes = max_bytes
         self._last: OrderedDict[BindingKey, FullDecision] = OrderedDict()
         self._failures: OrderedDict[BindingKey, FullDecision] = OrderedDict()
         self._size = 0
+        self._uses: Counter[int] = Counter()
         self._lock = threading.Lock()
 
     @property
@@ -180,7 +199,7 @@ class FullDecisions:
             self._drop(self._failures, key)
             kept = self._last if decided.decision.is_success else self._failures
             kept[key] = full
-            self._size += full.size
+            self._add(full)
             while len(self._last) > MAX_DECISIONS:
                 self._drop(self._last, next(iter(self._last)))
             while len(self._failures) > MAX_FAILURES:
@@ -205,5 +224,16 @@ class FullDecisions:
 
     def _drop(self, kept: OrderedDict[BindingKey, FullDecision], key: BindingKey) -> None:
         dropped = kept.pop(key, None)
-        if dropped is not None:
-            self._size -= dropped.size
+        if dropped is None:
+            return
+        for part, size in dropped.memory():
+            self._uses[id(part)] -= 1
+            if not self._uses[id(part)]:
+                del self._uses[id(part)]
+                self._size -= size
+
+    def _add(self, full: FullDecision) -> None:
+        for part, size in full.memory():
+            if not self._uses[id(part)]:
+                self._size += size
+            self._uses[id(part)] += 1

@@ -2,12 +2,20 @@
 
 import gc
 import json
+import sys
+from types import FunctionType, ModuleType
 from typing import Any
 
-from karmada_scheduler.api.binding import BindingKey
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.explain.full_decisions import MAX_DECISIONS, FullDecision, FullDecisions
+from karmada_scheduler.explain.record import Decided
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.recorded import decided
+from tests.unit.explain.test_decisions_are_the_same import Core
+from tools.bench.fleet import PLACEMENTS, Bindings, Fleet
 
 
 def _read(full: FullDecision) -> dict[str, Any]:
@@ -49,15 +57,18 @@ def test_it_does_not_keep_clusters() -> None:
 
 
 def _clusters_in(root: object) -> list[Any]:
+    return [each for each in _reachable(root) if type(each).__name__ == "Cluster"]
+
+
+def _reachable(root: object) -> list[Any]:
     seen: dict[int, Any] = {}
     left = [root]
     while left:
         found = left.pop()
-        if id(found) in seen or isinstance(found, type):
-            continue
-        seen[id(found)] = found
-        left.extend(gc.get_referents(found))
-    return [each for each in seen.values() if type(each).__name__ == "Cluster"]
+        if id(found) not in seen and not isinstance(found, type | ModuleType | FunctionType):
+            seen[id(found)] = found
+            left.extend(gc.get_referents(found))
+    return list(seen.values())
 
 
 def test_the_last_decisions_are_kept_and_failures_longer() -> None:
@@ -80,12 +91,29 @@ def test_a_success_replaces_the_failure_of_its_binding() -> None:
 
 
 def test_the_oldest_are_dropped_when_the_size_is_reached() -> None:
-    one = FullDecision(decided(binding("w"), cluster("m1"))).size
-    kept = FullDecisions(max_bytes=2 * one)
+    alone = FullDecisions(max_bytes=2**30)
+    alone.put(decided(binding("w"), cluster("m1")))
+    kept = FullDecisions(max_bytes=2 * alone.size)
     kept.put(decided(binding("bad").names("m9"), cluster("m1"), seq=1))
     kept.put(decided(binding("a"), cluster("m1"), seq=2))
     kept.put(decided(binding("b"), cluster("m1"), seq=3))
     assert kept.get(_key("bad")) is None
-    assert kept.size == 2 * one
+    assert kept.size == 2 * alone.size
     kept.forget(_key("a"))
-    assert (kept.size, len(kept)) == (one, 1)
+    assert (kept.size, len(kept)) == (alone.size, 1)
+    kept.forget(_key("b"))
+    assert (kept.size, len(kept)) == (0, 0)
+
+
+@pytest.mark.parametrize("reports", [0, 60])
+def test_the_counted_size_is_the_memory(reports: int) -> None:
+    fleet, bindings = Fleet(300), Bindings(tuple(PLACEMENTS))
+    core, kept = Core(fleet), FullDecisions(max_bytes=2**30)
+    for number in range(30):
+        for manifest in fleet.changes(reports):
+            core.clusters.put(Cluster.from_manifest(manifest))
+        drawn = Binding.from_manifest(bindings.draw())
+        kept.put(Decided(drawn, core.decide(drawn), "First", "", 0.0, 0.0, number))
+    del core
+    used = sum(map(sys.getsizeof, _reachable(kept)))
+    assert 0.5 * kept.size < used < 1.05 * kept.size
