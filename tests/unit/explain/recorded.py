@@ -16,6 +16,7 @@ from karmada_scheduler.explain.record_store import RecordStore
 from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, decide
+from tests.unit.explain.record_schema import problems
 
 AT = 1_795_000_000.0
 
@@ -27,10 +28,11 @@ def decided(builder: BindingBuilder, *clusters: ClusterBuilder, **fields: Any) -
 
 
 def read(entry: Decided, process: Process | None = None) -> dict[str, Any]:
-    """Return the fields of the record of a decision."""
+    """Return the fields of the record of a decision, which are those of the schema."""
     body = record.head(entry, process or Process()) + record.ending(entry) + b"}"
     assert b"\n" not in body
     found: dict[str, Any] = json.loads(body)
+    assert list(problems(found)) == []
     return found
 
 

@@ -9,6 +9,7 @@ from karmada_scheduler.explain import record
 from karmada_scheduler.explain.record import Process
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.testing import binding, cluster, decide
+from tests.unit.explain.record_schema import problems
 from tests.unit.explain.recorded import AT, decided, read
 
 
@@ -128,7 +129,7 @@ def test_it_is_cut_to_two_kilobytes(length: int) -> None:
     entry = decided(binding("web").duplicated(), *clusters)
     body = record.head(entry, Process()) + record.ending(entry) + b"}"
     assert len(body) <= 2048 if length < 200 else 4096
-    found = json.loads(body)
+    found = read(entry)
     assert found["targetCount"] == 150
     [attempt] = found["attempts"]
     assert attempt["reasonCount"] == 150
@@ -147,3 +148,15 @@ def test_equal_refusals_are_grouped_once() -> None:
 
 def test_texts_that_are_not_unicode_are_recorded() -> None:
     assert json.loads(record.encode({"why": "\ud800", "score": 2**70}))["score"] == 2**70
+
+
+def test_the_schema_refuses_what_is_not_a_record() -> None:
+    found = read(decided(binding("web"), cluster("m1")))
+    assert list(problems(found | {"seq": 0})) == [".seq: 0 is too small"]
+    assert list(problems(found | {"at": None})) == [".at: None is not of type ['string']"]
+    assert list(problems(found | {"more": 1})) == [": more is not in the schema"]
+    assert next(problems(found | {"ending": "lost"})).startswith(".ending: 'lost' is none of")
+    attempt = found["attempts"][0] | {"top": [["m1", 1]]}
+    assert list(problems(found | {"attempts": [attempt]})) != []
+    del found["targets"]
+    assert list(problems(found)) == [": targets is missing"]

@@ -10,6 +10,7 @@ import pytest
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.explain import recorder as module
 from karmada_scheduler.testing import binding
+from tests.unit.explain.record_schema import problems
 from tests.unit.explain.recorded import RecorderHarness
 
 
@@ -64,6 +65,7 @@ def test_a_decision_with_the_same_result_does_not_replace_the_record() -> None:
         harness.decide("web", ending="unchanged")
     harness.make()
     found = json.loads(harness.store.last(1)[0].body)
+    assert list(problems(found)) == []
     assert (found["seq"], found["ending"]) == (1, "written")
     assert found["repeated"] == {
         "count": 2,
