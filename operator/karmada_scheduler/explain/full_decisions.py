@@ -7,7 +7,7 @@ shares with the caches of the algorithm as long as no cluster changes.
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -144,18 +144,20 @@ class _FullAttempt:
 
 
 class FullDecision:
-    """One decision with all clusters of all its attempts."""
+    """One decision with all clusters of all its attempts.
+
+    Attributes:
+        seq: The number of its record.
+        sizes: The parts of it that other decisions may share, by identity, with their sizes in bytes.
+    """
 
     def __init__(self, decided: Decided) -> None:
         """Take names and numbers from a decision."""
         self.seq: Final = decided.seq
         self._attempts = tuple(map(_FullAttempt.of, deciding_attempts(decided.decision)[0]))
-
-    def memory(self) -> Iterator[tuple[object, int]]:
-        """Yield its parts with their sizes in bytes; it shares some of them with other decisions."""
-        yield self, _BYTES
-        for attempt in self._attempts:
-            yield from attempt.memory()
+        self.sizes: Final[Mapping[int, int]] = {
+            id(part): size for attempt in self._attempts for part, size in attempt.memory()
+        }
 
     def parts(self) -> Iterator[bytes]:
         """Yield the JSON object in parts, each of which takes less than a millisecond.
@@ -179,7 +181,7 @@ class FullDecisions:
         self._last: OrderedDict[BindingKey, FullDecision] = OrderedDict()
         self._failures: OrderedDict[BindingKey, FullDecision] = OrderedDict()
         self._size = 0
-        self._uses: Counter[int] = Counter()
+        self._uses: dict[int, int] = {}
         self._lock = threading.Lock()
 
     @property
@@ -226,14 +228,19 @@ class FullDecisions:
         dropped = kept.pop(key, None)
         if dropped is None:
             return
-        for part, size in dropped.memory():
-            self._uses[id(part)] -= 1
-            if not self._uses[id(part)]:
-                del self._uses[id(part)]
+        self._size -= _BYTES
+        for part, size in dropped.sizes.items():
+            uses = self._uses[part] - 1
+            if uses:
+                self._uses[part] = uses
+            else:
+                del self._uses[part]
                 self._size -= size
 
     def _add(self, full: FullDecision) -> None:
-        for part, size in full.memory():
-            if not self._uses[id(part)]:
+        self._size += _BYTES
+        for part, size in full.sizes.items():
+            uses = self._uses.get(part, 0)
+            self._uses[part] = uses + 1
+            if not uses:
                 self._size += size
-            self._uses[id(part)] += 1

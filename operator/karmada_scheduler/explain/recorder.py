@@ -20,7 +20,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.explain import record
-from karmada_scheduler.explain.full_decisions import FullDecisions
+from karmada_scheduler.explain.full_decisions import MAX_DECISIONS, FullDecisions
 from karmada_scheduler.explain.record import Decided, Process
 from karmada_scheduler.explain.record_store import RecordStore, StoredRecord
 from karmada_scheduler.metrics.explain import DROPPED, EVICTED, ExplainMetrics
@@ -191,8 +191,10 @@ class Recorder:
         """Store a record; return how many others were evicted."""
         head, ending = record.head(entry, self._process), record.ending(entry)
         stored = StoredRecord(entry.seq, head, ending, record.result_of(entry))
-        self._log_line(stored.body + b"\n")
-        self._full.put(entry)
+        if self._write_line is not None:
+            self._write_line(stored.body + b"\n")
+        if len(self._waiting) < MAX_DECISIONS or not entry.decision.is_success:
+            self._full.put(entry)  # else so many newer ones follow at once that they would drop it
         return self._store.put(entry.binding.key, stored, reserved=self._full.size)
 
     def _is_repetition(self, entry: Decided) -> bool:

@@ -9,6 +9,8 @@ import pytest
 
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.explain import recorder as module
+from karmada_scheduler.explain.full_decisions import MAX_DECISIONS
+from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.testing import binding
 from tests.unit.explain.record_schema import problems
 from tests.unit.explain.recorded import RecorderHarness
@@ -98,6 +100,19 @@ def test_the_oldest_decisions_are_dropped_and_counted_if_too_many_wait() -> None
     harness.make()
     assert harness.names() == ["w2", "w3", "w4"]
     assert harness.lost("dropped") == 2
+
+
+def test_of_a_backlog_only_the_last_decisions_and_the_failures_are_kept_in_full() -> None:
+    harness = RecorderHarness(max_bytes=2**24)
+    failed = harness.decide("failed")
+    failed.decision = replace(failed.decision, error=SchedulingError("no"))
+    for number in range(100):
+        harness.decide(f"w{number}")
+    harness.make()
+    assert len(harness.full) == MAX_DECISIONS + 1
+    for name in ("failed", "w68", "w99"):
+        assert harness.full.get(binding(name).build().key) is not None
+    assert len(harness.names()) == 100  # the limit of the harness
 
 
 def test_evicted_records_are_counted() -> None:
