@@ -28,6 +28,7 @@ from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.scheduler import scheduler as scheduling
 from karmada_scheduler.scheduler.retry import DONE, Outcome, Requeuer, outcome_of
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+from tools.simulation.generate import PROFILES
 
 Patches = Iterator[tuple[Any, str, Any]]
 
@@ -40,11 +41,13 @@ class PlantedBug:
         name: Its name.
         invariants: The invariants that it is expected to break.
         patches: Yields what is replaced: an object, the name of an attribute, and the new value.
+        profiles: Those whose seeds are tried.
     """
 
     name: str
     invariants: frozenset[str]
     patches: Callable[[], Patches]
+    profiles: tuple[str, ...] = PROFILES
 
     @contextmanager
     def planted(self) -> Iterator[None]:

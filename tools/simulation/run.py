@@ -16,15 +16,18 @@ from random import Random
 from typing import Final
 
 from karmada_scheduler.client.http_connection import Response
-from karmada_scheduler.config.options import Options
 from tools.apiserver_model import ApiServerModel
-from tools.simulation.actions import LEASE, Actions
+from tools.simulation.actions import LEASE
+from tools.simulation.all_actions import AllActions
 from tools.simulation.environment import START
 from tools.simulation.faults import Faults
+from tools.simulation.front_ends import FrontEnds
 from tools.simulation.invariants import Judge, Violation
 from tools.simulation.network import Network, Sent
 from tools.simulation.plan import Plan
+from tools.simulation.plugin_kit import Scene
 from tools.simulation.process import RESTART_SECONDS, SchedulerProcess
+from tools.simulation.setup import Setup
 from tools.simulation.simulation import HotLoopError, Process, Simulation
 
 REST_SECONDS: Final = 60.0
@@ -76,13 +79,14 @@ class Run:
             now=lambda: START + timedelta(seconds=self.simulation.now), new_uid=lambda: f"uid-{next(numbers)}"
         )
         self.faults = Faults(plan.faults, seed=seed)
-        self.network = Network(self.simulation, self.model, self.faults, Random(f"{seed}:network"))
+        self.setup = Setup(plan)
+        front_ends = FrontEnds(self.simulation, self.model, self.setup.front_ends)
+        self.network = Network(
+            self.simulation, self.model, self.faults, Random(f"{seed}:network"), front_ends
+        )
         self.network.on_request = self._on_request
         self.network.on_response = self._on_response
-        self.actions = Actions(self.simulation, self.model, self.network, self)
-        self.options = Options(
-            scheduler_name="my-scheduler", health_address="", metrics_address="", **plan.options
-        )
+        self.actions = AllActions(self.simulation, self.model, self.network, self, self.setup)
         self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
         self.requests: Counter[str] = Counter()
         self.judge = Judge(self)
@@ -117,6 +121,10 @@ class Run:
                 for starts in self.starts:
                     for process in starts:
                         process.dispose()
+                self.setup.close()
+        for what in ("late", "older"):
+            if number := getattr(self.network.front_ends, what):
+                self.faults.hits[f"front_end_{what}", ""] = number
         return Report(
             plan=self.plan,
             violations=self.judge.violations,
@@ -151,8 +159,9 @@ class Run:
             self.network,
             index=index,
             start=len(starts),
-            options=self.options,
+            options=self.setup.options(index),
             seed=self.plan.seed,
+            scene=Scene(index, self.faults, self.simulation.clock),
             on_end=self._ended,
         )
         starts.append(process)
@@ -206,6 +215,13 @@ class Run:
             del self.trace[:_KEPT_LINES]
 
 
+_PLUGIN_LOGGERS: Final = (
+    "karmada_scheduler.framework.runtime.failure_log",
+    "karmada_scheduler.plugin_loader",
+)
+"""Loggers of the exceptions that plugins raise."""
+
+
 class _LogRecords(logging.Handler):
     """Adds warnings and errors of the schedulers to the trace, without their effect on its hash."""
 
@@ -216,7 +232,7 @@ class _LogRecords(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         more = {key: value for key, value in vars(record).items() if key in ("error", "kind", "object")}
         text = f"{self._run.simulation.now:10.4f} {'log':14} {record.levelname} {record.getMessage()} {more or ''}"
-        if record.exc_info:
+        if record.exc_info and not record.name.startswith(_PLUGIN_LOGGERS):
             text += f"\n{logging.Formatter().formatException(record.exc_info)}"
             self._run.judge.on_exception(record)
         self._run.trace.append(text)

@@ -41,6 +41,7 @@ from karmada_scheduler.informer.listeners import (
     PermitListener,
     only_assigned,
 )
+from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.plugin_loader.handle import HandleBackend
@@ -79,6 +80,7 @@ class Application:
             clock=self._clock,
             call_timeout=environment.call_timeout,
             in_thread=environment.in_thread,
+            extender_transport=environment.extender_transport,
         )
         queue = AsyncQueue(
             make_queue(
@@ -105,7 +107,13 @@ class Application:
         )
         self._connection: Connection | None = None
         self._estimation = (
-            Estimation.make(options.estimators, self._read_service, metrics=self._metrics, clock=self._clock)
+            Estimation.make(
+                options.estimators,
+                self._read_service,
+                metrics=self._metrics,
+                clock=self._clock,
+                dial=environment.dial_estimator,
+            )
             if options.estimators.enabled
             else None
         )
@@ -227,6 +235,7 @@ class Application:
         relister = Relister(
             client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
         )
+        self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
         identity = self._identity
         self._watch = self._environment.watch(
             WATCHED,
@@ -239,7 +248,7 @@ class Application:
             observe=self._event_handlers.observe,
             is_known=self._event_handlers.is_known,
             start_version=relister.list_and_start_version,
-            is_ahead=relister.is_ahead,
+            must_relist=relister.must_relist,
             clock=self._clock,
         )
         relister.on_replaced = self._watch.restart
@@ -373,6 +382,10 @@ class Application:
             "due keys": len(state.queue),
             "attempts": leader.scheduler.pending_attempts if leader is not None else 0,
             "waiting at Permit": len(state.waiting),
+            "pending assumed placements": state.assumed.pending if state.assumed is not None else 0,
+            "unresponsive estimators": len(self._estimation.accurate.requests.unresponsive)
+            if self._estimation is not None
+            else 0,
         }
 
     def _not_ready_reason(self) -> str | None:

@@ -166,3 +166,23 @@ def test_a_key_is_taken_with_the_seconds_since_it_was_due(harness: QueueHarness)
     harness.queue.add("a")
     harness.now += 2.5
     assert harness.queue.pop() == ("a", 2.5)
+
+
+@pytest.mark.parametrize("offset", [0.0373, 0.1, 0.7, 3.3])
+def test_a_tick_that_rounding_puts_just_before_a_full_second_makes_keys_due(offset: float) -> None:
+    for number in range(2000):
+        started = offset + number / 1000
+        clock = [started]
+        queue = PrioritySchedulingQueue[str](clock=lambda clock=clock: clock[0])  # type: ignore[misc]
+        queue.add("a")
+        assert queue.pop() is not None
+        queue.add_rate_limited("a")
+        queue.done("a")
+        for _ in range(5):
+            wait = queue.seconds_to_next()
+            assert wait is not None
+            clock[0] = max(clock[0] + wait, started + 1.0 if wait < 1e-6 else 0.0)
+            if queue.pop() is not None:
+                break
+        else:
+            pytest.fail(f"the key is never due; the queue started at {started!r}")
