@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from karmada_scheduler import __version__
@@ -215,11 +216,8 @@ class Configuration:
         frameworks = self._profiles.items()
         if frameworks != self._frameworks:
             text = encode(self.fields(with_hash=False))
-            files = [
-                (file.name, file.read_bytes())
-                for folder in self._options.plugin_dirs
-                for file in sorted(folder.glob("*.py"))
-            ]
+            folders = self._options.plugin_dirs
+            files = [(file.name, _content(file)) for each in folders for file in sorted(each.glob("*.py"))]
             self._hash = hashlib.sha256(repr((text, self._file, files)).encode()).hexdigest()[:12]
             self._frameworks = frameworks
         return self._hash
@@ -239,6 +237,14 @@ class Configuration:
             "profiles": [_profile(name, framework) for name, framework in self._profiles.items()],
         }
         return fields | ({"hash": self._hash} if with_hash else {})
+
+
+def _content(file: Path) -> bytes:
+    """Return the content of a file, b"" if it was removed meanwhile or cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
 
 
 def _profile(name: str, framework: Framework) -> dict[str, Any]:

@@ -34,6 +34,8 @@ _WRITE_SECONDS: Final = 10.0
 """How long a reader may take for a part of a response."""
 _IDLE_SECONDS: Final = 10.0
 """How long a connection may be open without a complete request."""
+_LINGER_SECONDS: Final = 1.0
+"""How long the body of a refused request is read and dropped, so that the reader gets the response."""
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -139,7 +141,9 @@ class ReadOnlyServer:
         for path, handler in self._routes.items():
             app.router.add_get(path, self._handle(handler), allow_head=False)
         app.on_response_prepare.append(_add_headers)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=0.5, lingering_time=_LINGER_SECONDS
+        )
         await self._runner.setup()
         host, _, port = self._address.rpartition(":")
         try:
