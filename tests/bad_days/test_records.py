@@ -205,6 +205,33 @@ def test_a_pipe_without_a_reader_does_not_delay_the_end(tmp_path: Path) -> None:
             assert scheduler.stop(timeout=15) == 0
 
 
+def test_records_cost_no_write(tmp_path: Path) -> None:
+    writes = []
+    for flags in ((), (f"--explain-bind-address=127.0.0.1:{free_port()}",)):
+        with FakeApiServer() as server:
+            server.put(cluster("m1"))
+            with start_scheduler(server, tmp_path, *flags) as scheduler:
+                for number in range(10):
+                    server.put(binding(f"web-{number}"))
+                wait_for(lambda server=server: server.count("POST", "/events") == 20, "all Events", scheduler)  # type: ignore[misc]
+                wait_for(
+                    lambda server=server: server.count("PATCH", "/status") == 10,  # type: ignore[misc]
+                    "all statuses",
+                    scheduler,
+                )
+                time.sleep(3)  # records are made meanwhile
+                made = scheduler.metric("karmada_scheduler_explain_records_total")
+                assert made == (10 if flags else 0)
+                writes.append(
+                    {
+                        (verb, path): server.count(verb, path)
+                        for verb in ("POST", "PATCH", "PUT", "DELETE")
+                        for path in ("/events", "/resourcebindings", "/clusters", "/configmaps")
+                    }
+                )
+    assert writes[0] == writes[1]
+
+
 def test_nothing_is_recorded_without_a_flag(tmp_path: Path) -> None:
     with FakeApiServer() as server:
         server.put(cluster("m1"))

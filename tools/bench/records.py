@@ -18,12 +18,13 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.cli.table import table
@@ -32,11 +33,13 @@ from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.explain.cluster_changes import ClusterChanges
+from karmada_scheduler.explain.endpoints import Endpoints
 from karmada_scheduler.explain.full_decisions import FullDecisions
 from karmada_scheduler.explain.record import Process
 from karmada_scheduler.explain.record_store import RecordStore
 from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.process.read_only_server import Request, Response
 from karmada_scheduler.testing import framework
 from tests.fake_apiserver import FakeApiServer, start_scheduler, wait_for
 from tests.fake_apiserver.objects import POLICY_ID
@@ -58,6 +61,8 @@ class Records:
         hot_micros: The work of the scheduling loop for a record, as a median.
         record_micros: Making and storing a record, as a median; ``record_p99`` is the 99th percentile.
         bytes_p50, bytes_p99: The size of a record as JSON.
+        reader_micros: The longest time for which the thread of the HTTP server works on the largest responses without a
+            pause in which the main thread gets the interpreter.
     """
 
     clusters: int
@@ -68,6 +73,7 @@ class Records:
     record_p99: float
     bytes_p50: int
     bytes_p99: int
+    reader_micros: float
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ def measure_records(size: int, *, decisions: int) -> Records:
             oldest_summary=changes.oldest_summary,
         ),
         store=(store := RecordStore(max_bytes=32 * 2**20, max_records=20_000)),
-        full=FullDecisions(max_bytes=8 * 2**20),
+        full=(full := FullDecisions(max_bytes=8 * 2**20)),
         write_line=None,
         metrics=Metrics().explain,
         clock=time.monotonic,
@@ -149,7 +155,47 @@ def measure_records(size: int, *, decisions: int) -> Records:
         record_p99=1e6 * percentile(making, 0.99),
         bytes_p50=round(percentile(sizes, 0.5)),
         bytes_p99=round(percentile(sizes, 0.99)),
+        reader_micros=1e6 * asyncio.run(_longest_part(_largest_responses(store, full, changes, binding.key))),
     )
+
+
+def _largest_responses(
+    store: RecordStore, full: FullDecisions, changes: ClusterChanges, key: BindingKey
+) -> list[Callable[[], Response]]:
+    """Return requests: for 500 records, for a full decision, for the state with all clusters."""
+    routes = Endpoints(
+        process="karmada-pyscheduler-7d9f-x2x",
+        started=time.time(),
+        store=store,
+        full=full,
+        leader=lambda: None,
+        state=dict,
+        queue_state=lambda _: {},
+        cluster_times=changes.times,
+    ).routes()
+    assert full.get(key) is not None
+    one = Request({"namespace": key.namespace, "name": key.name})
+    return [
+        partial(routes["/v1/decisions"], Request({}, {"since": "0", "limit": "500"})),
+        partial(routes["/v1/decisions/{namespace}/{name}"], one),
+        partial(routes["/v1/state"], Request({}, {"clusters": "true"})),
+    ]
+
+
+async def _longest_part(requests: Sequence[Callable[[], Response]]) -> float:
+    """Return the longest CPU time, in seconds, of a handler or of one part of its response."""
+    longest = 0.0
+    for respond in requests:
+        start = time.thread_time()
+        parts = aiter(respond().body)
+        longest = max(longest, time.thread_time() - start)
+        while True:
+            start = time.thread_time()
+            part = await anext(parts, None)
+            longest = max(longest, time.thread_time() - start)
+            if part is None:
+                break
+    return longest
 
 
 def _make_all(recorder: Recorder) -> list[float]:

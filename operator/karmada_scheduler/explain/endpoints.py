@@ -25,7 +25,7 @@ _STREAM_SECONDS: Final = 300.0
 _EVENT_SECONDS: Final = 1.0
 """The shortest time between two events."""
 _KEEPALIVE_EVENTS: Final = 15
-_CLUSTERS_AT_ONCE: Final = 500
+_CLUSTERS_AT_ONCE: Final = 100
 
 
 class Endpoints:

@@ -31,7 +31,7 @@ _BYTES_PER_ENTRY: Final = 130
 """The memory of a name in a mapping, or of a row (measured)."""
 _BYTES_PER_NUMBER: Final = 16
 
-_AT_ONCE: Final = 200
+_AT_ONCE: Final = 100
 """Clusters in a part of the JSON text; another thread may run between two parts."""
 
 Row = tuple[str, int, int, int, int]
