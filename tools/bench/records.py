@@ -81,7 +81,10 @@ class Processes:
     """CPU time per binding of the process, in milliseconds; medians over rounds of the same number of bindings.
 
     Attributes:
-        ratio: With records to without, the median of the rounds; ``least`` and ``most`` are those of single rounds.
+        ratio: With records to without, the median of the rounds; ``least`` and ``most`` are those of single rounds, which
+            depend on the other load of the machine.
+        share: CPU time for records to all CPU time of the same process, the median of the rounds with records; without
+            the work of the scheduling loop for them (``hot_micros``).
     """
 
     clusters: int
@@ -92,6 +95,7 @@ class Processes:
     ratio: float
     least: float
     most: float
+    share: float
 
 
 def measure_records(size: int, *, decisions: int) -> Records:
@@ -218,10 +222,12 @@ def _place(
 def measure_processes(size: int, *, bindings: int, rounds: int) -> Processes:
     """Start the scheduler with and without records in turns, and have it place a backlog."""
     pairs: list[tuple[float, float]] = []
+    shares: list[float] = []
     for number in range(rounds):
         order = (False, True) if number % 2 == 0 else (True, False)
         cost = {records: _cpu_per_binding(size, bindings, records=records) for records in order}
-        pairs.append((cost[False], cost[True]))
+        pairs.append((cost[False][0], cost[True][0]))
+        shares.append(cost[True][1])
     ratios = [with_records / without for without, with_records in pairs]
     return Processes(
         size,
@@ -232,10 +238,12 @@ def measure_processes(size: int, *, bindings: int, rounds: int) -> Processes:
         ratio=statistics.median(ratios),
         least=min(ratios),
         most=max(ratios),
+        share=statistics.median(shares),
     )
 
 
-def _cpu_per_binding(size: int, count: int, *, records: bool) -> float:
+def _cpu_per_binding(size: int, count: int, *, records: bool) -> tuple[float, float]:
+    """Return CPU seconds per binding, and the part of them for records."""
     fleet, bindings = Fleet(size), Bindings(tuple(PLACEMENTS))
     flags = [f"--explain-bind-address=127.0.0.1:{free_port()}"] if records else []
     with FakeApiServer() as server, tempfile.TemporaryDirectory() as folder:
@@ -260,7 +268,8 @@ def _cpu_per_binding(size: int, count: int, *, records: bool) -> float:
             )
             time.sleep(3.0)  # statuses, Events and records
             assert scheduler.metric("karmada_scheduler_explain_records_total") == (count if records else 0)
-            return (cpu_seconds(scheduler.pid) - before) / count
+            used = cpu_seconds(scheduler.pid) - before
+            return used / count, scheduler.metric("karmada_scheduler_explain_cpu_seconds_total") / used
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

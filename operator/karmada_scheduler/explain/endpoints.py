@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -142,15 +143,16 @@ class Endpoints:
 
         async def parts() -> AsyncIterator[bytes]:
             yield encode(about)[:-1]
-            items = list(times.items())
-            for begin in range(0, len(items), _CLUSTERS_AT_ONCE):
-                some = {
+            items, separator = iter(times.items()), b',"clusterChanges":{'
+            while some := tuple(islice(items, _CLUSTERS_AT_ONCE)):
+                changes = {
                     name: {"spec": timestamp(spec), "summary": timestamp(summary)}
-                    for name, (spec, summary) in items[begin : begin + _CLUSTERS_AT_ONCE]
+                    for name, (spec, summary) in some
                 }
-                yield (b"," if begin else b',"clusterChanges":{') + encode(some)[1:-1]
+                yield separator + encode(changes)[1:-1]
+                separator = b","
                 await asyncio.sleep(0)
-            yield b"}}" if items else b"}"
+            yield b"}}" if times else b"}"
 
         return Response(parts())
 

@@ -154,6 +154,13 @@ class Recorder:
 
     def _make_some(self, *, at_most: float) -> bool:
         """Make records for some seconds; return whether more can be made."""
+        start = time.thread_time()
+        try:
+            return self._make_until(at_most)
+        finally:
+            self._metrics.cpu.inc(time.thread_time() - start)
+
+    def _make_until(self, at_most: float) -> bool:
         end = self._timer() + at_most
         now = self._now()
         self._forget_deleted()

@@ -25,6 +25,12 @@ class ExplainMetrics:
         self.records: Final = Counter(
             "explain_records", "Decisions recorded in memory", subsystem=SUBSYSTEM, registry=families.registry
         )
+        self.cpu: Final = Counter(
+            "explain_cpu_seconds",
+            "CPU time of the main thread for records of decisions",
+            subsystem=SUBSYSTEM,
+            registry=families.registry,
+        )
         self.lost: Final = families.counter(
             "explain_records_lost",
             "Records lost: dropped because too many decisions waited to be recorded, evicted from memory by newer "
