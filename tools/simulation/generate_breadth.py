@@ -32,6 +32,12 @@ _CALLS: Final = (
     "reserve$", "permit$", "pre_bind$", "post_bind$", "run$",
 )  # fmt: skip
 
+_CALLS_OF: Final = {
+    "plugin_waits": ("permit$",),
+    "plugin_rejects": ("reserve$", "permit$", "pre_bind$", "pre_enqueue$"),
+}
+"""Calls of faults that fit few calls."""
+
 
 def plan_for(seed: str, profile: str) -> Plan:
     """Return the plan of a seed."""
@@ -172,7 +178,7 @@ class _Breadth:
                         start=start,
                         end=end,
                         share=draw.choice((0.02, 0.3, 1.0)),
-                        requests=f"plugin .*{draw.choice(_CALLS)}",
+                        requests=f"plugin .*{draw.choice(_CALLS_OF.get(kind, _CALLS))}",
                         process=draw.choice((None, None, self._process())),
                         value=draw.choice((0.3, 1.9, 2.5, 5.0, 60.0)),
                     )

@@ -9,6 +9,8 @@ During a run, with facts of the API server alone:
 - ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
   time. A list without its clusters, or an error, never was.
 
+- ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
+
 At rest, some minutes after the last fault:
 
 - ``converged``: each binding has what the decision core gives for what is stored.
@@ -29,13 +31,14 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.informer.requeue_rules import is_claimed
-from tools.apiserver_model import Write
+from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, ReadableClusters, read_binding, targets_of
+from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
 
 if TYPE_CHECKING:
@@ -95,6 +98,8 @@ class Judge:
         self._in_second: Counter[tuple[str, str, str]] = Counter()
         self._cluster_states: list[tuple[tuple[Cluster, ...], frozenset[str]]] = [((), frozenset())]
         self._clusters = ReadableClusters()
+        self._missed: dict[str, Missed] = {}
+        self._lost: set[tuple[str, BindingKey, str]] = set()
         self._core = DecisionCore(run.setup)
 
     def add(self, invariant: str, text: str) -> None:
@@ -230,6 +235,26 @@ class Judge:
         if unreadable:
             readable = tuple(each for each in found if each.name not in unreadable)
             self._cluster_states.append((readable, unreadable))
+
+    def check_keys(self) -> None:
+        """Judge whether the queues hold the keys that need scheduling."""
+        for process in self._run.running():
+            if process.application is None:
+                continue
+            before = self._missed.get(process.name, {})
+            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup)
+            for key, version in missed.items():
+                if (
+                    before.get(key) == version == self._stored_version(key)
+                    and (process.name, key, version) not in self._lost
+                ):
+                    self._lost.add((process.name, key, version))
+                    self.add("no lost key", f"{process.name}: {key.display}, version {version}")
+
+    def _stored_version(self, key: BindingKey) -> str | None:
+        """Return the version of a stored binding. A later one than the cached one is on its way, with what it needs."""
+        raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
+        return None if raw is None else orjson.loads(raw)["metadata"]["resourceVersion"]
 
     def rest_begins(self) -> None:
         """Note the state from which on everything must be at rest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from tools.simulation.environment import START
 from tools.simulation.faults import Faults
 from tools.simulation.front_ends import FrontEnds
 from tools.simulation.invariants import Judge, Violation
+from tools.simulation.lost_keys import CHECK_SECONDS
 from tools.simulation.network import Network, Sent
 from tools.simulation.plan import Plan
 from tools.simulation.plugin_kit import Scene
@@ -145,6 +147,7 @@ class Run:
             simulation.at(step.at, partial(self._take, step.action, step.arguments))
         simulation.after(_BACKUP_SECONDS, self._back_up)
         simulation.after(_PROBE_SECONDS, self._probe)
+        simulation.after(CHECK_SECONDS, self._check_keys)
         simulation.run(plan.faults_end)
         self.record("", "faults end")
         simulation.run(plan.faults_end + plan.settle - REST_SECONDS)
@@ -193,6 +196,10 @@ class Run:
             if self._failed_probes[process.name] >= _FAILED_PROBES:
                 process.terminate()
         self.simulation.after(_PROBE_SECONDS, self._probe)
+
+    def _check_keys(self) -> None:
+        self.judge.check_keys()
+        self.simulation.after(CHECK_SECONDS, self._check_keys)
 
     def _on_request(self, sent: Sent) -> None:
         self.requests[sent.kind] += 1
@@ -254,4 +261,8 @@ def _quiet(run: Run) -> Iterator[None]:
         root.setLevel(level)
         logging.disable(disabled)
         gc.enable()
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", RuntimeWarning
+            )  # of coroutines of killed processes that had not started
+            gc.collect()

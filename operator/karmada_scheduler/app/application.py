@@ -375,6 +375,11 @@ class Application:
         """The caches and queues."""
         return self._state
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether the caches have everything that the initial lists had."""
+        return self._is_filled
+
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""
         state, leader = self._state, self._leader

@@ -27,6 +27,10 @@ class Queue(Protocol[Key]):
         """Return where a key is; may be called from any thread."""
         ...
 
+    def holds(self, key: Key) -> bool:
+        """Return whether a key waits, or is processed."""
+        ...
+
     def add(self, key: Key, priority: int = 0) -> None:
         """Add a key."""
         ...
@@ -85,6 +89,10 @@ class AsyncQueue(Generic[Key]):
     def state_of(self, key: Key) -> KeyState:
         """Return where a key is; may be called from any thread."""
         return self._queue.state_of(key)
+
+    def holds(self, key: Key) -> bool:
+        """Return whether a key waits, or is processed."""
+        return self._queue.holds(key)
 
     def is_shorter_than(self, limit: int) -> bool:
         """Return whether fewer than ``limit`` keys are due, or ``get`` was never called."""

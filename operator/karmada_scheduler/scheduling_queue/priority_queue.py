@@ -105,6 +105,12 @@ class PrioritySchedulingQueue(Generic[Key]):
         """Return whether a key is due, or will be when it is done."""
         return key in self._items or key in self._requeue
 
+    def holds(self, key: Key) -> bool:
+        """Return whether a key is in one of the sets, or taken and not done."""
+        return any(
+            key in found for found in (self._items, self._processing, self._backoff, self._unschedulable)
+        )
+
     @property
     def processing(self) -> int:
         """The number of keys that were taken and are not done."""

@@ -57,6 +57,23 @@ def test_a_due_key_that_is_added_again_takes_its_new_priority(harness: QueueHarn
     assert [harness.pop() for _ in range(3)] == ["a", "b", None]
 
 
+def test_a_key_is_held_in_each_set_and_while_it_is_processed(harness: QueueHarness) -> None:
+    held = []
+    harness.queue.add("a")
+    held.append(harness.queue.holds("a"))
+    harness.fail("a")
+    held.append(harness.queue.holds("a"))
+    harness.seconds_until_due()
+    harness.fail("a", unschedulable=True)
+    held.append(harness.queue.holds("a"))
+    harness.queue.add("a")
+    harness.pop()
+    held.append(harness.queue.holds("a"))
+    harness.queue.done("a")
+    assert held == [True] * 4
+    assert not harness.queue.holds("a")
+
+
 def test_a_key_with_an_event_while_it_is_processed_is_due_when_it_is_done(harness: QueueHarness) -> None:
     harness.queue.add("a")
     harness.pop()
