@@ -151,6 +151,10 @@ bench-explain: install ## latency of explanations at 100 to 5,000 clusters (ARGS
 bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.http_client $(ARGS)
 
+.PHONY: bench-record
+bench-record: install ## time and size of records of decisions, and CPU time per binding with and without (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.records $(ARGS)
+
 .PHONY: bench-start
 bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.start $(ARGS)

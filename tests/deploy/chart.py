@@ -18,6 +18,7 @@ Object = dict[str, Any]
 Values = Mapping[str, Any]
 
 EVERYTHING: Final[Values] = {
+    "explain": {"enabled": True, "port": 10400, "memory": "64Mi"},
     "image": {"repository": "registry.example/team/karmada-pyscheduler", "digest": "sha256:" + "0" * 64},
     "imagePullSecrets": [{"name": "registry"}],
     "replicas": 3,

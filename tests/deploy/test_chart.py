@@ -128,6 +128,8 @@ def test_every_value_reaches_its_place() -> None:
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
     for argument in (
         "--plugins=*,-TaintToleration",
+        "--explain-bind-address=127.0.0.1:10400",
+        "--explain-memory=64Mi",
         "--feature-gates=MultiplePodTemplatesScheduling=false,PriorityBasedScheduling=true",
         "--config=/etc/karmada/scheduler/config.yaml",
         "--plugin-dir=/etc/karmada/plugins",
@@ -248,6 +250,8 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"extraArgs": ["--scheduler-name=other"]}, "extraArgs has --scheduler-name=other: set schedulerName instead"),
         ({"extraArgs": ["--leader_elect=false"]}, "set leaderElection.enabled instead"),
         ({"extraArgs": ["-v=4"]}, "set logging.verbosity instead"),
+        ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),
+        ({"explain": {"memory": "much"}}, "/explain/memory"),
         ({"side": "both"}, "/side"),
         ({"replicas": -1}, "/replicas"),
         ({"replicas": "2"}, "/replicas"),

@@ -101,6 +101,12 @@ kind: KarmadaSchedulerConfiguration
 {{- end }}
 {{- end }}
 {{- end }}
+{{- with .Values.explain }}
+{{- if .enabled }}
+- --explain-bind-address=127.0.0.1:{{ .port }}
+- --explain-memory={{ .memory }}
+{{- end }}
+{{- end }}
 - --logging-format={{ .Values.logging.format }}
 - --v={{ .Values.logging.verbosity }}
 {{- range .Values.extraArgs }}

@@ -52,6 +52,7 @@ Each text names the problem and the values to set instead.
 {{- $owned := dict
   "kubeconfig" "kubeconfig.secretName" "scheduler-name" "schedulerName" "plugins" "plugins" "feature-gates" "featureGates"
   "config" "config" "plugin-dir" "pluginFiles" "logging-format" "logging.format" "v" "logging.verbosity"
+  "explain-bind-address" "explain.enabled" "explain-memory" "explain.memory"
   "metrics-bind-address" "ports.metrics" "health-probe-bind-address" "ports.health" "bind-address" "ports.health" "secure-port" "ports.health"
   "leader-elect" "leaderElection.enabled" "leader-elect-resource-name" "leaderElection.leaseName"
   "leader-elect-resource-namespace" "leaderElection.leaseNamespace" "leader-elect-lease-duration" "leaderElection.leaseDuration"

@@ -11,6 +11,7 @@ from typing import Any
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
+from karmada_scheduler.app.explain import Explain
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leader import Leader
 from karmada_scheduler.app.leadership import Leadership
@@ -116,6 +117,18 @@ class Application:
             if options.estimators.enabled
             else None
         )
+        self._identity = environment.identity()
+        self._explain: Explain | None = None
+        if options.explain.enabled:
+            self._explain = Explain(
+                options,
+                host,
+                self._state,
+                self._plugins.profiles,
+                identity=self._identity,
+                estimation=self._estimation,
+                now=self._seconds_of_day,
+            )
         self._event_handlers = EventHandlers(
             bindings=bindings,
             clusters=clusters,
@@ -152,7 +165,12 @@ class Application:
             bindings.append(only_assigned(self._state.assumed.on_binding_change, names))
         if self._estimation is not None:
             clusters.append(self._estimation.connections.on_cluster)
-        return Listeners(bindings=bindings, clusters=clusters, versions=[self._state.own_writes.observe])
+        enqueued: list[Callable[[BindingKey, str], None]] = []
+        if self._explain is not None:
+            clusters.append(self._explain.clusters.on_cluster)
+            enqueued.append(self._explain.recorder.enqueued)
+        versions = [self._state.own_writes.observe]
+        return Listeners(bindings=bindings, clusters=clusters, versions=versions, enqueued=enqueued)
 
     async def run(self) -> None:
         options = self._options
@@ -163,6 +181,8 @@ class Application:
         connection = await self._connect()
         self._connection = connection
         try:
+            if self._explain is not None:
+                await self._explain.start()
             await self._until_stopped(self._serve(connection))
         finally:
             if self._estimation:
@@ -171,6 +191,8 @@ class Application:
                 self._workloads.close()
             await self._plugins.close()
             await connection.close()
+            if self._explain is not None:
+                await self._explain.close()
 
     async def _connect(self) -> Connection:
         options = self._options
@@ -214,8 +236,7 @@ class Application:
             client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
         )
         self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
-
-        identity = self._environment.identity()
+        identity = self._identity
         self._watch = self._environment.watch(
             WATCHED,
             self._event_handlers.on_event,
@@ -253,6 +274,8 @@ class Application:
                 ),
                 name="plugin files",
             )
+            if self._explain is not None:
+                tasks.create_task(self._explain.recorder.run(), name="record decisions")
             tasks.create_task(self._lead(connection, leadership, relister.relist_soon), name="lead")
 
     def _make_workload_informer(self, connection: Connection) -> WorkloadInformer:
@@ -336,6 +359,7 @@ class Application:
             stored_workload=self._stored_workload,
             on_read=self._event_handlers.on_event,
             on_rollback=on_rollback,
+            recorder=self._explain.recorder if self._explain is not None else None,
         )
         async with leadership.hold():
             self._leader = leader

@@ -21,6 +21,7 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.informer.workloads import NotSynced
 from karmada_scheduler.scheduler.scheduler import Scheduler
@@ -54,6 +55,7 @@ class Leader:
         stored_workload: Callable[[BindingKey], Workload | None],
         on_read: Callable[[str, str, Mapping[str, Any]], None],
         on_rollback: Callable[[], None],
+        recorder: Recorder | None = None,
     ) -> None:
         """Build the loop; ``run`` runs it.
 
@@ -69,6 +71,7 @@ class Leader:
             stored_workload: Returns the workload of another binding for plugins, None without one.
             on_read: Gets the objects that are read after conflicts, as watch events.
             on_rollback: Called when an object is older than in the cache.
+            recorder: Records decisions; None without records.
         """
         environment, metrics = host.environment, host.metrics
         self._metrics = metrics
@@ -116,6 +119,7 @@ class Leader:
             metrics=metrics,
             clock=environment.clock,
             new_budget=environment.decision_budget,
+            recorder=recorder,
         )
 
     def record(self, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001 (the handle)

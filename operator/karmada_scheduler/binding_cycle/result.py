@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
 
 
 class NotLeadingError(Exception):
@@ -45,3 +48,18 @@ class CycleResult:
 
 
 DONE: Final = CycleResult()
+
+
+def ending_of(error: Exception) -> str:
+    """Return the name of the way in which a transaction failed, for records."""
+    match error:
+        case AbandonedError():
+            return "abandoned"
+        case NotLeadingError():
+            return "not leading"
+        case SchedulingError():
+            return "refused"
+        case ApiError():
+            return "conflict" if error.is_conflict else "not written"
+        case _:
+            return "failed"

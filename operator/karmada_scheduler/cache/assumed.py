@@ -75,6 +75,10 @@ class AssumedPlacements:
                 self._replace(key, None)
         return dict(self._by_cluster)
 
+    def counts(self) -> Mapping[str, int]:
+        """Return by cluster the number of bindings with an assumed placement; may be called from any thread."""
+        return {name: len(workloads) for name, workloads in self._by_cluster.copy().items()}
+
     def assume(self, binding: Binding, targets: Sequence[TargetCluster]) -> None:
         """Count a decision as placed, until ``confirm`` or ``forget`` is called.
 

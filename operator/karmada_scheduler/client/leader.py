@@ -162,6 +162,11 @@ class Elector:
         except ApiError as error:
             log.warning("Cannot release the lease", extra={"object": self.lease, "error": error})
 
+    @property
+    def holder(self) -> str:
+        """The identity of the process that holds the Lease, "" if none is known."""
+        return self._holder()
+
     def _holder(self) -> str:
         return "" if self._observed is None else str(spec_of(self._observed).get("holderIdentity") or "")
 

@@ -17,10 +17,12 @@ from typing import Any, Final, Never
 
 import durationpy
 
+from karmada_scheduler.api import quantity
 from karmada_scheduler.config import features, validation
 from karmada_scheduler.config.options import (
     FLAG,
     EstimatorOptions,
+    ExplainOptions,
     Flag,
     LeaderElection,
     Options,
@@ -62,6 +64,13 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 15s or 2m30s") from error
 
 
+def _bytes(text: str) -> int:
+    try:
+        return quantity.parse(text).value
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.60} is not a size such as 32Mi") from error
+
+
 _TYPES: Final[dict[str, Callable[[str], Any]]] = {
     "text": str,
     "list": str,
@@ -69,6 +78,7 @@ _TYPES: Final[dict[str, Callable[[str], Any]]] = {
     "integer": _integer,
     "number": float,
     "duration": _seconds,
+    "size": _bytes,
 }
 
 
@@ -106,7 +116,9 @@ def _flags_with_defaults(options: Any) -> Iterator[tuple[Flag, Any]]:
 
 def _add_flags(parser: argparse.ArgumentParser) -> None:
     for flag, default in _flags_with_defaults(Options()):
-        text = f"{flag.text} (default {_shown(default)})" if flag.kind == "duration" else flag.text
+        text = flag.text
+        if flag.kind in ("duration", "size"):
+            text += f" (default {_shown(default) if flag.kind == 'duration' else _shown_size(default)})"
         is_unset = flag.kind == "list" or flag.name == _ANSWER_TTL
         _add_flag(parser, dataclasses.replace(flag, text=text), None if is_unset else default)
     older = "older form of --health-probe-bind-address, with"
@@ -134,6 +146,11 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Flag, default: object) -> N
 def _shown(seconds: float) -> str:
     """Return a duration in Go's syntax."""
     return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"
+
+
+def _shown_size(size: int) -> str:
+    """Return a size in bytes as a quantity."""
+    return f"{size >> 20}Mi" if size % 2**20 == 0 else str(size)
 
 
 def _values(type_: type, given: argparse.Namespace) -> dict[str, Any]:
@@ -244,6 +261,12 @@ def _validated(given: argparse.Namespace) -> Options:
         )
         if value <= 0
     )
+    explain: dict[str, Any] = {}
+    try:
+        explain["address"] = validation.loopback_address(given.explain_bind_address)
+    except ValueError as error:
+        problems.append(f"--explain-bind-address: {error}")
+    problems.extend(validation.explain_problems(given))
     folders = [folder for folder in given.plugin_dir or () if folder]
     problems.extend(validation.unreadable(given, folders))
     if problems:
@@ -259,6 +282,7 @@ def _validated(given: argparse.Namespace) -> Options:
             "leader_election": election,
             "retry_limits": _retry_limits(given),
             "estimators": _estimators(given),
+            "explain": _explain(given, **explain),
             "warnings": tuple(validation.warnings(given)),
         }
     )
@@ -270,6 +294,15 @@ def _estimators(given: argparse.Namespace) -> EstimatorOptions:
         is_shared = given.estimator_failure_policy == "partial"
         values["answer_ttl"] = EstimatorOptions().answer_ttl if is_shared else 0.0
     return EstimatorOptions(**values)
+
+
+def _explain(given: argparse.Namespace, *, address: str) -> ExplainOptions:
+    return ExplainOptions(
+        address=address,
+        allowed_hosts=tuple(name.lower() for name in given.explain_allowed_host or ()),
+        memory=given.explain_memory,
+        decision_log=Path(given.decision_log) if given.decision_log else None,
+    )
 
 
 def _retry_limits(given: argparse.Namespace) -> RetryLimits:

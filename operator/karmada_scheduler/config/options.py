@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
 
-Kind = Literal["text", "bool", "integer", "number", "duration", "list"]
+Kind = Literal["text", "bool", "integer", "number", "duration", "size", "list"]
 
 FLAG: Final = "flag"
 """Key of the Flag in the metadata of a field."""
@@ -153,6 +153,49 @@ class EstimatorOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """Records of decisions.
+
+    Attributes:
+        address: ``host:port`` of the records, or "" for none; the host is a loopback address.
+        allowed_hosts: Names in the ``Host`` header besides those of this machine, in lower case.
+        memory: The memory of all records in bytes.
+        decision_log: The file to which records are appended; None for none.
+    """
+
+    address: str = _flag(
+        "explain-bind-address",
+        "",
+        "loopback address and port of the records of decisions, such as 127.0.0.1:10353; 0 or nothing for none",
+    )
+    allowed_hosts: tuple[str, ...] = _flag(
+        "explain-allowed-host",
+        (),
+        "name that requests for records may have in their Host header, besides localhost; may be repeated",
+        kind="list",
+        metavar="NAME",
+    )
+    memory: int = _flag(
+        "explain-memory",
+        32 * 2**20,
+        "memory for the records of decisions, of 20,000 bindings at most",
+        kind="size",
+    )
+    decision_log: Path | None = _flag(  # noqa: RUF009 (it is a field)
+        "decision-log",
+        None,
+        "file to which the record of each decision is appended as a line of JSON",
+        kind="text",
+        metavar="FILE",
+    )
+
+    @property
+    def enabled(self) -> bool:
+        """Whether decisions are recorded: only if the records can be read."""
+        return bool(self.address) or self.decision_log is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """All options, validated.
 
@@ -226,6 +269,7 @@ class Options:
         300.0,
         "with SchedulingOvercommitProtection: how long a placement counts before it is reported",
     )
+    explain: ExplainOptions = field(default_factory=ExplainOptions)
     logging_format: str = _flag("logging-format", "text", "text or json", choices=("text", "json"))
     verbosity: int = _flag("v", 0, "verbosity, 0 to 4 and above", metavar="N")
     warnings: tuple[str, ...] = ()

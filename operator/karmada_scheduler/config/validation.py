@@ -6,10 +6,12 @@ Source: karmada v1.18.2 cmd/scheduler/app/options/validation.go.
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from karmada_scheduler.config.options import LeaderElection, Options
 
@@ -91,3 +93,39 @@ def address(text: str) -> str:
     if not separator or not (port.isascii() and port.isdigit()) or len(port) > 9 or int(port) > 65535:
         raise ValueError(f"{text!r} is not host:port, :port or 0")
     return f"{host}:{int(port)}"
+
+
+_LEAST_EXPLAIN_MEMORY: Final = 2**20
+
+
+def explain_problems(given: argparse.Namespace) -> Iterator[str]:
+    """Yield an error for each flag about records of decisions that cannot be used."""
+    if given.explain_memory < _LEAST_EXPLAIN_MEMORY:
+        yield "--explain-memory must be at least 1Mi"
+    for name in given.explain_allowed_host or ():
+        if not name or any(character in name for character in " /:@*"):
+            yield f"--explain-allowed-host: {name!r} is not a name of a host, without port and scheme"
+    if given.decision_log and Path(given.decision_log).is_dir():
+        yield f"--decision-log: {given.decision_log}: Is a directory"
+
+
+def loopback_address(text: str) -> str:
+    """Return ``host:port`` of a loopback address to listen on, "" for none; ValueError if it is another one.
+
+    Records of decisions name clusters and their capacity, and the server does not authenticate its readers.
+    """
+    found = address(text)
+    host = found.rpartition(":")[0].strip("[]")
+    if found and host != "localhost" and not _is_loopback(host):
+        raise ValueError(
+            f"{text!r} is not a loopback address such as 127.0.0.1:10353; readers are not authenticated, "
+            "so reach it by kubectl port-forward"
+        )
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

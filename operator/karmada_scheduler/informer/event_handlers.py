@@ -88,6 +88,7 @@ class EventHandlers:
             queue=queue,
             scheduler_names=scheduler_names,
             count=lambda event: metrics.scheduling.queue_incoming.labels(event).inc(),
+            listeners=listeners.enqueued,
         )
         self._reconciler = ClusterReconciler(
             bindings=bindings,

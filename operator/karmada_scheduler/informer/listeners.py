@@ -27,11 +27,13 @@ class Listeners:
         clusters: Called with a cluster before and after a change.
         versions: Called with the key and the resourceVersion of each changed binding that the watch delivers,
             whether the cache has that version or not.
+        enqueued: Called with the key of a binding and the event by which it is added to the queue.
     """
 
     bindings: Sequence[BindingListener] = ()
     clusters: Sequence[ClusterListener] = ()
     versions: Sequence[Callable[[BindingKey, int], None]] = ()
+    enqueued: Sequence[Callable[[BindingKey, str], None]] = ()
 
 
 class PermitListener:

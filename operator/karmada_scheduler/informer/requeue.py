@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -22,6 +22,7 @@ class Requeuer:
         queue: AsyncQueue[BindingKey],
         scheduler_names: Collection[str],
         count: Callable[[str], None],
+        listeners: Sequence[Callable[[BindingKey, str], None]] = (),
     ) -> None:
         """Add bindings of this cache to this queue.
 
@@ -30,11 +31,13 @@ class Requeuer:
             queue: The scheduling queue.
             scheduler_names: The schedulers of this process, by the names that bindings have for them.
             count: Gets the name of the event for each binding that it causes to be added.
+            listeners: Get the key of the binding, and the name of the event.
         """
         self._bindings = bindings
         self._queue = queue
         self._scheduler_names = frozenset(scheduler_names)
         self._count = count
+        self._listeners = listeners
         self._deferred: list[BindingKey] | None = None
 
     @property
@@ -60,6 +63,8 @@ class Requeuer:
     def enqueue(self, binding: Binding, event: str) -> None:
         """Add a binding because of an event."""
         self._count(event)
+        for listener in self._listeners:
+            listener(binding.key, event)
         if self._deferred is not None and binding.spec.clusters:
             self._deferred.append(binding.key)
         else:

@@ -33,6 +33,8 @@ PLUGINS_CHANGED: Final = "PluginsChanged"
 WORKLOAD_CHANGED: Final = "WorkloadChanged"
 VERSION_ROLLBACK: Final = "VersionsWentBack"
 ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
+CONFLICT: Final = "ScheduleConflict"
+"""The binding changed while it was decided; not counted as an event, as upstream."""
 
 _CLAIMS: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 

@@ -17,6 +17,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from karmada_scheduler import __version__
 from karmada_scheduler.metrics.api_server import ApiServerMetrics
 from karmada_scheduler.metrics.estimators import EstimatorMetrics
+from karmada_scheduler.metrics.explain import ExplainMetrics
 from karmada_scheduler.metrics.families import Families
 from karmada_scheduler.metrics.plugins import PluginMetrics
 from karmada_scheduler.metrics.scheduling import SchedulingMetrics
@@ -44,6 +45,7 @@ class Metrics:
         scheduling: Attempts, queue, unplaced bindings.
         plugins: Plugins and extenders.
         estimators: Requests to estimators.
+        explain: Records of decisions.
         api_server: Requests to the API server, watches and caches.
         workqueues: client-go's metrics of work queues.
     """
@@ -55,6 +57,7 @@ class Metrics:
         self.scheduling: Final = SchedulingMetrics(families)
         self.plugins: Final = PluginMetrics(families)
         self.estimators: Final = EstimatorMetrics(families)
+        self.explain: Final = ExplainMetrics(families)
         self.api_server: Final = ApiServerMetrics(families)
         self.workqueues: Final = WorkqueueMetrics(self.registry)
         build = families.gauge(

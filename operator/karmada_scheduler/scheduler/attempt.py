@@ -11,6 +11,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.explain.record import Decided
 from karmada_scheduler.framework.diagnosis import FitError
 from karmada_scheduler.metrics.metrics import Metrics
 
@@ -86,15 +87,17 @@ class Attempt:
         key: The key of the binding.
         started: In seconds of the clock.
         ended: In seconds of the clock: when the result was stored, or when the attempt failed; None before.
+        decided: The decision, to be recorded; None before it, and without records.
     """
 
-    __slots__ = ("_assumed_targets", "_attempts", "_has_slot", "ended", "key", "started")
+    __slots__ = ("_assumed_targets", "_attempts", "_has_slot", "decided", "ended", "key", "started")
 
     def __init__(self, attempts: Attempts, key: BindingKey) -> None:
         """Take over a slot; see ``Attempts.begin``."""
         self.key = key
         self.started = attempts.clock()
         self.ended: float | None = None
+        self.decided: Decided | None = None
         self._attempts = attempts
         self._has_slot = True
         self._assumed_targets: Sequence[TargetCluster] | None = None

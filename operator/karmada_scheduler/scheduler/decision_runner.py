@@ -40,6 +40,7 @@ class Request:
         framework: The plugins of its profile.
         classification: The kind of scheduling, and the reason.
         workload: The metadata of its workload; None if no plugin of the profile needs it.
+        event: The event that enqueued the binding, "" if it is not recorded.
         unfinished: The decision if it has begun and goes on in a task, because it exceeded its time slice.
     """
 
@@ -47,6 +48,7 @@ class Request:
     framework: Framework
     classification: Classification
     workload: WorkloadAnswer | None = None
+    event: str = ""
     unfinished: BudgetedCoroutine[Decision] | None = None
 
 

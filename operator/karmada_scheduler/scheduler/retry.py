@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -73,10 +74,19 @@ def outcome_of(result: CycleResult) -> Outcome:
 class Requeuer:
     """Returns keys to the queue; counts conflicts and exceeded budgets in a row."""
 
-    def __init__(self, queue: AsyncQueue[BindingKey], bindings: BindingCache, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        queue: AsyncQueue[BindingKey],
+        bindings: BindingCache,
+        metrics: Metrics,
+        *,
+        on_requeue: Callable[[BindingKey, str], None] = lambda *_: None,
+    ) -> None:
+        """Return keys to this queue; ``on_requeue`` gets the key of each binding that is tried again, and why."""
         self._queue = queue
         self._bindings = bindings
         self._metrics = metrics
+        self._on_requeue = on_requeue
         self._conflicts: dict[BindingKey, int] = {}
         self._over_budget_delays: dict[BindingKey, float] = {}
 
@@ -98,6 +108,7 @@ class Requeuer:
         self._queue.done(key)
 
     def _decide_again(self, key: BindingKey, conflicts: int) -> None:
+        self._on_requeue(key, requeue_rules.CONFLICT)
         if conflicts == 1:
             binding = self._bindings.get(key)
             self._queue.add(key, binding.spec.priority if binding is not None else 0)
@@ -112,6 +123,7 @@ class Requeuer:
 
     def _retry(self, key: BindingKey, delay: float, *, unschedulable: bool) -> None:
         self._metrics.scheduling.queue_incoming.labels(requeue_rules.ATTEMPT_FAILED).inc()
+        self._on_requeue(key, requeue_rules.ATTEMPT_FAILED)
         if delay:
             self._queue.add_after(key, delay)
         else:

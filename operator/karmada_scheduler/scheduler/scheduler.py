@@ -27,6 +27,7 @@ from karmada_scheduler.core.classify import Classification, ScheduleType, classi
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.accurate import AccurateEstimator
+from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework.diagnosis import FitError, PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
@@ -40,6 +41,7 @@ from karmada_scheduler.scheduler.missing_placements import MissingPlacements
 from karmada_scheduler.scheduler.observed_generation import ObservedGeneration
 from karmada_scheduler.scheduler.permit import AttemptPermit, Permit
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
+from karmada_scheduler.scheduler.recording import Recording
 from karmada_scheduler.scheduler.retry import DONE, Action, Outcome, Requeuer, failed, outcome_of
 from karmada_scheduler.scheduler.tasks import AttemptTasks
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
@@ -77,6 +79,7 @@ class Scheduler:
         metrics: Metrics,
         clock: Callable[[], float],
         new_budget: Callable[[], Budget] = new_budget,
+        recorder: Recorder | None = None,
     ) -> None:
         """Set the caches, the plugins, and the binding cycle.
 
@@ -96,7 +99,9 @@ class Scheduler:
             metrics: Upstream's metrics and our own.
             clock: Returns seconds, never running backwards.
             new_budget: Returns the budget of one decision.
+            recorder: Records decisions; None without records.
         """
+        self._recording = Recording(recorder, clock=clock)
         self._gates = options.feature_gates
         self._counts_peers = self._gates.enabled("WorkloadAffinity")
         self._queue = queue
@@ -135,7 +140,9 @@ class Scheduler:
             cycle=cycle, bindings=bindings, profiles=profiles, classify=self._classify
         )
         self._missing_placements = MissingPlacements(bindings)
-        self._tasks = AttemptTasks(Requeuer(queue, bindings, metrics), metrics)
+        self._tasks = AttemptTasks(
+            Requeuer(queue, bindings, metrics, on_requeue=self._recording.requeued), metrics
+        )
 
     async def run(self) -> None:
         """Schedule until cancelled; binding cycles under way then continue (see ``drain``)."""
@@ -193,6 +200,7 @@ class Scheduler:
         """Return the outcome for a key; None if a task continues to process it."""
         key = attempt.key
         binding = self._bindings.get(key)
+        event = self._recording.take_event(key)
         is_activated = self._gate.reset(key)
         if binding is None:
             self._cycle.forget(key)
@@ -209,7 +217,7 @@ class Scheduler:
             return DONE
         classification = self._classify(binding)
         self._metrics.scheduling.classified.labels(classification.type.value).inc()
-        request = Request(binding, framework, classification)
+        request = Request(binding, framework, classification, event=event)
         if classification.type is ScheduleType.AVOID:
             return self._skip(attempt, request)
         if framework.needs_workload:
@@ -275,7 +283,9 @@ class Scheduler:
             for line in decision_log.lines(decision):
                 log.log(logs.V4, "%s", line, extra={"binding": str(binding.key)})
         transaction = self._cycle.begin(binding, decision, request.framework.binding)
+        self._recording.decided(attempt, request, decision)
         if transaction is None:
+            self._recording.ended(attempt, None)
             attempt.count(request.classification.metric_type, None)
             return None
         if decision.fallbacks:
@@ -302,6 +312,7 @@ class Scheduler:
         """Write the result, then the status. An attempt with a result ends before its status is written."""
         permit = AttemptPermit(self._permit, attempt, transaction)
         result = await transaction.run(permit)
+        self._recording.ended(attempt, result)
         if result.was_written:
             attempt.end()
         outcome = outcome_of(await self._cycle.report(transaction, result))

@@ -5,13 +5,27 @@ from __future__ import annotations
 import asyncio
 from typing import Generic, Protocol
 
-from karmada_scheduler.scheduling_queue.work_queue import Key
+from karmada_scheduler.scheduling_queue.work_queue import Key, KeyState
 
 
 class Queue(Protocol[Key]):
     """The operations that both queues have: ``WorkQueue`` and ``PrioritySchedulingQueue``."""
 
     def __len__(self) -> int: ...
+
+    @property
+    def processing(self) -> int:
+        """The number of keys that were taken and are not done."""
+        ...
+
+    @property
+    def delayed(self) -> int:
+        """The number of keys whose delay or backoff is not over."""
+        ...
+
+    def state_of(self, key: Key) -> KeyState:
+        """Return where a key is; may be called from any thread."""
+        ...
 
     def holds(self, key: Key) -> bool:
         """Return whether a key waits, or is processed."""
@@ -61,6 +75,20 @@ class AsyncQueue(Generic[Key]):
     def __len__(self) -> int:
         """Return the number of due keys."""
         return len(self._queue)
+
+    @property
+    def processing(self) -> int:
+        """The number of keys that were taken and are not done."""
+        return self._queue.processing
+
+    @property
+    def delayed(self) -> int:
+        """The number of keys whose delay or backoff is not over."""
+        return self._queue.delayed
+
+    def state_of(self, key: Key) -> KeyState:
+        """Return where a key is; may be called from any thread."""
+        return self._queue.state_of(key)
 
     def holds(self, key: Key) -> bool:
         """Return whether a key waits, or is processed."""

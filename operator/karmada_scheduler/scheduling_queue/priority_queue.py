@@ -26,6 +26,15 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from karmada_scheduler.scheduling_queue.work_queue import (
+    ABSENT,
+    ACTIVE,
+    BACKOFF,
+    PROCESSING,
+    UNSCHEDULABLE,
+    KeyState,
+)
+
 Key = TypeVar("Key", bound=Hashable)
 SortKey = Callable[[Key, int, float], Any]
 """Returns the sort key of a key, from its priority and the time at which it became due; the smallest comes first."""
@@ -119,6 +128,21 @@ class PrioritySchedulingQueue(Generic[Key]):
             "backoff": len(self._backoff),
             "unschedulable": len(self._unschedulable),
         }
+
+    def state_of(self, key: Key) -> KeyState:
+        """Return where a key is; may be called from any thread."""
+        if key in self._processing:
+            return KeyState(PROCESSING)
+        if key in self._items:
+            return KeyState(ACTIVE)
+        now = self._clock()
+        item = self._backoff.get(key)
+        if item is not None:
+            return KeyState(BACKOFF, max(0.0, item.due - now))
+        item = self._unschedulable.get(key)
+        if item is not None:
+            return KeyState(UNSCHEDULABLE, max(0.0, item.since + UNSCHEDULABLE_SECONDS - now))
+        return ABSENT
 
     def add(self, key: Key, priority: int = 0) -> None:
         """Move a key to active, or mark it to be processed again when it is done."""

@@ -17,12 +17,33 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Hashable
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.scheduling_queue.rate_limit import Clock, TokenBucket
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+ACTIVE: Final = "active"
+BACKOFF: Final = "backoff"
+PROCESSING: Final = "processing"
+UNSCHEDULABLE: Final = "unschedulable"
+
+
+class KeyState(NamedTuple):
+    """Where a key is.
+
+    Attributes:
+        state: ``active`` (due), ``processing``, ``backoff`` or ``unschedulable``; "" if it is not in the queue.
+        due_in: The seconds until it is due, of the last two.
+    """
+
+    state: str
+    due_in: float | None = None
+
+
+ABSENT: Final = KeyState("")
 
 
 class QueueObserver(Protocol):
@@ -107,6 +128,15 @@ class WorkQueue(Generic[Key]):
     def delayed(self) -> int:
         """The number of keys whose delay is not over."""
         return len(self._ready_at)
+
+    def state_of(self, key: Key) -> KeyState:
+        """Return where a key is; may be called from any thread."""
+        if key in self._processing:
+            return KeyState(PROCESSING)
+        if key in self._dirty:
+            return KeyState(ACTIVE)
+        ready_at = self._ready_at.get(key)
+        return ABSENT if ready_at is None else KeyState(BACKOFF, max(0.0, ready_at - self._clock()))
 
     def add(self, key: Key, priority: int = 0) -> None:  # noqa: ARG002
         """Append a key, unless it is queued already; the priority does not count."""

@@ -172,3 +172,46 @@ def test_several_plugin_directories_are_kept_in_order(tmp_path: Path) -> None:
 
 def test_without_a_configuration_file_there_is_none() -> None:
     assert (parse([]).config, parse([]).plugin_dirs) == (None, ())
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:10353", "[::1]:10353", "localhost:1", "127.9.9.9:80"])
+def test_records_are_served_on_loopback_addresses(address: str) -> None:
+    found = parse([f"--explain-bind-address={address}"]).explain
+    assert (found.address, found.enabled) == (address, True)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:10353", ":10353", "10.0.0.7:10353", "example.org:1", "[::]:1"])
+def test_records_are_not_served_on_other_addresses(address: str) -> None:
+    with pytest.raises(
+        OptionsError, match=r"--explain-bind-address: .* is not a loopback address .* port-forward"
+    ):
+        parse([f"--explain-bind-address={address}"])
+
+
+def test_decisions_are_recorded_only_if_the_records_can_be_read(tmp_path: Path) -> None:
+    assert not parse([]).explain.enabled
+    assert not parse(["--explain-bind-address=0"]).explain.enabled
+    found = parse([f"--decision-log={tmp_path / 'log'}", "--explain-memory=8Mi"]).explain
+    assert (found.enabled, found.address, found.memory) == (True, "", 8 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("flag", "problem"),
+    [
+        ("--explain-memory=1Ki", "--explain-memory must be at least 1Mi"),
+        ("--explain-memory=much", "'much' is not a size such as 32Mi"),
+        ("--explain-allowed-host=http://x", "is not a name of a host"),
+        ("--explain-allowed-host=*", "is not a name of a host"),
+        ("--decision-log=/", "Is a directory"),
+        ("--explain-bind-address=127.0.0.1", "is not host:port"),
+    ],
+)
+def test_flags_of_records_that_cannot_be_used_are_named(flag: str, problem: str) -> None:
+    with pytest.raises(OptionsError, match=problem.replace("*", r"\*")):
+        parse([flag])
+
+
+def test_the_size_of_records_is_shown_as_a_quantity(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    assert "(default 32Mi)" in " ".join(capsys.readouterr().out.split())

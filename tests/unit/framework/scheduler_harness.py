@@ -19,6 +19,7 @@ from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.available_replicas import LocalEstimator
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.explain.recorder import Recorder
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
@@ -47,6 +48,7 @@ class SchedulerHarness:
         caller: PluginCaller | None = None,
         server: FakeApiServer | None = None,
         estimators: Sequence[LocalEstimator] = (),
+        recorder: Recorder | None = None,
         **options: Any,
     ) -> None:
         self.now = 0.0
@@ -68,7 +70,11 @@ class SchedulerHarness:
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: self.now,
-            listeners=Listeners(bindings=[permit.binding_changed], clusters=[permit.cluster_changed]),
+            listeners=Listeners(
+                bindings=[permit.binding_changed],
+                clusters=[permit.cluster_changed],
+                enqueued=[recorder.enqueued] if recorder is not None else [],
+            ),
         )
         self.server.event = lambda manifest: self.handlers.on_event("ResourceBinding", "MODIFIED", manifest)
         for name in ("m1", "m2"):
@@ -108,6 +114,7 @@ class SchedulerHarness:
             ),
             metrics=self.metrics,
             clock=lambda: self.now,
+            recorder=recorder,
         )
         backend = HandleBackend(
             bindings=self.bindings, clusters=self.clusters, waiting=self.waiting, now=lambda: 0.0

@@ -203,3 +203,19 @@ def test_a_tick_that_rounding_puts_just_before_a_full_second_makes_keys_due(offs
                 break
         else:
             pytest.fail(f"the key is never due; the queue started at {started!r}")
+
+
+def test_it_has_the_state_of_each_key(harness: QueueHarness) -> None:
+    queue = harness.queue
+    assert queue.state_of("a") == ("", None)
+    queue.add("a")
+    assert queue.state_of("a") == ("active", None)
+    queue.add("b")
+    harness.pop()
+    assert queue.state_of("a") == ("processing", None)
+    queue.add_rate_limited("a")
+    queue.done("a")
+    harness.fail("b", unschedulable=True)
+    harness.now += 0.25
+    assert queue.state_of("a") == ("backoff", 0.75)
+    assert queue.state_of("b") == ("unschedulable", 299.75)

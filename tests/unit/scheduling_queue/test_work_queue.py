@@ -203,3 +203,18 @@ async def test_waiting_for_an_empty_queue_is_limited() -> None:
         queue.add(key)
     await queue.get()
     await asyncio.wait_for(queue.wait_idle(timeout=0.001), timeout=5)
+
+
+def test_it_has_the_state_of_each_key(queue: WorkQueue[str], clock: Clock) -> None:
+    assert queue.state_of("a") == ("", None)
+    queue.add("a")
+    assert queue.state_of("a") == ("active", None)
+    popped(queue)
+    assert queue.state_of("a") == ("processing", None)
+    queue.add_after("a", 30)
+    queue.done("a")
+    clock.now += 10
+    assert queue.state_of("a") == ("backoff", 20)
+    clock.now += 20
+    queue.seconds_to_next()
+    assert queue.state_of("a") == ("active", None)

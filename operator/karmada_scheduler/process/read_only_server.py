@@ -1,0 +1,266 @@
+"""An HTTP server that is read by people and tools, not by the platform: GET only, one machine, bounded in everything.
+
+Its address is a loopback address. ``kubectl port-forward`` reaches it, so the right to forward ports of a Pod is the right to
+read. A page of another origin cannot read it: the ``Host`` header must be a name of this machine, which a page behind a
+rebound DNS name does not send, and no response permits another origin.
+
+The server runs in the supervisor's event loop. Responses are written in parts, with pauses, so that a reader that is slow
+or reads nothing costs a connection for some seconds and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import web
+
+from karmada_scheduler.process.server import ListenError
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 32
+MAX_STREAMS: Final = 16
+"""Connections, and those of them whose response does not end by itself."""
+
+_RATE: Final = 20.0
+_BURST: Final = 40.0
+"""Requests per second, and above that at once, of all readers together."""
+
+_WRITE_SECONDS: Final = 10.0
+"""How long a reader may take for a part of a response."""
+_IDLE_SECONDS: Final = 10.0
+"""How long a connection may be open without a complete request."""
+_LINGER_SECONDS: Final = 1.0
+"""How long the body of a refused request is read and dropped, so that the reader gets the response."""
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Server": "karmada-pyscheduler",
+}
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request.
+
+    Attributes:
+        path: The values of the variable parts of the path.
+        query: The parameters; of one that is repeated, the last.
+    """
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response.
+
+    Attributes:
+        body: Its parts; the next one is taken when the reader has taken the one before.
+        status: The HTTP status.
+        content_type: The type of the content.
+        is_stream: Whether it does not end by itself.
+    """
+
+    body: AsyncIterator[bytes]
+    status: int = 200
+    content_type: str = "application/json"
+    is_stream: bool = False
+
+
+Handler = Callable[[Request], Response]
+
+
+class _TokenBucket:
+    """Limits requests."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._tokens = _BURST
+        self._at = clock()
+
+    def take(self) -> bool:
+        now = self._clock()
+        self._tokens = min(_BURST, self._tokens + (now - self._at) * _RATE)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+class ReadOnlyServer:
+    """One listener."""
+
+    def __init__(
+        self,
+        address: str,
+        routes: Mapping[str, Handler],
+        *,
+        allowed_hosts: frozenset[str] = frozenset(),
+        on_response: Callable[[int], None] = lambda _: None,
+        on_error: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare; ``start`` listens.
+
+        Args:
+            address: ``host:port``.
+            routes: Handlers by path; ``{name}`` in a path stands for one part of it.
+            allowed_hosts: The names in ``Host`` besides those of this machine, in lower case.
+            on_response: Gets the status of each response.
+            on_error: Called when a handler fails.
+        """
+        self._address = address
+        self._routes = routes
+        self._hosts = _LOCAL | allowed_hosts
+        self._on_response = on_response
+        self._on_error = on_error
+        self._streams: set[asyncio.Task[object]] = set()
+        self._busy: set[object] = set()
+        self._runner: web.AppRunner | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        self._bucket: _TokenBucket | None = None
+
+    async def start(self) -> None:
+        """Listen; ListenError has the address that is in use or not local."""
+        self._bucket = _TokenBucket(asyncio.get_running_loop().time)
+        app = web.Application(middlewares=[self._checked])
+        for path, handler in self._routes.items():
+            app.router.add_get(path, self._handle(handler), allow_head=False)
+        app.on_response_prepare.append(_add_headers)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=0.5, lingering_time=_LINGER_SECONDS
+        )
+        await self._runner.setup()
+        host, _, port = self._address.rpartition(":")
+        try:
+            await web.TCPSite(self._runner, host.strip("[]"), int(port), backlog=MAX_CONNECTIONS).start()
+        except OSError as error:
+            raise ListenError(f"cannot listen on {self._address}: {error.strerror or error}") from error
+        self._sweeper = asyncio.create_task(self._sweep(), name="close idle readers")
+        log.info("Starting explain server on %s", self._address)
+
+    async def stop(self) -> None:
+        """Close the listener and its connections."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for stream in self._streams:
+            stream.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _checked(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Refuse requests that must not be answered, and count responses."""
+        self._busy.add(request.protocol)
+        try:
+            response = self._refusal(request) or await handler(request)
+        except web.HTTPException as refusal:
+            response = _problem(refusal.status, refusal.reason)
+            if "Allow" in refusal.headers:
+                response.headers["Allow"] = refusal.headers["Allow"]
+        except Exception:
+            self._on_error()
+            log.exception("Cannot answer %s", request.path[:200])
+            response = _problem(500, "internal error")
+        finally:
+            self._busy.discard(request.protocol)
+        self._on_response(response.status)
+        return response
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        assert self._bucket is not None  # made at the start
+        name = _without_port(request.headers.get("Host", ""))
+        if name not in self._hosts:
+            return _problem(403, "the Host header is not a name of this machine; see --explain-allowed-host")
+        if request.method == "GET" and (
+            request.content_length or "Transfer-Encoding" in request.headers or "Upgrade" in request.headers
+        ):
+            return _problem(413, "requests have no body", close=True)
+        if not self._bucket.take():
+            response = _problem(429, "too many requests")
+            response.headers["Retry-After"] = "1"
+            return response
+        server = self._runner.server if self._runner is not None else None
+        if server is not None and len(server.connections) > MAX_CONNECTIONS:
+            return _problem(503, "too many connections", close=True)
+        return None
+
+    def _handle(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            answer = handler(Request(request.match_info, dict(request.query)))
+            if not answer.is_stream:
+                return await _send(request, answer)
+            if len(self._streams) >= MAX_STREAMS:
+                return _problem(503, "too many event streams", close=True)
+            task = asyncio.current_task()
+            assert task is not None  # a handler runs in a task
+            self._streams.add(task)
+            try:
+                return await _send(request, answer)
+            finally:
+                self._streams.discard(task)
+
+        return handle
+
+    async def _sweep(self) -> None:
+        """Close connections that were without a request twice in a row, so that unfinished requests do not accumulate."""
+        idle_before: set[object] = set()
+        while True:
+            await asyncio.sleep(_IDLE_SECONDS)
+            server = self._runner.server if self._runner is not None else None
+            connections = server.connections if server is not None else ()
+            idle: set[object] = {each for each in connections if each not in self._busy}
+            for connection in connections:
+                if connection in idle and connection in idle_before:
+                    connection.force_close()
+            idle_before = idle
+
+
+async def _send(request: web.Request, answer: Response) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status)
+    response.content_type = answer.content_type
+    response.charset = "utf-8"
+    await response.prepare(request)
+    try:
+        async for part in answer.body:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                await response.write(part)
+        async with asyncio.timeout(_WRITE_SECONDS):
+            await response.write_eof()
+    except (TimeoutError, ConnectionError):
+        # The reader has gone, or takes nothing: drop the connection with the data that it has not taken.
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
+    response.headers.update(_HEADERS)
+
+
+def _problem(status: int, text: str, *, close: bool = False) -> web.Response:
+    response = web.json_response({"error": {"message": text}}, status=status)
+    if close:
+        response.force_close()
+    return response
+
+
+def _without_port(host: str) -> str:
+    name, separator, port = host.lower().rpartition(":")
+    return name if separator and port.isdigit() else host.lower()

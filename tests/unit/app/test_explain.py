@@ -1,0 +1,71 @@
+"""The configuration in the state of the process, and its hash in records."""
+
+from pathlib import Path
+
+from karmada_scheduler.app.explain import Configuration
+from karmada_scheduler.config import flags
+from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.testing import framework
+
+
+def _hash(*arguments: str, select: tuple[str, ...] = ("*",)) -> str:
+    return Configuration(flags.parse(arguments), Profiles({"ours": framework(select=select)})).hash()
+
+
+def test_the_same_configuration_has_the_same_hash() -> None:
+    assert _hash() == _hash()
+    assert _hash("--v=4", "--explain-bind-address=127.0.0.1:1") == _hash()
+
+
+def test_gates_plugins_and_files_change_the_hash(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("a: 1")
+    with_file = _hash(f"--config={config}")
+    config.write_text("a: 2")
+    hashes = {
+        _hash(),
+        _hash("--feature-gates=PriorityBasedScheduling=true"),
+        _hash("--enable-empty-workload-propagation"),
+        _hash(select=("*", "-TaintToleration")),
+        with_file,
+        _hash(f"--config={config}"),
+    }
+    assert len(hashes) == 6
+
+
+def test_a_replaced_plugin_file_changes_the_hash(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("A = 1")
+    profiles = Profiles({"ours": framework()})
+    configuration = Configuration(flags.parse([f"--plugin-dir={tmp_path}"]), profiles)
+    before = configuration.hash()
+    file.write_text("A = 2")
+    assert configuration.hash() == before  # read only when profiles are replaced
+    profiles.replace({"ours": framework()})
+    assert configuration.hash() != before
+
+
+def test_a_plugin_file_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nothing")
+    assert Configuration(flags.parse([f"--plugin-dir={tmp_path}"]), Profiles({"ours": framework()})).hash()
+
+
+def test_the_fields_name_gates_plugins_and_weights() -> None:
+    options = flags.parse(["--feature-gates=PriorityBasedScheduling=true"])
+    fields = Configuration(options, Profiles({"ours": framework()})).fields()
+    assert fields["featureGates"]["PriorityBasedScheduling"] is True
+    [profile] = fields["profiles"]
+    assert profile["schedulerName"] == "ours"
+    assert "TaintToleration" in profile["plugins"]["filter"]
+    assert fields["hash"] != ""
+
+
+def test_addresses_and_files_of_credentials_are_no_part_of_it() -> None:
+    options = flags.parse(
+        [
+            "--master=https://secret.example",
+            "--scheduler-estimator-key-file=/secret/key",
+            "--leader-elect=false",
+        ]
+    )
+    assert "secret" not in str(Configuration(options, Profiles({"ours": framework()})).fields())

@@ -1,0 +1,232 @@
+"""The server for records: hosts, methods, headers, limits, and readers that do not behave."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import aiohttp
+import pytest
+
+from karmada_scheduler.process import read_only_server as module
+from karmada_scheduler.process.read_only_server import ReadOnlyServer, Request, Response
+from karmada_scheduler.process.server import ListenError
+from tools.controlplane.processes import free_port
+
+
+class Served:
+    """A server, and what it has counted."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.statuses: list[int] = []
+        self.errors = 0
+        self.parts_taken = 0
+        self.server = ReadOnlyServer(
+            f"127.0.0.1:{self.port}",
+            {
+                "/v1/echo/{name}": self._echo,
+                "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item, return-value]
+                "/v1/large": lambda _: Response(self._endless()),
+                "/v1/stream": lambda _: Response(self._endless(0.01), is_stream=True),
+            },
+            allowed_hosts=frozenset({"records.example"}),
+            on_response=self.statuses.append,
+            on_error=self._error,
+        )
+
+    def _echo(self, request: Request) -> Response:
+        return Response(_text(f"{request.path['name']} {request.query.get('q', '')}"))
+
+    def _error(self) -> None:
+        self.errors += 1
+
+    async def _endless(self, seconds: float = 0.0) -> AsyncIterator[bytes]:
+        while True:
+            self.parts_taken += 1
+            yield b"x" * 16_384
+            await asyncio.sleep(seconds)
+
+    async def get(
+        self, path: str, method: str = "GET", **arguments: object
+    ) -> tuple[int, str, dict[str, str]]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, f"http://127.0.0.1:{self.port}{path}", **arguments) as answer,  # type: ignore[arg-type]
+        ):
+            return answer.status, await answer.text(), dict(answer.headers)
+
+    async def raw(self, text: str) -> str:
+        """Send a request as text, and return the response until the connection is closed or quiet."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(text.encode())
+        found = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                while part := await reader.read(65_536):
+                    found += part
+        writer.close()
+        return found.decode(errors="replace")
+
+
+async def _text(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
+
+
+@pytest.fixture
+async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    monkeypatch.setattr(module, "_WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.1)
+    served = Served()
+    await served.server.start()
+    yield served
+    await served.server.stop()
+
+
+async def test_every_response_has_the_headers_of_a_private_page(served: Served) -> None:
+    for path, status in (("/v1/echo/web", 200), ("/nothing", 404), ("/v1/failing", 500)):
+        found, _, headers = await served.get(path)
+        assert found == status
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert not any(name.startswith("Access-Control") for name in headers)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1:10353", "[::1]:80", "LOCALHOST:1", "records.example:443"]
+)
+async def test_names_of_this_machine_and_allowed_names_are_answered(served: Served, host: str) -> None:
+    assert (await served.get("/v1/echo/web?q=1", headers={"Host": host}))[:2] == (200, "web 1")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.", "", "10.0.0.7:10353"]
+)
+async def test_another_host_is_refused(served: Served, host: str) -> None:
+    status, text, _ = await served.get("/v1/echo/web", headers={"Host": host})
+    assert status == 403
+    assert "--explain-allowed-host" in text
+    assert (await served.raw("GET /v1/echo/web HTTP/1.0\r\n\r\n")).startswith("HTTP/1.0 403")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"])
+async def test_only_get_is_answered(served: Served, method: str) -> None:
+    status, _, headers = await served.get("/v1/echo/web", method)
+    assert (status, headers["Allow"]) == (405, "GET")
+
+
+async def test_a_preflight_request_of_another_origin_gets_no_permission(served: Served) -> None:
+    headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "GET"}
+    status, _, found = await served.get("/v1/echo/web", "OPTIONS", headers=headers)
+    assert status == 405
+    assert not any(name.startswith("Access-Control") for name in found)
+
+
+async def test_a_request_with_a_body_is_refused_and_its_connection_closed(served: Served) -> None:
+    head = "GET /v1/echo/web HTTP/1.1\r\nHost: localhost\r\n"
+    for rest in ("Content-Length: 1000000000\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"):
+        found = await served.raw(head + rest)
+        assert found.startswith("HTTP/1.1 413")
+        assert "Connection: close" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense\r\n\r\n",
+        "GET /v1/echo/x HTTP/1.1\r\nHost: localhost\r\nX: " + "y" * 100_000 + "\r\n\r\n",
+        "GET /" + "a" * 100_000 + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /v1/echo/x HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nContent-Length: x\r\n\r\n",
+    ],
+)
+async def test_malformed_requests_are_refused(served: Served, text: str) -> None:
+    assert (await served.raw(text)).startswith(("HTTP/1.0 400", "HTTP/1.1 400"))
+    assert (await served.get("/v1/echo/web"))[0] == 200
+
+
+async def test_a_path_does_not_leave_its_part(served: Served) -> None:
+    assert (await served.get("/v1/echo/%2e%2e%2f%2e%2e%2fetc"))[1] == "../../etc "
+    assert (await served.get("/v1/echo/a/b"))[0] == 404
+
+
+async def test_an_error_of_a_handler_is_counted_and_not_shown(served: Served) -> None:
+    status, text, _ = await served.get("/v1/failing")
+    assert (status, served.errors) == (500, 1)
+    assert "division" not in text
+
+
+async def test_requests_above_the_rate_are_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert served.server._bucket is not None
+    monkeypatch.setattr(module, "_RATE", 0.0)
+    statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(int(module._BURST) + 2)]
+    assert statuses == [200] * int(module._BURST) + [429, 429]
+    assert served.statuses == statuses
+
+
+async def test_a_reader_that_reads_nothing_is_dropped_and_holds_little(served: Served) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(b"GET /v1/large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    async with asyncio.timeout(10):
+        while not served.statuses:
+            await asyncio.sleep(0.01)
+    # The buffers of the kernel and of the connection are all that was taken of an endless response.
+    assert served.parts_taken * 16_384 < 16 * 2**20
+    taken = served.parts_taken
+    await asyncio.sleep(0.1)
+    assert served.parts_taken == taken
+    writer.close()
+
+
+async def test_streams_have_a_limit_of_their_own(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_STREAMS", 2)
+    async with aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{served.port}/v1/stream"
+        streams = [await session.get(url) for _ in range(2)]
+        assert [each.status for each in streams] == [200, 200]
+        assert (await served.get("/v1/stream"))[0] == 503
+        assert (await served.get("/v1/echo/web"))[0] == 200
+        for each in streams:
+            each.close()
+        async with asyncio.timeout(10):
+            while served.server._streams:
+                await asyncio.sleep(0.01)
+        async with session.get(url) as again:
+            assert again.status == 200
+
+
+async def test_a_stream_is_not_an_idle_connection(served: Served) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{served.port}/v1/stream") as stream,
+    ):
+        for _ in range(60):  # three times the time after which idle connections are closed
+            assert await stream.content.readexactly(16_384)
+
+
+async def test_connections_without_a_request_are_closed(served: Served) -> None:
+    links = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(10)]
+    for _, writer in links:
+        writer.write(b"GET /v1/echo/x HTTP/1.1\r\nHost: local")
+    async with asyncio.timeout(5):
+        for reader, writer in links:
+            assert await reader.read() == b""
+            writer.close()
+
+
+async def test_connections_above_the_limit_are_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    assert (await served.get("/v1/echo/web"))[0] == 503
+    writer.close()
+
+
+async def test_an_address_in_use_is_named(served: Served) -> None:
+    second = ReadOnlyServer(f"127.0.0.1:{served.port}", {})
+    with pytest.raises(ListenError, match=f"cannot listen on 127.0.0.1:{served.port}: "):
+        await second.start()
+    await second.stop()
