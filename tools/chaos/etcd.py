@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,10 +97,19 @@ class Etcd:
                 raise
         raise EtcdError(f"{megabytes} MB do not fill etcd")
 
-    def make_space(self) -> None:
-        """Delete what filled etcd, compact, defragment, and end its alarm."""
-        deleted = self.call("kv/deleterange", _range(FILL_PREFIX))
-        self.call("kv/compaction", {"revision": deleted["header"]["revision"], "physical": True}, timeout=60)
+    def make_space(self, revision: Callable[[], int | None]) -> bool:
+        """Delete what filled etcd, compact, defragment, and end its alarm.
+
+        Args:
+            revision: Returns up to which revision etcd may be compacted; None ends the attempt.
+
+        Returns:
+            Whether there is space.
+        """
+        self.call("kv/deleterange", _range(FILL_PREFIX))
+        if (compacted := revision()) is None:
+            return False
+        self.call("kv/compaction", {"revision": compacted, "physical": True}, timeout=60)
         self.call("maintenance/defragment", {}, timeout=60)
         alarms = self.call("maintenance/alarm", {"action": "GET"}).get("alarms", ())
         for alarm in alarms:
@@ -108,9 +117,6 @@ class Etcd:
                 "maintenance/alarm",
                 {"action": "DEACTIVATE", "memberID": alarm["memberID"], "alarm": alarm["alarm"]},
             )
-
-    def has_space(self) -> bool:
-        """Return whether no alarm is active."""
         return not self.call("maintenance/alarm", {"action": "GET"}).get("alarms")
 
 

@@ -44,10 +44,10 @@ class Injector:
     """
 
     def __init__(
-        self, plane: ChaosPlane, keeper: Keeper, journal: Journal, *, may_compact: Callable[[], bool]
+        self, plane: ChaosPlane, keeper: Keeper, journal: Journal, *, compactable: Callable[[], int | None]
     ) -> None:
-        """Inject faults into a plane; ``may_compact`` returns whether nothing is left to record of etcd's history."""
-        self._may_compact = may_compact
+        """Inject faults into a plane; ``compactable`` returns the revision up to which etcd may be compacted."""
+        self._compactable = compactable
         self._plane = plane
         self._keeper = keeper
         self._journal = journal
@@ -123,10 +123,7 @@ class Injector:
 
     def _make_space(self) -> bool:
         try:
-            if not self._may_compact():
-                return False
-            self._etcd.make_space()
-            return self._etcd.has_space()
+            return self._etcd.make_space(self._compactable)
         except (EtcdError, requests.RequestException):
             return False
 

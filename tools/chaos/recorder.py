@@ -52,7 +52,8 @@ class StateRecorder:
         self._etcd = etcd
         self._folder = folder
         self._stop = threading.Event()
-        self._recorded = dict.fromkeys(WATCHED, 0)
+        self._next = dict.fromkeys(WATCHED, 0)
+        self._revisions: dict[str, dict[str, int]] = {name: {} for name in WATCHED}
         self._threads = [
             threading.Thread(target=self._follow, args=(name, prefix), name=f"record {name}", daemon=True)
             for name, prefix in WATCHED.items()
@@ -63,13 +64,21 @@ class StateRecorder:
         for thread in self._threads:
             thread.start()
 
-    def is_current(self) -> bool:
-        """Return whether every stored version is recorded, so that etcd may compact them."""
-        newest = {
-            name: max((each.revision for each in self._etcd.read(prefix)[1]), default=0)
-            for name, prefix in WATCHED.items()
-        }
-        return all(self._recorded[name] >= revision for name, revision in newest.items())
+    def current_revision(self) -> int | None:
+        """Return a revision up to which every version is recorded, so that etcd may be compacted; None if some are not.
+
+        A watch that is lost continues after this revision.
+        """
+        revisions = []
+        for name, prefix in WATCHED.items():
+            revision, found = self._etcd.read(prefix)
+            if {each.key: each.revision for each in found} != self._revisions[name]:
+                return None
+            revisions.append(revision)
+        revision = min(revisions)
+        for name in WATCHED:
+            self._next[name] = max(self._next[name], revision + 1)
+        return revision
 
     def stop(self) -> None:
         """Record nothing more; the threads end with etcd's connections."""
@@ -77,23 +86,25 @@ class StateRecorder:
 
     def _follow(self, name: str, prefix: str) -> None:
         journal = Journal(self._folder / f"{name}.jsonl")
-        next_revision = 0
         while not self._stop.is_set():
             try:
-                if not next_revision:
+                if not self._next[name]:
                     revision, found = self._etcd.read(prefix)
                     journal.add(gap=revision)
+                    self._revisions[name] = {each.key: each.revision for each in found}
                     for each in found:
                         journal.add(key=each.key, revision=each.revision, value=each.value)
-                    next_revision = revision + 1
-                    self._recorded[name] = revision
-                for each in self._etcd.watch(prefix, next_revision):
+                    self._next[name] = revision + 1
+                for each in self._etcd.watch(prefix, self._next[name]):
                     if self._stop.is_set():
                         return
                     journal.add(key=each.key, revision=each.revision, value=each.value)
-                    next_revision = each.revision + 1
-                    self._recorded[name] = each.revision
+                    if each.value is None:
+                        self._revisions[name].pop(each.key, None)
+                    else:
+                        self._revisions[name][each.key] = each.revision
+                    self._next[name] = max(self._next[name], each.revision + 1)
             except CompactedError:
-                next_revision = 0
+                self._next[name] = 0
             except (EtcdError, requests.RequestException, ValueError, KeyError):
                 self._stop.wait(0.2)
