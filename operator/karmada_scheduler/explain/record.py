@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -159,7 +160,13 @@ def result_of(decided: Decided) -> int:
 
 def timestamp(seconds: float) -> str:
     """Return a time in seconds since 1970 as RFC 3339 text in UTC, with milliseconds."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    millis = int(seconds * 1000)
+    return f"{_to_the_second(millis // 1000)}.{millis % 1000:03}Z"
+
+
+@lru_cache(maxsize=4)
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def _by_pass(decision: Decision) -> list[list[TermAttempt]]:
@@ -254,7 +261,7 @@ def _attempt(attempt: TermAttempt, decision: Decision, process: Process, limits:
     top = attempt.candidates[: limits.top]
     if top:
         fields["top"] = [[each.cluster.name, each.score, each.allocatable] for each in top]
-    if len(attempt.selected) != len(placed):
+    if len(attempt.selected) not in (len(placed), len(attempt.candidates)):
         fields["selected"] = [each.cluster.name for each in attempt.selected[: limits.selected]]
     if attempt.error is not None and attempt.error is not decision.error:
         fields["error"] = str(attempt.error)[: limits.text]

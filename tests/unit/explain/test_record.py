@@ -38,10 +38,15 @@ def test_it_has_the_stages_the_refusals_and_the_best_candidates() -> None:
     assert (found["error"], found["replicas"], found["passes"]) == (None, 12, 1)
 
 
-def test_selected_clusters_are_named_if_some_of_them_got_nothing() -> None:
-    found = read(decided(binding("web").replicas(1).dynamic_weight(), *(cluster(f"m{n}") for n in range(3))))
-    assert found["attempts"][0]["selected"] == ["m0", "m1", "m2"]
-    assert found["targets"] == {"m0": 1}
+def test_selected_clusters_are_named_if_they_are_neither_all_candidates_nor_all_targets() -> None:
+    clusters = [cluster(f"m{number}") for number in range(4)]
+    some = read(decided(binding("web").replicas(1).dynamic_weight().spread("cluster", 2, 2), *clusters))
+    assert some["attempts"][0]["selected"] == ["m0", "m1"]
+    assert len(some["targets"]) == 1
+    every = read(decided(binding("web").replicas(1).dynamic_weight(), *clusters))
+    assert "selected" not in every["attempts"][0]
+    targets = read(decided(binding("web").duplicated().spread("cluster", 2, 2), *clusters))
+    assert "selected" not in targets["attempts"][0]
 
 
 def test_it_has_the_error_and_the_missing_targets_of_a_failure() -> None:
