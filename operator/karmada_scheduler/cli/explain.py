@@ -22,7 +22,7 @@ from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explain_inputs
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
-from karmada_scheduler.cli.sources.process import gates_of, read_process
+from karmada_scheduler.cli.sources.process import gates_of, read_configuration, read_process
 from karmada_scheduler.config import features
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import Explanation
@@ -140,8 +140,12 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 def _explanation(
     arguments: argparse.Namespace, own: Sequence[Registration]
 ) -> tuple[Explanation, Sequence[str]]:
+    names: frozenset[str] = frozenset()
     if arguments.process:
-        arguments.feature_gates = gates_of(arguments.process, arguments.feature_gates)
+        configuration = read_configuration(arguments.process)
+        arguments.feature_gates = gates_of(arguments.process, configuration.gates, arguments.feature_gates)
+        if not arguments.scheduler_name and not arguments.config:
+            names = configuration.scheduler_names
     keys = possible_keys(arguments.name, arguments.namespace)
     objects = gather(arguments, keys, all_bindings=_reads_peers(arguments.feature_gates))
     for problem in (*objects.problems, *objects.warnings):
@@ -151,7 +155,8 @@ def _explanation(
     with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
         inputs = inputs_of(objects.find(keys))
         if arguments.process:
-            inputs = replace(inputs, process=read_process(arguments.process, inputs.binding.key))
+            view = read_process(arguments.process, inputs.binding.key)
+            inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names)
         return explain(inputs, source=objects.source), objects.problems
 
 

@@ -61,8 +61,15 @@ def recorded_decision(
         placement=found,
         error=str(error.get("message") or ""),
         ending=str(record.get("ending") or ""),
-        agrees=targets is not None and dict(targets) == dict(placement),
+        agrees=targets is not None and _agrees(targets, record.get("targetCount"), placement),
     )
+
+
+def _agrees(targets: Mapping[str, int], count: int | None, placement: Mapping[str, int]) -> bool:
+    """Return whether a placement is the recorded one; ``count`` is the number of targets if the record is cut."""
+    if count is None:
+        return dict(targets) == dict(placement)
+    return count == len(placement) and targets.items() <= placement.items()
 
 
 def _stages(record: Mapping[str, Any]) -> dict[str, int]:

@@ -35,13 +35,15 @@ class Process:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.gates: dict[str, bool] = {}
+        self.names: list[str] = []
         self.responses: dict[str, tuple[int, Mapping[str, Any]]] = {}
         monkeypatch.setattr(process, "_get", self._get)
 
     def _get(self, url: str, path: str) -> tuple[int, Mapping[str, Any]]:
         assert url == URL
         if path == "/v1/state":
-            return 200, {"configuration": {"featureGates": self.gates}}
+            profiles = [{"schedulerName": name} for name in self.names]
+            return 200, {"configuration": {"featureGates": self.gates, "profiles": profiles}}
         if path not in self.responses:
             raise OSError("connection refused")
         return self.responses[path]
@@ -79,6 +81,34 @@ def test_the_third_line_has_time_and_process_of_the_recorded_decision(
         "recorded 2026-11-22T14:02:11.482Z by karmada-pyscheduler-7d9f-x2x, class First, BindingAdd"
     )
     assert "with the same result" in line
+
+
+def test_a_record_with_some_of_many_targets_is_compared_with_its_count(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = "/v1/decisions/shop/checkout-deployment"
+    for count, agrees in ((3, True), (4, False)):
+        record = RECORD | {"targets": {"ap-south-1": 4}, "targetCount": count}
+        scheduler.responses[path] = 200, {"record": record, "queue": {}}
+        explain("checkout-deployment", "shop", files, "-o", "json")
+        assert json.loads(capsys.readouterr().out)["provenance"]["record"]["agrees"] is agrees
+
+
+@pytest.mark.parametrize(("name", "state"), [("my-scheduler", "PLACED"), ("another", "OTHER SCHEDULER")])
+def test_the_names_of_the_process_decide_whose_a_binding_is(
+    scheduler: Process,
+    tmp_path: Path,
+    files: list[str],
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    state: str,
+) -> None:
+    scheduler.names = ["default-scheduler", name]
+    manifest = checkout().manifest()
+    manifest["spec"]["schedulerName"] = "my-scheduler"
+    (tmp_path / "bindings.yaml").write_text(yaml.safe_dump(manifest))
+    explain("checkout-deployment", "shop", files, "-o", "json")
+    assert json.loads(capsys.readouterr().out)["state"] == state
 
 
 def test_another_result_than_the_recorded_one_is_named(

@@ -6,6 +6,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -41,17 +42,49 @@ def read_process(url: str, key: BindingKey) -> ProcessView:
     )
 
 
-def gates_of(url: str, given: Sequence[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class ProcessConfiguration:
+    """What a process decides with, as far as commands use it; empty if it cannot be read.
+
+    Attributes:
+        gates: Feature gates.
+        scheduler_names: The names of its profiles.
+    """
+
+    gates: Mapping[str, bool]
+    scheduler_names: frozenset[str]
+
+
+def read_configuration(url: str) -> ProcessConfiguration:
+    """Return the configuration of a process.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process.
+    """
+    try:
+        _, found = _get(url, "/v1/state")
+    except (OSError, ValueError):
+        found = {}
+    configuration = found.get("configuration") or {}
+    gates = configuration.get("featureGates") or {}
+    names = (each.get("schedulerName") for each in configuration.get("profiles") or ())
+    return ProcessConfiguration(
+        {str(name): bool(value) for name, value in gates.items()},
+        frozenset(str(name) for name in names if name),
+    )
+
+
+def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> list[str]:
     """Return the feature gates of a process as ``--feature-gates`` has them.
 
     Args:
         url: Of the process.
+        of_process: Its gates.
         given: The gates on the command line.
 
     Raises:
         NoAnswerError: The command line contradicts the process.
     """
-    of_process = _read_gates(url)
     if not of_process:
         return list(given)
     named = dict(each.partition("=")[::2] for text in given for each in text.split(",") if each)
@@ -63,20 +96,6 @@ def gates_of(url: str, given: Sequence[str]) -> list[str]:
         *given,
         *(f"{name}={str(value).lower()}" for name, value in of_process.items() if name not in named),
     ]
-
-
-def _read_gates(url: str) -> Mapping[str, bool]:
-    """Return the feature gates of a process; empty if it cannot be read.
-
-    Raises:
-        NoAnswerError: The URL is not one of a process.
-    """
-    try:
-        _, found = _get(url, "/v1/state")
-    except (OSError, ValueError):
-        return {}
-    gates = (found.get("configuration") or {}).get("featureGates") or {}
-    return {str(name): bool(value) for name, value in gates.items()}
 
 
 def _get(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
