@@ -1,4 +1,4 @@
-"""The command line: the scheduler, and the commands ``plugins`` and ``simulate``."""
+"""The command line: the scheduler, and the commands ``plugins``, ``simulate`` and ``why-not``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import uvloop
 
 from karmada_scheduler import __version__, app, logs
 from karmada_scheduler.cli import plugins as plugins_command
-from karmada_scheduler.cli import simulate
+from karmada_scheduler.cli import simulate, whynot
 from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import Options
@@ -27,7 +27,7 @@ from karmada_scheduler.process.server import ListenError
 log = logging.getLogger(__name__)
 
 
-_COMMANDS: Final = {"plugins": plugins_command, "simulate": simulate}
+_COMMANDS: Final = {"plugins": plugins_command, "simulate": simulate, "why-not": whynot}
 
 
 def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
@@ -63,9 +63,8 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     arguments, unknown = parser.parse_known_args(given)
     if unknown:
         subparsers.choices[arguments.command].error(f"unrecognized arguments: {' '.join(unknown)}")
-    run = plugins_command.run if arguments.command == "plugins" else simulate.run
     try:
-        status = run(arguments, plugins)
+        status: int = _COMMANDS[arguments.command].run(arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`). The interpreter flushes again when it exits.
