@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import hashlib
 import json
 import shutil
@@ -114,6 +115,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     key = _key(arguments, bindings)
     if key is None or not _is_known(arguments, clusters):
         return NO_ANSWER
+    gc.freeze()  # the objects that were read stay until the end, and collecting them takes longer than a decision
     scheduler = SimulatedScheduler(gates, arguments, as_new=arguments.as_new)
     found = None
     with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the answer

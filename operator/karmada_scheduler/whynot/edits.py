@@ -6,12 +6,12 @@ end of a list to its start, so every index is that of the object as it was read.
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
+
+import orjson
 
 from karmada_scheduler.api.manifest import Manifest
 
@@ -116,8 +116,8 @@ class Edit:
     cost: float = field(default=0.0, compare=False)
     quantity: Quantity | None = field(default=None, compare=False, repr=False)
     minimal: Minimum | None = field(default=None, compare=False)
-    identity: str = ""
-    """The value as text, for comparisons; set by ``edit``."""
+    identity: bytes = b""
+    """The value as JSON, for comparisons; set by ``edit``."""
 
     @property
     def slot(self) -> tuple[ObjectRef, Path]:
@@ -133,7 +133,7 @@ def edit(
     side: Side, op: str, target: ObjectRef, action: Action, path: Sequence[str | int], **rest: Any
 ) -> Edit:
     """Return an edit; the other arguments are the attributes of ``Edit``."""
-    identity = json.dumps(rest.get("value"), sort_keys=True)
+    identity = orjson.dumps(rest.get("value"), option=orjson.OPT_SORT_KEYS)
     return Edit(side, op, target, action, tuple(path), identity=identity, **rest)
 
 
@@ -251,27 +251,30 @@ def patched(edits: Iterable[Edit], manifests: Mapping[ObjectRef, Manifest]) -> P
         if manifest is None:
             if each.target not in manifests:
                 return None
-            manifest = changed[each.target] = copy.deepcopy(manifests[each.target])
+            manifest = manifests[each.target]
         found = operation(each, manifest)
         if found is None:
             return None
-        _apply(found, manifest)
+        changed[each.target] = _applied(found, manifest, list(_parts(found["path"])))
         operations.append((each, found))
     return Patched(changed, operations)
 
 
-def _apply(found: Operation, manifest: Any) -> None:
-    """Apply an operation of ours, whose path exists, to an object in place."""
-    *parents, last = _parts(found["path"])
-    current = manifest
-    for part in parents:
-        current = current[int(part)] if isinstance(current, list) else current[part]
-    if found["op"] == "remove":
-        del current[int(last) if isinstance(current, list) else last]
-    elif isinstance(current, list) and last == "-":
-        current.append(copy.deepcopy(found["value"]))
+def _applied(found: Operation, value: Any, parts: Sequence[str]) -> Any:
+    """Return an object after an operation whose path exists; only what is on the path is copied."""
+    changed: Any = list(value) if isinstance(value, list) else dict(value)
+    part: Any = parts[0]
+    if isinstance(changed, list) and part != "-":
+        part = int(part)
+    if len(parts) > 1:
+        changed[part] = _applied(found, changed[part], parts[1:])
+    elif found["op"] == "remove":
+        del changed[part]
+    elif part == "-":
+        changed.append(found["value"])
     else:
-        current[int(last) if isinstance(current, list) else last] = copy.deepcopy(found["value"])
+        changed[part] = found["value"]
+    return changed
 
 
 def _parts(path: str) -> Iterator[str]:

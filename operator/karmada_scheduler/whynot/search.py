@@ -17,12 +17,15 @@ from karmada_scheduler.whynot.vocabulary import leaving, proposals
 from karmada_scheduler.whynot.vocabulary.context import Context
 from karmada_scheduler.whynot.world import NO_EDITS, Edits, Outcome, World
 
-_FIRST: Final = -1000.0
-"""The priority of single edits, which are all tried before any pair."""
+_PATIENCE: Final = (8, 60)
+"""Decisions without a further answer after which the search ends, once there is one: few in large fleets."""
+_PATIENT_CLUSTERS: Final = 12_000
+"""Clusters times decisions of this patience: some 0.1 s."""
+_SAME_SIDES: Final = 2.0
+"""What makes edits of the sides of an earlier answer less urgent."""
 _MAX_FOCUS: Final = 5
 _ROUNDS: Final = 6
-_CANDIDATES: Final = 8
-"""Answers after which the search ends although they are all of one side."""
+"""How often amounts and leaving out are repeated until an answer is stable."""
 
 _REMAINING: Final = {Step.TRIGGER: 3.0, Step.FILTER: 4.0, Step.SELECT: 2.0, Step.DIVIDE: 1.0, Step.DONE: 0.5}
 """The estimated effort from a step to the goal."""
@@ -65,7 +68,7 @@ class Answer:
     @property
     def sides(self) -> frozenset[Side]:
         """The parts of the system that it changes."""
-        return frozenset(each.side for each in self.edits)
+        return _sides(self.edits)
 
 
 @dataclass
@@ -117,6 +120,12 @@ class Search:
         self._seen: set[Edits] = set()
         self._found = Found()
         self._blocked: list[frozenset[object]] = []
+        self._delayed: set[Edits] = set()
+        self._sides: set[frozenset[Side]] = set()
+        self._last_answer = 0
+        least_patience, most_patience = _PATIENCE
+        size = max(1, len(world.snapshot))
+        self._patience = min(most_patience, max(least_patience, _PATIENT_CLUSTERS // size))
         self._number = 0
 
     def run(self) -> Found:
@@ -128,18 +137,23 @@ class Search:
             if self._found.runs >= self._bounds.max_runs or self._clock() >= self._end:
                 self._found.ended_by = "maxRuns" if self._clock() < self._end else "timeout"
                 break
-            _, _, edits, before = heapq.heappop(self._queue)
-            if not self._is_blocked(edits):
-                self._try(edits, before)
+            priority, number, edits, before = heapq.heappop(self._queue)
+            if self._is_blocked(edits):
+                continue
+            if edits not in self._delayed and _sides(edits) in self._sides:
+                self._delayed.add(edits)
+                heapq.heappush(self._queue, (priority + _SAME_SIDES, number, edits, before))
+                continue
+            self._try(edits, before)
         self._found.complete = not self._queue
         self._found.all_singles = all(len(edits) > 1 for _, _, edits, _ in self._queue)
         self._found.answers = _chosen(self._found.answers, self._bounds.answers)
         return self._found
 
     def _is_enough(self) -> bool:
-        answers = self._found.answers
-        sides = {each.sides for each in answers}
-        return len(sides) >= self._bounds.answers or len(answers) >= _CANDIDATES
+        if len(self._found.answers) >= self._bounds.answers:
+            return True
+        return bool(self._found.answers) and self._found.runs - self._last_answer >= self._patience
 
     def _is_blocked(self, edits: Edits) -> bool:
         keys = _keys(edits)
@@ -154,8 +168,10 @@ class Search:
             answer = self._verified(edits)
             keys = _keys(edits if answer is None else answer.edits)
             if answer is not None and keys not in self._blocked:
-                self._blocked.append(keys)
                 self._found.answers.append(answer)
+                self._sides.add(answer.sides)
+                self._last_answer = self._found.runs
+            self._blocked.append(keys)
             return
         if len(edits) == 1:
             self._found.ineffective.append((next(iter(edits)), outcome))
@@ -185,7 +201,7 @@ class Search:
             return
         self._seen.add(together)
         cost = sum(each.cost for each in together)
-        priority = cost + (_FIRST if len(together) == 1 else remaining)
+        priority = cost + (remaining if edits else 0.0)
         self._number += 1
         heapq.heappush(self._queue, (priority, self._number, together, now))
 
@@ -248,6 +264,10 @@ class Search:
 
     def _has_time(self) -> bool:
         return self._clock() < self._end
+
+
+def _sides(edits: Iterable[Edit]) -> frozenset[Side]:
+    return frozenset(each.side for each in edits)
 
 
 def _keys(edits: Iterable[Edit]) -> frozenset[object]:

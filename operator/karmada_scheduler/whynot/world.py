@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -142,10 +141,10 @@ class World:
         found = patched(chosen, self.manifests)
         if found is None:
             return None
-        manifest: Any = copy.deepcopy(found.manifests.get(self.ref, self.manifests[self.ref]))
-        annotations = manifest.setdefault("metadata", {}).get("annotations") or {}
-        annotations[APPLIED_PLACEMENT_ANNOTATION] = ""
-        manifest["metadata"]["annotations"] = annotations
+        manifest = found.manifests.get(self.ref, self.manifests[self.ref])
+        metadata = manifest["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), APPLIED_PLACEMENT_ANNOTATION: ""}
+        manifest = {**manifest, "metadata": {**metadata, "annotations": annotations}}
         changed = Patched({**found.manifests, self.ref: manifest}, found.operations)
         outcome = self._scheduled(chosen, changed)
         return None if outcome is None else replace(outcome, forced=True)

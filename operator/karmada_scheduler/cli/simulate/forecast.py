@@ -88,7 +88,7 @@ class Simulation:
             algorithm: The core with the same arguments, to share its caches; None for a new one.
         """
         self._snapshot = clusters if isinstance(clusters, Snapshot) else Snapshot.of(clusters)
-        self._terminating = frozenset(cluster.name for cluster in self._snapshot if cluster.deleting)
+        self._terminating = self._snapshot.terminating
         self._framework_of = framework_of
         self._gates = gates
         self._known = known

@@ -28,7 +28,7 @@ from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
-from karmada_scheduler_plugins.registry import IN_TREE, in_tree
+from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 
 _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
 _NO_ELECTION: Final = LeaderElection(enabled=False)
@@ -53,11 +53,7 @@ class Rules:
     @property
     def has_own_plugins(self) -> bool:
         """Whether a profile has plugins of the user's own, which may read other bindings."""
-        return any(
-            plugin.name not in IN_TREE
-            for plugins in self.plugins.by_name.values()
-            for plugin in plugins.unique
-        )
+        return any(each.registration.origin != ORIGIN for each in self.plugins.made.values())
 
 
 def add_rule_arguments(parser: Any) -> None:

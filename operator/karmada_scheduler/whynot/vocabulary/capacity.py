@@ -61,8 +61,7 @@ def _room(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     [base] = GeneralEstimator(context.world.gates).max_available_replicas(
         [cluster], spec.replica_requirements, {}
     )
-    attempt = context.attempt
-    others = sum(each.available for each in attempt.candidates) if attempt is not None else 0
+    others = context.available
     wanted = max(1, spec.replicas)
     amounts = [base + wanted, base + wanted + max(0, min(others, MAX_INT32 // 4))]
     ref = ObjectRef(CLUSTER, "", cluster.name)

@@ -75,6 +75,11 @@ class Context:
         return self.blocker.attempt
 
     @cached_property
+    def available(self) -> int:
+        """Replicas that fit on all candidates together."""
+        return sum(each.available for each in self.attempt.candidates) if self.attempt is not None else 0
+
+    @cached_property
     def _indexed(self) -> Mapping[ObjectRef, Any]:
         """The changed objects without removals, so that every index is that of the object as it was read."""
         kept = [each for each in self.outcome.edits if each.action is not Action.REMOVE]

@@ -38,7 +38,7 @@ def replicas(context: Context) -> Iterator[Edit]:
     present = sum(target.replicas for target in spec.clusters)
     attempt = context.attempt
     room = sum(each.available for each in attempt.selected) if attempt is not None else 0
-    total = sum(each.available for each in attempt.candidates) if attempt is not None else 0
+    total = context.available
     fails = attempt is not None and attempt.error is not None
     up = [max(base, 1) + 1, max(present, 1) + 1, 2 * max(base, 1), 4 * max(base, 1), 20 * max(base, 1)]
     down = [room, total, present, base // 2, 1]
