@@ -70,6 +70,10 @@ conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=rec
 CASES ?= 10000
 SEED  ?= 1
 
+.PHONY: check-traces
+check-traces: install ## compare the traces of explanations with recorded and generated decisions (CASES=10000 SEED=1)
+	@$(BIN)/python -m tools.explain_check --cases $(CASES) --seed $(SEED)
+
 .PHONY: record
 record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
 	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)

@@ -76,8 +76,10 @@ RETIRED = {
 """What to use instead of each word. A word with a capital letter is retired only as (part of) a class name, and one
 with a hyphen only as one word or name: ``stand-in`` and ``stand_in``, but not ``stand in``."""
 
-STABLE = re.compile(r"--anew\b|tests[/.]bad_days|\bBAD_DAYS_")
-"""Names that users or other files rely on."""
+STABLE = re.compile(
+    r"--anew\b|tests[/.]bad_days|\bBAD_DAYS_|\bROOM\b|\bRoom:|\b(?:LessRoom|NotEnoughRoom)\b|\b(?:by|less|more|most) room\b"
+)
+"""Names that users or other files rely on, and "room" as explanations print it (docs/glossary.md)."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

@@ -11,12 +11,13 @@ from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.versions import compare_resource_versions
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Assumed, EstimationError
+from karmada_scheduler.core.available_replicas import Assumed, EstimationError, Estimators
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import framework
@@ -58,9 +59,10 @@ class Scenario:
         written = {each.key: each for each in map(Binding.from_manifest, document.get("assigning", ()))}
         listed = map(Binding.from_manifest, document.get("peers", ()))
         self._peers = _Peers([_newest(each, written.get(each.key)) for each in listed])
+        self._estimators = (GeneralEstimator(self.gates),)
         self._algorithm = SchedulingAlgorithm(
             self.gates,
-            [GeneralEstimator(self.gates)],
+            self._estimators,
             empty_workload_propagation=self.empty_workload_propagation,
             peers=self._peers if self.gates.enabled("WorkloadAffinity") else None,
         )
@@ -78,6 +80,21 @@ class Scenario:
                 )
             )
         return OurDecision(binding, rules, decision)
+
+    def explain_inputs(self, binding: Binding) -> ExplainInputs:
+        """Return what a decision about a binding of the scenario reads; its session ends with the next call."""
+        self._peers.deciding = binding
+        return ExplainInputs(
+            binding,
+            self.snapshot,
+            self.framework,
+            self.gates,
+            self._algorithm,
+            Estimators(self._estimators, self.session),
+            self.assumed,
+            self._peers if self.gates.enabled("WorkloadAffinity") else None,
+            self.empty_workload_propagation,
+        )
 
     def _rules(self, binding: Binding) -> list[str]:
         placement, spec = binding.spec.placement, binding.spec

@@ -46,8 +46,8 @@ def _line(size: int, count: int, seed: int) -> str:
                 question = CheckedQuestion(
                     "", document["clusters"], document["bindings"], binding, cluster, ()
                 )
-                status, answer = checker.ask(question)
-                if status == 2 or answer["holds"]:
+                _, answer = checker.ask(question)
+                if not answer or answer["holds"]:
                     continue
                 asked += 1
                 answered += bool(answer["remedies"])

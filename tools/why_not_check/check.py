@@ -63,12 +63,12 @@ class Checker:
             ["why-not", name, *target, "-n", metadata.get("namespace", ""), *self._files(), *question.flags,
              *question.options, "-o", "json", "--timeout", self._timeout]
         )  # fmt: skip
-        return status, json.loads(out) if status != 2 else {}
+        return status, json.loads(out) if out else {}
 
     def check(self, question: CheckedQuestion) -> Verdict:
         """Ask a question and check the answer."""
         status, answer = self.ask(question)
-        if status == 2:
+        if not answer:
             return Verdict("refused")
         verdict = Verdict(
             "holds" if answer["holds"] else "answered" if answer["remedies"] else "none found",
@@ -79,7 +79,7 @@ class Checker:
             primary=next((each["code"] for each in answer["causes"] if each["primary"]), ""),
             complete=answer["search"]["complete"],
         )
-        if (status == 1) != (verdict.outcome == "none found"):
+        if status != 2 and (status == 1) != (verdict.outcome == "none found"):
             verdict.problems.append(f"exit status {status} for {verdict.outcome}")
         base = self._simulate(question, [])
         verdict.simulated += 1
@@ -160,9 +160,9 @@ class Checker:
             found["scheduleType"] == "Avoid" or found["condition"]["status"] == "True"
         )
         if goal == "offCluster":
-            return is_placed and question.cluster not in clusters
+            return bool(is_placed and question.cluster not in clusters)
         if goal == "placed":
-            return is_placed and (answer is not _PLACED or question.cluster not in clusters)
+            return bool(is_placed and (answer is not _PLACED or question.cluster not in clusters))
         if question.cluster not in clusters:
             return False
         spec = manifest["spec"]

@@ -218,7 +218,7 @@ class Application:
             observe=self._event_handlers.observe,
             is_known=self._event_handlers.is_known,
             start_version=relister.list_and_start_version,
-            is_ahead=relister.is_ahead,
+            must_relist=relister.must_relist,
             clock=self._clock,
         )
         relister.on_replaced = self._watch.restart

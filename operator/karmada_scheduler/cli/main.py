@@ -1,4 +1,6 @@
-"""The command line: the scheduler, and the commands ``plugins``, ``simulate`` and ``why-not``."""
+"""The command line: the scheduler, and the commands ``explain``, ``plugins``, ``simulate`` and
+``why-not``.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import uvloop
 
 from karmada_scheduler import __version__, app, logs
+from karmada_scheduler.cli import explain, simulate, whynot
 from karmada_scheduler.cli import plugins as plugins_command
-from karmada_scheduler.cli import simulate, whynot
 from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import Options
@@ -27,7 +29,13 @@ from karmada_scheduler.process.server import ListenError
 log = logging.getLogger(__name__)
 
 
-_COMMANDS: Final = {"plugins": plugins_command, "simulate": simulate, "why-not": whynot}
+_COMMANDS: Final = {"explain": explain, "plugins": plugins_command, "simulate": simulate, "why-not": whynot}
+_RUN: Final[dict[str, Callable[[argparse.Namespace, Sequence[Registration]], int]]] = {
+    "explain": explain.run,
+    "plugins": plugins_command.run,
+    "simulate": simulate.run,
+    "why-not": whynot.run,
+}
 
 
 def main(arguments: Sequence[str] | None = None, plugins: Sequence[Registration] = ()) -> int:
@@ -64,7 +72,7 @@ def _command(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     if unknown:
         subparsers.choices[arguments.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
-        status: int = _COMMANDS[arguments.command].run(arguments, plugins)
+        status = _RUN[arguments.command](arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`). The interpreter flushes again when it exits.

@@ -16,6 +16,7 @@ async def connect(
     *,
     kubeconfig: str,
     master: str,
+    context: str = "",
     on_response: Callable[[str, str, int], None] = lambda *_: None,
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], float] = time.time,
@@ -25,6 +26,7 @@ async def connect(
     Args:
         kubeconfig: A path, or "".
         master: The server's address, which overrides the kubeconfig's, or "".
+        context: The context of the kubeconfig; "" for its current one.
         on_response: See ``Connection``.
         clock: In seconds, never running backwards.
         now: The time of day in seconds since 1970.
@@ -34,7 +36,7 @@ async def connect(
     """
 
     def read(known: Identity | None) -> Identity:
-        return load(kubeconfig, master, now=now(), known=known)
+        return load(kubeconfig, master, now=now(), known=known, context=context)
 
     first = await in_daemon_thread(lambda: read(None), name="credentials")
     return Connection(Login(read, first, clock=clock, now=now), on_response)

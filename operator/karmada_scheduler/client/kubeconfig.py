@@ -37,7 +37,9 @@ _FOR_LIBRARY: Final = frozenset({
 })  # fmt: skip
 
 
-def load(kubeconfig: str, master: str, *, now: float, known: Identity | None = None) -> Identity:
+def load(
+    kubeconfig: str, master: str, *, now: float, known: Identity | None = None, context: str = ""
+) -> Identity:
     """Read credentials as karmada-scheduler does: the kubeconfig, else in-cluster, else ~/.kube.
 
     Args:
@@ -45,11 +47,12 @@ def load(kubeconfig: str, master: str, *, now: float, known: Identity | None = N
         master: The server's address, which overrides the kubeconfig's, or "".
         now: The time of day in seconds since 1970.
         known: The credentials so far; their TLS context is used again if certificates and key are the same.
+        context: The context of the kubeconfig; "" for its current one. With a context, a Pod's credentials are not used.
 
     Raises:
         ConnectionConfigError: There are no usable credentials; the text lists what was tried.
     """
-    reading = _Reading(known)
+    reading = _Reading(known, context)
     where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given"
     try:
         if kubeconfig:
@@ -69,9 +72,10 @@ def load(kubeconfig: str, master: str, *, now: float, known: Identity | None = N
 class _Reading:
     """The credentials of the files that were read so far."""
 
-    def __init__(self, known: Identity | None) -> None:
+    def __init__(self, known: Identity | None, context: str) -> None:
         self.server = ""
         self._known = known
+        self._context = context
         self._files: dict[str, tuple[int, int, int] | None] = {}
         self._authorization: str | None = None
         self._tls_name: str | None = None
@@ -97,7 +101,7 @@ class _Reading:
 
     def defaults(self) -> str:
         """Read the Pod's credentials, else the default kubeconfig; return the origin, "" for the Pod."""
-        if problem := self._read_pod():
+        if problem := "a context is given" if self._context else self._read_pod():
             paths = [path for path in (os.environ.get("KUBECONFIG") or "").split(":") if path]
             paths = [path for path in paths or [str(Path.home() / ".kube/config")] if Path(path).exists()]
             if not paths:
@@ -139,7 +143,7 @@ class _Reading:
         return document
 
     def _use(self, document: dict[str, Any]) -> None:
-        current = document.get("current-context")
+        current = self._context or document.get("current-context")
         if not current:
             raise ConnectionConfigError("current-context: is missing")
         context = _named(document, "contexts", "context", current)

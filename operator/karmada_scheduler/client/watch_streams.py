@@ -73,7 +73,7 @@ class WatchStreams:
         kinds: Iterable[str],
         *,
         clock: Callable[[], float],
-        is_ahead: Callable[[str, str], Awaitable[bool]],
+        must_relist: Callable[[str, str], Awaitable[bool]],
         silent_after: float = SILENT_SECONDS,
     ) -> None:
         """Supervise the watches of these kinds.
@@ -81,12 +81,13 @@ class WatchStreams:
         Args:
             kinds: The kinds.
             clock: In seconds, never running backwards.
-            is_ahead: Returns whether a version of a kind is ahead of the API server's, once that has answered.
+            must_relist: Returns whether the watch of a kind cannot continue at a version, once the API server has
+                answered.
             silent_after: Seconds without an event, a bookmark or an accepted request until a watch counts as silent.
         """
         now = clock()
         self._clock = clock
-        self._is_ahead = is_ahead
+        self._must_relist = must_relist
         self._silent_after = silent_after
         self._watches = {kind: _Watch(now) for kind in kinds}
 
@@ -131,7 +132,7 @@ class WatchStreams:
             connect: Opens the connection.
         """
         watch = self._watches[kind]
-        if since is not None and await self._is_ahead(kind, since):
+        if since is not None and await self._must_relist(kind, since):
             yield EXPIRED
             return
         watch.is_accepted = False

@@ -46,12 +46,12 @@ def assign_replicas(cycle: Cycle, candidates: Sequence[Candidate]) -> Targets:
     if not has_replicas or len(spec.components) > 1:
         return [TargetCluster(candidate.name) for candidate in candidates]
     fresh = cycle.binding.reschedule_triggered
-    if _divides_by_tiers(cycle):
+    if divides_by_tiers(cycle):
         return _assign_by_tiers(spec, cycle.placement, candidates, fresh=fresh)
     return _assign(spec, cycle.placement, candidates, fresh=fresh)
 
 
-def _divides_by_tiers(cycle: Cycle) -> bool:
+def divides_by_tiers(cycle: Cycle) -> bool:
     """Return whether the affinity term in use has overflow affinities; if several have its name, any may have them."""
     name, placement = cycle.affinity_name, cycle.placement
     if not name or placement.cluster_affinity is not None:
@@ -117,7 +117,15 @@ def _assign(
 
 
 def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Sequence[Candidate]) -> Targets:
-    """Divide by static weights, whatever the available replicas; of several rules for a cluster the largest counts."""
+    """Divide by static weights, whatever the available replicas."""
+    weights = static_weights(placement, candidates)
+    if not wrap64(sum(weights.values())):
+        weights = {candidate.name: 1 for candidate in candidates}
+    return _apportion(spec.replicas, list(weights.items()), spec.resource.uid)
+
+
+def static_weights(placement: Placement, candidates: Sequence[Candidate]) -> dict[str, int]:
+    """Return the weights of the clusters that a rule names; of several rules for a cluster the largest counts."""
     strategy = placement.replica_scheduling
     preference = strategy.weight_preference if strategy is not None else None
     rules = preference.static_weight_list if preference is not None else ()
@@ -136,9 +144,7 @@ def _by_static_weight(spec: BindingSpec, placement: Placement, candidates: Seque
         weight = max(named.get(candidate.name, 0), *matching, 0)
         if weight > 0:
             weights[candidate.name] = weight
-    if not wrap64(sum(weights.values())):
-        weights = {candidate.name: 1 for candidate in candidates}
-    return _apportion(spec.replicas, list(weights.items()), spec.resource.uid)
+    return weights
 
 
 def _apportion(replicas: int, weights: Sequence[tuple[str, int]], uid: str) -> Targets:
@@ -237,12 +243,15 @@ def _divide(
         text = f"Clusters available replicas {total} are not enough to schedule."
         raise UnschedulableError(text).within(step)
     if aggregated:
-        available = _fewest(replicas, available, {target.name for target in scheduled if target.replicas > 0})
+        available = fewest_clusters(
+            replicas, available, {target.name for target in scheduled if target.replicas > 0}
+        )
     seats = _apportion(replicas, available, uid)
     return _merged(scheduled, seats)
 
 
-def _fewest(replicas: int, available: Sequence[TargetCluster], in_use: set[str]) -> Targets:
+def fewest_clusters(replicas: int, available: Sequence[TargetCluster], in_use: set[str]) -> Targets:
+    """Return the first clusters that can take all replicas together, those in use before the others."""
     first = [target for target in available if target.name in in_use] if in_use else []
     chosen: Targets = []
     total = 0

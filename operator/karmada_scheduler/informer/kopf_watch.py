@@ -86,7 +86,7 @@ class KopfWatch:
         before_start: Callable[[], Awaitable[None]],
         after_start: Callable[[], None],
         start_version: Callable[[str], Awaitable[str]],
-        is_ahead: Callable[[str, str], Awaitable[bool]],
+        must_relist: Callable[[str, str], Awaitable[bool]],
         clock: Callable[[], float],
         observe: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
         is_known: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False,
@@ -104,8 +104,8 @@ class KopfWatch:
             after_start: Called after every start; kopf has then replaced the process's signal handlers.
             start_version: Returns the resourceVersion at which the watch of a kind starts, before each watch that does
                 not continue another one. The caller has listed the objects up to that version.
-            is_ahead: Returns whether a version of a kind is ahead of the API server's; awaited before each watch. If
-                so, the watch starts from scratch.
+            must_relist: Returns whether the watch of a kind cannot continue at a version; awaited before each watch.
+                If so, the watch starts from scratch.
             clock: In seconds, never running backwards.
             observe: Called with the kind and the manifest of each changed object, before ``is_known``; must be quick.
             is_known: Returns whether the change of an object is known, by kind and manifest; if so, it is dropped.
@@ -115,7 +115,7 @@ class KopfWatch:
         self._streams = WatchStreams(
             [resource.kind for resource in resources],
             clock=clock,
-            is_ahead=is_ahead,
+            must_relist=must_relist,
             silent_after=silent_after,
         )
         self._resources = resources

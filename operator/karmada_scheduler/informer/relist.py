@@ -32,6 +32,10 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
+_OUTAGE_SECONDS: Final = 10.0
+"""After an outage of this length every kind is listed. Shorter ones are restarts of an API server, which would get a
+list of everything at its busiest moment."""
+
 _REMIND_SECONDS: Final = 60.0
 """The same failure is logged again after this time."""
 
@@ -113,13 +117,18 @@ class Relister:
             self.relist_soon()
         return comparison.version
 
-    async def is_ahead(self, kind: str, version: str) -> bool:
-        """Return whether a version is ahead of the newest version of a kind, once the API server has answered."""
+    async def must_relist(self, kind: str, version: str) -> bool:
+        """Return whether a watch cannot continue at a version, because etcd was or may have been restored.
+
+        Returns once the API server has answered. A version ahead of the newest one proves a restore. After a long
+        outage other clients may have written so much that the newest version is ahead again.
+        """
         resource = self._resources[kind]
+        asked = self._clock()
         newest = await self._retry(
             f"Reading the version of {resource.plural}", partial(self._client.newest_version, resource)
         )
-        return _number(newest) < _number(version)
+        return _number(newest) < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
 
     def relist_soon(self) -> None:
         """Compare all kinds soon, because an object was older than in the cache."""

@@ -1,1 +1,1 @@
-"""What the commands that explain print: text for people, from the data that JSON and YAML show."""
+"""Writes explanations as text, JSON and YAML."""

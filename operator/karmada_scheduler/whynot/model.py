@@ -1,118 +1,184 @@
-"""The answer to "why not" as data."""
+"""The answer to "why not" as data: what ``why-not`` prints in every format."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
-from karmada_scheduler.api.binding import BindingKey, TargetCluster
-from karmada_scheduler.whynot.edits import Edit
-
-API_VERSION: Final = "explain.pyscheduler.karmada.io/v1alpha1"
-KIND: Final = "WhyNot"
-
-Placement = Sequence[TargetCluster]
-"""Replicas by cluster, in the order of the result."""
+from karmada_scheduler.explain.model import Cause, Provenance, Target
+from karmada_scheduler.whynot.edits import Side
 
 
-@dataclass(frozen=True)
-class CauseFound:
-    """Why the cluster does not have replicas.
+class GoalType(Enum):
+    """What the question asks for."""
+
+    ON_CLUSTER = "onCluster"
+    OFF_CLUSTER = "offCluster"
+    PLACED = "placed"
+
+
+@dataclass(frozen=True, slots=True)
+class BindingShown:
+    """The binding in question; ``replicas`` is what it wants in all."""
+
+    kind: str
+    namespace: str
+    name: str
+    generation: int
+    replicas: int
+
+    def __str__(self) -> str:
+        """``namespace/name``, or the name without a namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class GoalShown:
+    """The goal.
 
     Attributes:
-        code: See docs/explain.md.
-        stage: trigger, filter, select, divide, ...
-        text: One sentence.
-        evidence: Names and numbers; JSON values.
-        primary: Whether it comes first; of the causes of an answer exactly one does.
+        replicas: What the cluster should have at least; 0 if the goal is another.
+        as_new: Whether placements are forgotten, as ``simulate --anew`` does.
     """
 
-    code: str
-    stage: str
-    text: str
-    evidence: Mapping[str, Any] = field(default_factory=dict)
-    primary: bool = False
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the fields of the output."""
-        return {
-            "code": self.code,
-            "stage": self.stage,
-            "primary": self.primary,
-            "text": self.text,
-            "evidence": dict(self.evidence),
-        }
+    type: GoalType
+    replicas: int
+    as_new: bool
 
 
-@dataclass(frozen=True)
-class Touched:
-    """What else an edit concerns.
+@dataclass(frozen=True, slots=True)
+class NextDecision:
+    """What the binding has after the next moment in which the scheduler can act, without any edit.
 
     Attributes:
-        bindings: Bindings, with the one in question, whose placement changes or whose policy is edited.
-        checked: Whether the other bindings were scheduled with the edit; otherwise those of the policy are counted.
+        reason: The reason of the condition ``Scheduled``; "" if nothing asks for a decision.
+        message: The error; "" without one.
+    """
+
+    result: tuple[Target, ...]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectShown:
+    """A Cluster or binding; the namespace is "" for cluster-scoped ones."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumShown:
+    """The boundary of an amount.
+
+    Attributes:
+        at: The least amount that reaches the goal.
+        fails_at: The next smaller step, which does not.
+        unit: Of both numbers; "" for a count.
+        monotone: ``sampled`` if smaller amounts were tried as well, ``unchecked`` if there was no time for it.
+    """
+
+    at: int
+    fails_at: int
+    unit: str
+    monotone: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditShown:
+    """An edit.
+
+    Attributes:
+        op: The kind of the edit; stable.
+        text: For people.
+        minimal: The boundary of its amount, None without an amount.
+    """
+
+    side: Side
+    op: str
+    object: ObjectShown
+    text: str
+    minimal: MinimumShown | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPatch:
+    """An RFC 6902 patch of an object as it was read."""
+
+    object: ObjectShown
+    patch: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What the edits concern besides the binding.
+
+    Attributes:
+        bindings: Bindings, with the one in question, whose policy is edited or whose placement changes.
+        checked: Whether all others were scheduled with the edits, where the edits are of clusters.
     """
 
     bindings: int
     checked: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The decisions that prove an answer: with all edits, and without each one, which miss the goal."""
+
+    decisions: int
+    leave_one_out: int
+
+
+@dataclass(frozen=True, slots=True)
 class Remedy:
     """A verified, irreducible set of edits.
 
     Attributes:
         edits: In the order in which they are applied.
-        apply: The patches, one per edit.
-        result: The placement afterwards.
+        apply: The patches, one per edit, in the same order.
+        result: The placement afterwards, as ``simulate`` prints it over the patched objects.
         moves: Replicas that stop in one cluster.
-        touches: Other bindings.
-        leave_one_out: Decisions without one of the edits, all of which miss the goal.
         uses_cluster: Whether the cluster in question has replicas afterwards.
     """
 
-    edits: Sequence[Edit]
-    apply: Sequence[Mapping[str, Any]]
-    result: Placement
+    edits: tuple[EditShown, ...]
+    apply: tuple[ObjectPatch, ...]
+    result: tuple[Target, ...]
     moves: int
     touches: Touched
-    leave_one_out: int
     uses_cluster: bool
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the fields of the output."""
-        return {
-            "edits": [_edit_fields(each) for each in self.edits],
-            "apply": [dict(each) for each in self.apply],
-            "result": _clusters(self.result),
-            "moves": self.moves,
-            "touches": {"bindings": self.touches.bindings, "checked": self.touches.checked},
-            "usesCluster": self.uses_cluster,
-            "verified": {"decisions": 1, "leaveOneOut": self.leave_one_out},
-        }
+    verified: Verified
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A single edit that does not reach the goal."""
+@dataclass(frozen=True, slots=True)
+class Ineffective:
+    """A single edit that does not reach the goal.
 
-    edit: Edit
-    result: Placement
+    Attributes:
+        unchanged: Whether the placement is the same as without it.
+    """
+
+    edits: tuple[EditShown, ...]
+    result: tuple[Target, ...]
     unchanged: bool
 
-    def as_fields(self) -> dict[str, Any]:
-        """Return the fields of the output."""
-        return {
-            "edits": [_edit_fields(self.edit)],
-            "unchanged": self.unchanged,
-            "result": _clusters(self.result),
-        }
 
+@dataclass(frozen=True, slots=True)
+class SearchShown:
+    """How far the search went.
 
-@dataclass(frozen=True)
-class SearchFacts:
-    """How far the search went."""
+    Attributes:
+        complete: Whether nothing was left to try.
+        decisions: All decisions, with those that verify answers.
+        runs: Decisions about sets of edits.
+        exhausted_singles: Whether all single edits were tried.
+        ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
+    """
 
     complete: bool
     decisions: int
@@ -120,106 +186,32 @@ class SearchFacts:
     max_runs: int
     max_depth: int
     seconds: float
-    timeout: float
+    timeout_seconds: float
     exhausted_singles: bool
     ended_by: str
 
-    def as_fields(self) -> dict[str, Any]:
-        """Return the fields of the output."""
-        return {
-            "complete": self.complete,
-            "decisions": self.decisions,
-            "runs": self.runs,
-            "maxRuns": self.max_runs,
-            "maxDepth": self.max_depth,
-            "seconds": round(self.seconds, 3),
-            "timeoutSeconds": self.timeout,
-            "exhaustedSingles": self.exhausted_singles,
-            "endedBy": self.ended_by,
-        }
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WhyNot:
     """The answer.
 
     Attributes:
-        key: The binding.
-        generation: Of the binding.
-        replicas: Replicas that it wants in all.
-        cluster: The cluster; "" if the question is why it is not placed.
-        goal: ``onCluster``, ``placed`` or ``offCluster``.
-        wanted: Replicas that the goal asks for on the cluster.
+        cluster: The cluster in question; "" if the goal is that the binding is placed anywhere.
         holds: Whether the goal holds without any edit.
-        as_new: Whether the placement was forgotten.
         present: The placement of the binding.
-        scheduled: The placement after the next decision without any edit.
-        condition: The reason of the condition after it.
-        message: The error of it; "" without one.
+        causes: Why the goal does not hold; none if it does.
+        remedies: The best ones, of different sides first.
+        ineffective: Single edits that were tried.
     """
 
-    key: BindingKey
-    generation: int
-    replicas: int
+    binding: BindingShown
     cluster: str
-    goal: str
-    wanted: int
+    goal: GoalShown
     holds: bool
-    as_new: bool
-    present: Placement
-    scheduled: Placement
-    condition: str
-    message: str
-    provenance: Mapping[str, Any]
-    causes: Sequence[CauseFound]
-    remedies: Sequence[Remedy]
-    ineffective: Sequence[Tried]
-    search: SearchFacts
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the answer as one JSON object."""
-        return {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "binding": {
-                "kind": self.key.kind,
-                "namespace": self.key.namespace,
-                "name": self.key.name,
-                "generation": self.generation,
-                "replicas": self.replicas,
-            },
-            "cluster": self.cluster,
-            "goal": {"type": self.goal, "replicas": self.wanted, "asNew": self.as_new},
-            "holds": self.holds,
-            "provenance": dict(self.provenance),
-            "present": _clusters(self.present),
-            "next": {
-                "result": _clusters(self.scheduled),
-                "reason": self.condition,
-                "message": self.message,
-            },
-            "causes": [each.as_fields() for each in self.causes],
-            "remedies": [each.as_fields() for each in self.remedies],
-            "ineffective": [each.as_fields() for each in self.ineffective],
-            "search": self.search.as_fields(),
-        }
-
-
-def _clusters(placement: Placement) -> list[dict[str, Any]]:
-    return [{"name": each.name, "replicas": each.replicas} for each in placement]
-
-
-def _edit_fields(edit: Edit) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "side": edit.side.value,
-        "op": edit.op,
-        "object": edit.target.as_fields(),
-        "text": edit.text,
-    }
-    if edit.minimal is not None:
-        fields["minimal"] = {
-            "at": edit.minimal.at,
-            "failsAt": edit.minimal.fails_at,
-            "monotone": edit.minimal.monotone,
-        }
-    return fields
+    provenance: Provenance
+    present: tuple[Target, ...]
+    next: NextDecision
+    causes: tuple[Cause, ...]
+    remedies: tuple[Remedy, ...]
+    ineffective: tuple[Ineffective, ...]
+    search: SearchShown

@@ -31,10 +31,10 @@ class StreamsHarness:
         self.incoming: asyncio.Queue[Any] = asyncio.Queue()
         self.closed = 0
         self.streams = WatchStreams(
-            ["Cluster", "Policy"], clock=lambda: self.now, is_ahead=self._is_ahead, silent_after=300
+            ["Cluster", "Policy"], clock=lambda: self.now, must_relist=self._must_relist, silent_after=300
         )
 
-    async def _is_ahead(self, kind: str, version: str) -> bool:
+    async def _must_relist(self, kind: str, version: str) -> bool:
         assert (kind, version) == ("Cluster", "7")
         return self.ahead
 

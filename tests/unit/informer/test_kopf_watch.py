@@ -40,7 +40,7 @@ class KopfHarness:
             before_start=self._prepare,
             after_start=self._start,
             start_version=self._start_version,
-            is_ahead=self._is_ahead,
+            must_relist=self._must_relist,
             clock=lambda: self.now,
             is_known=lambda kind, manifest: (kind, manifest["metadata"]["resourceVersion"]) in self.known,
         )
@@ -59,7 +59,7 @@ class KopfHarness:
     async def _start_version(self, _: str) -> str:
         return "7"
 
-    async def _is_ahead(self, *_: str) -> bool:
+    async def _must_relist(self, *_: str) -> bool:
         return False
 
     def settings(self) -> kopf.OperatorSettings:

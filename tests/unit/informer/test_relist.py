@@ -312,13 +312,22 @@ async def test_a_watch_that_finds_its_kind_restored_requests_comparisons_of_the_
 
 
 @pytest.mark.parametrize(("watched", "ahead"), [("8", True), ("7", False), ("6", False)])
-async def test_a_watch_is_ahead_when_its_version_is_newer_than_that_of_a_list(
+async def test_a_watch_starts_from_scratch_when_its_version_is_ahead_of_a_list(
     watched: str, ahead: bool
 ) -> None:
     harness = RelisterHarness()
     harness.client.failures = [ApiError("cannot reach it")]
-    assert await harness.relister.is_ahead("Cluster", watched) is ahead
+    assert await harness.relister.must_relist("Cluster", watched) is ahead
     assert harness.client.lists == []
+
+
+@pytest.mark.parametrize(("failures", "relisted"), [(4, False), (5, True)])
+async def test_a_watch_starts_from_scratch_after_ten_seconds_without_an_api_server(
+    failures: int, relisted: bool
+) -> None:
+    harness = RelisterHarness()
+    harness.client.failures = [ApiError("cannot reach it")] * failures
+    assert await harness.relister.must_relist("Cluster", "7") is relisted
 
 
 async def test_a_cluster_that_a_list_lacks_stays_if_it_can_be_read() -> None:

@@ -68,7 +68,7 @@ class WatchHarness:
             before_start=self._started,
             after_start=lambda: None,
             start_version=self._start_version,
-            is_ahead=self._is_ahead,
+            must_relist=self._must_relist,
             clock=time.monotonic,
             silent_after=silent_after,
             is_known=is_known,
@@ -84,7 +84,7 @@ class WatchHarness:
         self.begun[kind] += 1
         return str(BEFORE)
 
-    async def _is_ahead(self, _: str, version: str) -> bool:
+    async def _must_relist(self, _: str, version: str) -> bool:
         return int(version) > self.version
 
     def _load(self, _: Identity) -> Identity:

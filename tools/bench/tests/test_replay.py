@@ -137,7 +137,7 @@ async def test_kopf_lists_nothing_and_watches_from_the_given_version(tmp_path: P
             before_start=at_once,
             after_start=lambda: None,
             start_version=listed,
-            is_ahead=never,
+            must_relist=never,
             clock=time.monotonic,
         )
         running = asyncio.create_task(watch.run())

@@ -27,8 +27,9 @@ from karmada_scheduler.cli.simulate.files import Contents, Problem, as_binding, 
 from karmada_scheduler.cli.simulate.forecast import as_new, simulate
 from karmada_scheduler.cli.simulate.output import WRITERS, with_progress
 from karmada_scheduler.cli.simulate.result import Outcome, SimulationResult
-from karmada_scheduler.cli.simulate.rules import add_rule_arguments, print_error, rules_of
-from karmada_scheduler.cli.simulate.state import SimulatedBindings
+from karmada_scheduler.cli.simulate.state import SimulatedBindings, handles
+from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
+from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.config import features
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import Snapshot
@@ -85,7 +86,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", choices=sorted(WRITERS), default="table", help="what to print (default table)"
     )
-    add_rule_arguments(parser)
+    rules.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -98,10 +99,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     try:
         gates = features.parse(arguments.feature_gates)
     except ValueError as error:
-        print_error(f"--feature-gates: {error}")
+        _print_error(f"--feature-gates: {error}")
         return BAD_INPUT
     if [*arguments.clusters, *arguments.bindings, *(arguments.workloads or ())].count("-") > 1:
-        print_error("Error: standard input (-) can be read once only")
+        _print_error("Error: standard input (-) can be read once only")
         return BAD_INPUT
     given = _Input(
         read(arguments.clusters, as_cluster),
@@ -111,8 +112,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     clusters = given.clusters
     if clusters.problems and not clusters.objects:
         for problem in given.problems:
-            print_error(str(problem))
-        print_error("No cluster could be read, so nothing is decided.")
+            _print_error(str(problem))
+        _print_error("No cluster could be read, so nothing is decided.")
         return BAD_INPUT
     with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
         results = _schedule_all(arguments, gates, own, given)
@@ -127,7 +128,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         for outcome in (Outcome.GATED, Outcome.WAITING, Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
         if counts[outcome]
     )
-    print_error(
+    _print_error(
         f"{len(results)} bindings on {len(clusters.objects)} clusters: "
         f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, {problems} problems in the input"
     )
@@ -148,24 +149,30 @@ def _schedule_all(
     wanted = [as_new(each) for each in given.bindings.objects] if arguments.as_new else given.bindings.objects
     known = SimulatedBindings(wanted)
     snapshot = Snapshot.of(given.clusters.objects)
-    workloads = None if given.workloads is None else given.workloads.objects
+    workloads = Workloads(None if given.workloads is None else given.workloads.objects)
+    stored_workloads = StoredWorkloads(workloads, known.get)
     try:
-        with rules_of(
-            arguments, gates, own, snapshot=lambda: snapshot, known=known, workloads=workloads
-        ) as rules:
+        with rules.configured(
+            arguments, gates, own, handle_for=handles(snapshot, known, stored_workloads.for_profile)
+        ) as frameworks:
+            stored_workloads.framework_of, stored_workloads.declaring = frameworks.of, frameworks.declaring
             for problem in given.problems:
-                print_error(str(problem))
+                _print_error(str(problem))
             return simulate(
                 with_progress(wanted, total=len(wanted)),
                 given.clusters.objects,
-                framework_of=rules.framework_of,
+                framework_of=frameworks.of,
                 gates=gates,
                 known=known,
                 empty_workload_propagation=arguments.enable_empty_workload_propagation == "true",
-                workload_of=rules.workloads.of,
-                stored_workload=rules.stored_workloads.of,
+                workload_of=workloads.of,
+                stored_workload=stored_workloads.of,
             )
     except ConfigError as unusable:
         for each in unusable.problems:
-            print_error(f"Error: {each}")
+            _print_error(f"Error: {each}")
         return None
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

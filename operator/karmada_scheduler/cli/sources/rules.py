@@ -1,25 +1,21 @@
-"""The plugins of a simulation: built from the command line as in the scheduler, for bindings of files."""
+"""The rules by which a command decides: gates, plugins and profiles, as the flags of the scheduler set them."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
-from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.cli.simulate.state import SimulatedBindings, SimulatedHandle
-from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.flags import plugin_tokens
 from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plugin_budget
-from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
@@ -34,30 +30,27 @@ _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
 _NO_ELECTION: Final = LeaderElection(enabled=False)
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The plugins and workloads of a simulation.
+@dataclass(frozen=True, slots=True)
+class Frameworks:
+    """The plugins of each profile.
 
     Attributes:
-        framework_of: Returns the plugins of a binding's profile; None if another scheduler is responsible.
-        workloads: The workloads of the files.
-        stored_workloads: The workloads of other bindings, for plugins.
-        plugins: The plugins of all profiles.
+        of: Returns the plugins of a binding's profile; None if another scheduler is responsible.
+        names: The names of the profiles; None if every binding is decided.
+        declaring: Whether a profile declares that it needs workloads, by name.
+        any: The plugins of the first profile.
     """
 
-    framework_of: Callable[[Binding], Framework | None]
-    workloads: Workloads
-    stored_workloads: StoredWorkloads
-    plugins: BuiltProfiles
-
-    @property
-    def has_own_plugins(self) -> bool:
-        """Whether a profile has plugins of the user's own, which may read other bindings."""
-        return any(each.registration.origin != ORIGIN for each in self.plugins.made.values())
+    of: Callable[[Binding], Framework | None]
+    names: frozenset[str] | None
+    declaring: Mapping[str, bool]
+    any: Framework
+    has_own_plugins: bool = False
+    """Whether a profile has plugins of the user's own, which may read other bindings."""
 
 
-def add_rule_arguments(parser: Any) -> None:
-    """Add the arguments that determine the plugins and gates."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the scheduler that determine its decisions."""
     parser.add_argument(
         "--plugins",
         action="append",
@@ -93,35 +86,23 @@ def add_rule_arguments(parser: Any) -> None:
 
 
 @contextmanager
-def rules_of(
+def configured(
     arguments: argparse.Namespace,
     gates: FeatureGates,
     own: Sequence[Registration],
     *,
-    snapshot: Callable[[], Snapshot],
-    known: SimulatedBindings,
-    workloads: Sequence[Workload] | None,
-) -> Iterator[Rules]:
-    """Build the plugins, with warnings on standard error; the timeout of plugins ends with the context.
-
-    Args:
-        arguments: The command line; see ``add_rule_arguments``.
-        gates: Feature gates.
-        own: The plugins of a main program of the user's own.
-        snapshot: Returns the clusters that the handles of plugins show.
-        known: The bindings that they show.
-        workloads: The workloads of the files, None without files.
+    handle_for: Callable[[str], Handle],
+) -> Iterator[Frameworks]:
+    """Build the plugins, with the timeout of the scheduler while they are used; print warnings.
 
     Raises:
-        ConfigError: The configuration, a profile or a plugin cannot be used.
+        ConfigError: The configuration or a plugin cannot be used.
     """
     name = arguments.scheduler_name or DEFAULT_SCHEDULER_NAME
     configuration = (
         load(arguments.config, scheduler_name=name) if arguments.config else SchedulerConfiguration()
     )
     budget = plugin_budget(configuration, _NO_ELECTION)
-    found = Workloads(workloads)
-    stored_workloads = StoredWorkloads(found, known.get)
     setup = PluginSetup.of(
         Options(
             plugins=plugin_tokens(arguments.plugins),
@@ -129,51 +110,49 @@ def rules_of(
             scheduler_name=name,
         ),
         in_tree(gates),
-        handle_for=lambda profile: SimulatedHandle(
-            profile, snapshot, known, time.time, stored_workloads.for_profile
-        ),
+        handle_for=handle_for,
         own=own,
         configuration=configuration,
         disabled_by_gates=IN_TREE,
     )
     with closing(SigalrmTimeout(budget)) as alarm:
         caller = PluginCaller(timeout=alarm, coroutine_seconds=budget, interrupts=(KeyboardInterrupt,))
-        frameworks = _frameworks(
-            setup,
-            configuration,
-            caller,
-            every=not configuration.profiles and not arguments.scheduler_name,
-        )
-        stored_workloads.framework_of = frameworks
-        stored_workloads.declaring = {
-            name: any(map(needs_workload, plugins.unique)) for name, plugins in setup.built.by_name.items()
-        }
-        yield Rules(frameworks, found, stored_workloads, setup.built)
+        every = not configuration.profiles and not arguments.scheduler_name
+        frameworks = _frameworks(setup, configuration, caller, every=every)
+        yield frameworks
 
 
 def _frameworks(
     setup: PluginSetup, configuration: SchedulerConfiguration, caller: PluginCaller, *, every: bool
-) -> Callable[[Binding], Framework | None]:
-    """Return the function that finds the plugins of a binding: those of its profile, or, with ``every``, the only ones.
+) -> Frameworks:
+    """Return the plugins of each profile; with ``every``, the only ones for all bindings.
 
     Raises:
         ConfigError: A profile or a plugin cannot be used.
     """
     if configuration.extenders:
-        print_error("extenders are not called, as if there were none")
+        _print_error("extenders are not called, as if there were none")
     built = setup.start()
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
     for warning in (*configuration.warnings, *built.warnings):
-        print_error(warning)
+        _print_error(warning)
     for message in setup.messages:
         if message.warning:
-            print_error(message.text)
+            _print_error(message.text)
     for text in _not_called(built):
-        print_error(text)
+        _print_error(text)
+    declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
+    has_own_plugins = any(each.registration.origin != ORIGIN for each in built.made.values())
     if every:
         [only] = by_name.values()
-        return lambda _: only
-    return lambda binding: by_name.get(binding.spec.responsible_scheduler)
+        return Frameworks(lambda _: only, None, declaring, only, has_own_plugins)
+    return Frameworks(
+        lambda binding: by_name.get(binding.spec.responsible_scheduler),
+        frozenset(by_name),
+        declaring,
+        next(iter(by_name.values())),
+        has_own_plugins,
+    )
 
 
 def _not_called(built: BuiltProfiles) -> Iterator[str]:
@@ -189,6 +168,5 @@ def _not_called(built: BuiltProfiles) -> Iterator[str]:
         yield f"PreBind, Bind and PostBind are not called: {', '.join(found)}"
 
 
-def print_error(text: str) -> None:
-    """Print a line on standard error."""
+def _print_error(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

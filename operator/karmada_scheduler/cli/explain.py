@@ -1,0 +1,159 @@
+"""``karmada-pyscheduler explain``: why a binding is where it is, or nowhere.
+
+Reads the objects of a control plane, or files as ``simulate`` reads them, and decides again by the same rules. Nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, Final
+
+from karmada_scheduler.cli.sources import objects as objects_source
+from karmada_scheduler.cli.sources import rules
+from karmada_scheduler.cli.sources.bindings import possible_keys
+from karmada_scheduler.cli.sources.inputs import explain_inputs
+from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
+from karmada_scheduler.explain.explain import explain
+from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields
+from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.text import explanation_text
+
+GOOD: Final = 0
+NOT_GOOD: Final = 1
+NO_ANSWER: Final = 2
+
+_DEFAULT_WIDTH: Final = 100
+_LEAST_WIDTH: Final = 40
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="why a binding is where it is, or nowhere",
+        description="Explain the placement of a binding: the answer, the step that decided it, and the evidence. "
+        "(karmadactl explain is another command: it documents the fields of an object.)",
+        epilog="Exit status: 0 it is placed, or has nothing to place; 1 it is not placed; 2 there is no answer "
+        "(bad input, unknown binding, forbidden).",
+    )
+    parser.add_argument(
+        "name",
+        metavar="[KIND/]NAME",
+        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
+    )
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of the binding (default default)"
+    )
+    objects_source.add_arguments(parser)
+    rules.add_arguments(parser)
+    add_output_arguments(parser)
+    parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for the output."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("json", "text", "yaml"),
+        default="text",
+        help="what to print (default text)",
+    )
+    parser.add_argument(
+        "--width",
+        type=_width,
+        metavar="N",
+        help=f"columns of the text (default: the terminal, or {_DEFAULT_WIDTH})",
+    )
+    parser.add_argument(
+        "--color",
+        choices=("always", "auto", "never"),
+        default="auto",
+        help="colours; they only repeat what words say (default auto, and never with NO_COLOR)",
+    )
+    parser.add_argument("--all", action="store_true", help="do not fold long lists")
+
+
+def _width(written: str) -> int:
+    width = int(written)
+    if width < _LEAST_WIDTH:
+        raise argparse.ArgumentTypeError(f"at least {_LEAST_WIDTH} columns are needed, got {width}")
+    return width
+
+
+def style_of(arguments: argparse.Namespace) -> Style:
+    """Return how to write text, from the flags and the terminal."""
+    terminal = sys.stdout.isatty()
+    colour = arguments.color == "always" or (
+        arguments.color == "auto" and terminal and not os.environ.get("NO_COLOR")
+    )
+    width = arguments.width
+    if width is None:
+        width = shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns if terminal else _DEFAULT_WIDTH
+    return Style(max(_LEAST_WIDTH, width), colour, arguments.all)
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
+            explanation, problems = _explanation(arguments, own)
+    except NoAnswerError as error:
+        for line in str(error).splitlines():
+            _print_error(f"Error: {line}")
+        return NO_ANSWER
+    sys.stdout.write(_written(explanation, arguments))
+    sys.stdout.flush()
+    if problems:
+        return NO_ANSWER
+    return GOOD if explanation.is_good else NOT_GOOD
+
+
+def _explanation(
+    arguments: argparse.Namespace, own: Sequence[Registration]
+) -> tuple[Explanation, Sequence[str]]:
+    keys = possible_keys(arguments.name, arguments.namespace)
+    objects = gather(arguments, keys)
+    for problem in objects.problems:
+        _print_error(problem)
+    with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
+        return explain(inputs_of(objects.find(keys)), source=objects.source), objects.problems
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Do not collect garbage: the objects of a large fleet would be traversed again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
+    match arguments.output:
+        case "json":
+            return as_json(explanation_fields(explanation))
+        case "yaml":
+            return as_yaml(explanation_fields(explanation))
+    return explanation_text(explanation, style_of(arguments), quiet=arguments.quiet)
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -1,0 +1,136 @@
+"""Finds one binding on a live control plane by the name that a person gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.client import json_body
+from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.karmada import (
+    CLUSTER_RESOURCE_BINDINGS,
+    RESOURCE_BINDINGS,
+    KarmadaClient,
+    Resource,
+)
+from karmada_scheduler.client.lists import list_pages
+from karmada_scheduler.client.metadata import METADATA_LIST
+
+_RESOURCES: Final = {RESOURCE_BINDING: RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDING: CLUSTER_RESOURCE_BINDINGS}
+_SHORT_NAMES: Final = {
+    "rb": RESOURCE_BINDING,
+    "crb": CLUSTER_RESOURCE_BINDING,
+    **{
+        name: kind
+        for kind in _RESOURCES
+        for name in (kind.lower(), f"{kind.lower()}s", f"{kind.lower()}s.work.karmada.io")
+    },
+}
+_WORKLOADS: Final = {
+    "deploy": "deployment",
+    "sts": "statefulset",
+    "ds": "daemonset",
+    "rs": "replicaset",
+    "po": "pod",
+    "cm": "configmap",
+    "svc": "service",
+    "cj": "cronjob",
+}
+"""kubectl's short names."""
+
+_PLURALS: Final = frozenset(f"{kind}s" for kind in (*_WORKLOADS.values(), "job", "secret"))
+_SHOWN: Final = 3
+
+
+class NoSuchBindingError(Exception):
+    """There is no such binding; the text names the nearest ones."""
+
+
+def possible_keys(name: str, namespace: str) -> list[BindingKey]:
+    """Return the keys that a name may mean, the most probable first.
+
+    Args:
+        name: ``NAME`` of a binding, ``rb/NAME``, ``crb/NAME`` (also with the long names), or ``KIND/NAME`` of a
+            workload, whose binding Karmada names ``NAME-kind``.
+        namespace: For a ResourceBinding.
+
+    Source: karmada v1.18.2 pkg/util/names/names.go GenerateBindingName.
+    """
+    kind, _, rest = name.rpartition("/")
+    if not kind:
+        return [BindingKey(RESOURCE_BINDING, namespace, rest), BindingKey(CLUSTER_RESOURCE_BINDING, "", rest)]
+    known = _SHORT_NAMES.get(kind.lower())
+    if known == RESOURCE_BINDING:
+        return [BindingKey(RESOURCE_BINDING, namespace, rest)]
+    if known == CLUSTER_RESOURCE_BINDING:
+        return [BindingKey(CLUSTER_RESOURCE_BINDING, "", rest)]
+    bound = f"{rest.replace(':', '.')}-{_singular(kind)}".lower()
+    return [BindingKey(RESOURCE_BINDING, namespace, bound), BindingKey(CLUSTER_RESOURCE_BINDING, "", bound)]
+
+
+def _singular(kind: str) -> str:
+    """Return a kind in the form of a binding's name, from what kubectl accepts: ``deploy``, ``deployments.apps``."""
+    name = kind.lower().partition(".")[0]
+    return _WORKLOADS.get(name, name.removesuffix("s") if name in _PLURALS else name)
+
+
+async def find_binding(connection: Connection, keys: Sequence[BindingKey]) -> dict[str, Any]:
+    """Read the binding under the first key that exists.
+
+    Raises:
+        NoSuchBindingError: There is none.
+        ApiError: It cannot be read.
+    """
+    client = KarmadaClient(connection)
+    refused: ApiError | None = None
+    for key in keys:
+        try:
+            found = await client.get_binding(key)
+        except ApiError as error:
+            if error.code == 403:
+                # A role for one namespace may not read the cluster-scoped kind.
+                refused = refused or error
+            elif not error.is_object_not_found(key.name):
+                raise
+        else:
+            resource = _RESOURCES[key.kind]
+            return {**found, "apiVersion": f"{resource.group}/{resource.version}", "kind": key.kind}
+    if refused is not None and len(keys) == 1:
+        raise refused
+    raise NoSuchBindingError(await _advice(connection, keys))
+
+
+async def _advice(connection: Connection, keys: Sequence[BindingKey]) -> str:
+    """Return that a binding does not exist, where one of its name is, and which names are like it."""
+    wanted = keys[0]
+    text = f"{wanted.display} does not exist"
+    try:
+        names = [name for key in keys for name in await _names(connection, _RESOURCES[key.kind])]
+    except ApiError:
+        return text  # listing all may be forbidden; it only serves the advice
+    elsewhere = sorted({namespace for namespace, name in names if name == wanted.name and namespace})
+    if elsewhere:
+        return f"{text}. There is one in namespace {_joined(elsewhere)}"
+    near = get_close_matches(
+        wanted.name,
+        sorted({name for namespace, name in names if namespace in (wanted.namespace, "")}),
+        n=_SHOWN,
+    )
+    return f"{text}. Nearest: {_joined(near)}" if near else text
+
+
+async def _names(connection: Connection, resource: Resource) -> list[tuple[str, str]]:
+    """Return namespace and name of every binding of a kind."""
+    return [
+        (item["metadata"].get("namespace") or "", item["metadata"]["name"])
+        async for page, _ in list_pages(connection, resource.path, accept=METADATA_LIST)
+        for item in page
+        if json_body.unreadable(item) is None
+    ]
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,191 @@
+"""The objects of a command that explains: clusters, bindings and policies, from files or from a live control plane."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError, read_required_text
+from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.cli.simulate.files import Contents, as_binding, as_cluster, as_workload, read
+from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_live
+from karmada_scheduler.explain.names import nearest
+
+Manifest = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class NoAnswerError(Exception):
+    """The command cannot answer; the text says why, and what to do."""
+
+
+@dataclass(slots=True)
+class Objects:
+    """What was read.
+
+    Attributes:
+        source: For people: "files", or the URL of the API server.
+        bindings: In the order of the files.
+        manifests: Clusters by name, and bindings by key, as they were read.
+        workloads: None if none were given.
+        problems: What could not be read, one line each.
+    """
+
+    source: str
+    clusters: list[Cluster] = field(default_factory=list)
+    bindings: list[Binding] = field(default_factory=list)
+    manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
+    policies: list[Manifest] = field(default_factory=list)
+    workloads: list[Workload] | None = None
+    problems: list[str] = field(default_factory=list)
+
+    def add_clusters(self, found: Iterable[tuple[Cluster, Manifest]]) -> None:
+        """Add clusters with their manifests."""
+        for cluster, manifest in found:
+            self.clusters.append(cluster)
+            self.manifests[cluster.name] = manifest
+
+    def add_bindings(self, found: Iterable[tuple[Binding, Manifest]]) -> None:
+        """Add bindings with their manifests."""
+        for binding, manifest in found:
+            self.bindings.append(binding)
+            self.manifests[binding.key] = manifest
+
+    def find(self, keys: Sequence[BindingKey]) -> Binding:
+        """Return the binding of the first key that exists.
+
+        Raises:
+            NoAnswerError: There is none; the text names the nearest.
+        """
+        by_key = {each.key: each for each in self.bindings}
+        for key in keys:
+            if key in by_key:
+                return by_key[key]
+        raise NoAnswerError(_unknown(keys[0], list(by_key)))
+
+
+def _unknown(wanted: BindingKey, known: Sequence[BindingKey]) -> str:
+    text = f"{wanted.display} does not exist"
+    elsewhere = sorted({key.namespace for key in known if key.name == wanted.name and key.namespace})
+    if elsewhere:
+        return f"{text}. There is one in namespace {', '.join(elsewhere)}"
+    near = nearest(wanted.name, {key.name for key in known if key.namespace in {wanted.namespace, ""}})
+    if near:
+        return f"{text}. Nearest: {near}"
+    near = nearest(str(wanted), {str(key) for key in known})
+    return f"{text}. Nearest: {near}" if near else text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for files and for a control plane."""
+    files = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
+    parser.add_argument("--clusters", action="append", metavar="FILE", help=f"Clusters: {files}")
+    parser.add_argument(
+        "--bindings", action="append", metavar="FILE", help=f"bindings of both kinds: {files}"
+    )
+    parser.add_argument(
+        "--policies",
+        action="append",
+        metavar="FILE",
+        help=f"policies, for what they say beyond the binding: {files}",
+    )
+    parser.add_argument(
+        "--workloads",
+        action="append",
+        metavar="FILE",
+        help=f"objects of any kind, for plugins that read the workload's labels and annotations: {files}",
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="the control plane to read, without --clusters and --bindings (default as kubectl)",
+    )
+    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+
+
+def gather(
+    arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool = False
+) -> Objects:
+    """Read the objects that the flags name.
+
+    Args:
+        arguments: With the flags of ``add_arguments``.
+        keys: The wanted binding under each of its possible keys.
+        all_bindings: Whether a control plane is asked for all bindings; files are always read in full.
+
+    Raises:
+        NoAnswerError: The flags contradict each other, or nothing can be read.
+    """
+    given = [*(arguments.clusters or ()), *(arguments.bindings or ())]
+    others = [*(arguments.policies or ()), *(arguments.workloads or ())]
+    if [*given, *others].count("-") > 1:
+        raise NoAnswerError("standard input (-) can be read once only")
+    if bool(arguments.clusters) != bool(arguments.bindings):
+        raise NoAnswerError("--clusters and --bindings are used together, or not at all")
+    objects = _from_files(arguments) if given else _from_plane(arguments, keys, all_bindings=all_bindings)
+    if arguments.workloads:
+        workloads = read(arguments.workloads, as_workload)
+        objects.workloads = workloads.objects
+        objects.problems += map(str, workloads.problems)
+    if not objects.clusters and objects.problems:
+        raise NoAnswerError(
+            "\n".join([*objects.problems, "No cluster could be read, so nothing is decided."])
+        )
+    return objects
+
+
+def _from_files(arguments: argparse.Namespace) -> Objects:
+    if arguments.kubeconfig or arguments.context:
+        raise NoAnswerError(
+            "--kubeconfig and --context read a control plane, --clusters and --bindings read files"
+        )
+    objects = Objects("files")
+    clusters: Contents[tuple[Cluster, Manifest]] = read(arguments.clusters, _with_manifest(as_cluster))
+    bindings: Contents[tuple[Binding, Manifest]] = read(arguments.bindings, _with_manifest(as_binding))
+    policies: Contents[Manifest] = read(arguments.policies or (), _as_policy)
+    objects.add_clusters(clusters.objects)
+    objects.add_bindings(bindings.objects)
+    objects.policies += policies.objects
+    for problems in (clusters.problems, bindings.problems, policies.problems):
+        objects.problems += map(str, problems)
+    return objects
+
+
+def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool) -> Objects:
+    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    try:
+        found = read_live(plane, keys, all_bindings=all_bindings)
+    except (LiveError, NoSuchBindingError) as error:
+        raise NoAnswerError(str(error)) from error
+    objects = Objects(found.server, policies=list(found.policies), problems=list(found.problems))
+    objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
+    objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
+    return objects
+
+
+def _parsed(
+    manifests: Iterable[Manifest], parse: Callable[[Manifest], T], problems: list[str]
+) -> Iterable[tuple[T, Manifest]]:
+    for manifest in manifests:
+        try:
+            yield parse(manifest), manifest
+        except ManifestError as problem:
+            name = (manifest.get("metadata") or {}).get("name", "")
+            problems.append(f"{manifest.get('kind')} {name}: {problem}")
+
+
+def _with_manifest(parse: Callable[[Manifest], T]) -> Callable[[Manifest], tuple[T, Manifest]]:
+    return lambda manifest: (parse(manifest), manifest)
+
+
+def _as_policy(manifest: Manifest) -> Manifest:
+    if read_required_text(manifest, "kind", "") not in ID_LABELS:
+        raise ManifestError("kind", f"expected {' or '.join(ID_LABELS)}, got {manifest['kind']!r}")
+    return manifest

@@ -1,0 +1,1 @@
+"""Explains decisions: traces that recompute each step, causes, and the explanation as data."""

@@ -1,0 +1,40 @@
+"""Amounts of resources as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from karmada_scheduler.api.quantity import BINARY_SI, Quantity
+from karmada_scheduler.estimator.resources import CPU
+
+_BINARY: Final = (("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+_BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
+
+
+def shown(name: str, amount: Quantity) -> str:
+    """Return an amount of a resource, rounded to a tenth of its unit: ``500m``, ``5.5``, ``512Mi``."""
+    if name == CPU:
+        milli = amount.milli_value
+        return f"{milli}m" if abs(milli) < 1000 else _decimal(milli / 1000)
+    whole = amount.value
+    if amount.format == BINARY_SI or name.startswith(_BYTES):
+        for unit, bits in _BINARY:
+            if abs(whole) >= 1 << bits:
+                return f"{_decimal(whole / (1 << bits))}{unit}"
+    milli = amount.milli_value
+    return str(whole) if milli % 1000 == 0 or abs(milli) > 10**6 else f"{milli}m"
+
+
+def shown_times(name: str, amount: Quantity, count: int) -> str:
+    """Return an amount of a resource, ``count`` times."""
+    return shown(name, Quantity(amount.unscaled * count, amount.exponent, amount.format, slow=True))
+
+
+def listed(amounts: Mapping[str, str]) -> str:
+    """Return requests in one line: ``500m cpu, 1Gi memory``."""
+    return ", ".join(f"{amount} {name}" for name, amount in amounts.items())
+
+
+def _decimal(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0") if abs(number) < 1e15 else f"{number:.3g}"

@@ -1,0 +1,114 @@
+"""The inputs of an explanation: one binding, the fleet, and the rules; decisions on edits of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from karmada_scheduler.api.binding import Binding, BindingStatus
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.available_replicas import Assumed, Estimators
+from karmada_scheduler.core.classify import Classification, classify
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.framework.cycle import Peers
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.snapshot import Snapshot
+
+Manifest = Mapping[str, Any]
+
+_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def _no_manifest(_: str) -> Manifest | None:
+    return None
+
+
+@dataclass(frozen=True)
+class ExplainInputs:
+    """Everything that a decision about one binding reads.
+
+    Attributes:
+        binding: As it is now.
+        snapshot: All clusters.
+        framework: The plugins of the binding's profile.
+        gates: Feature gates.
+        algorithm: The core, with these gates, ``estimators``, ``peers`` and ``empty_workload_propagation``; it has
+            caches, so inputs that differ only in the binding should share it.
+        estimators: The estimators of ``algorithm``, and those in the member clusters.
+        assumed: Placements that count as taken.
+        peers: The bindings of workload groups; None without the gate WorkloadAffinity.
+        workload: Metadata of the workload, for plugins that need it.
+        scheduler_names: Names of the profiles; None if every binding is scheduled here.
+        binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
+        cluster_manifest: Returns a cluster as it was read, None if unknown.
+        policies: Policies as they were read.
+        now: The time for ages, None if there is no clock.
+        waits: Whether a decision waits for estimators in member clusters, or for plugins.
+    """
+
+    binding: Binding
+    snapshot: Snapshot
+    framework: Framework
+    gates: FeatureGates
+    algorithm: SchedulingAlgorithm
+    estimators: Estimators
+    assumed: Assumed = field(default_factory=dict)
+    peers: Peers | None = None
+    empty_workload_propagation: bool = False
+    workload: WorkloadAnswer | None = None
+    scheduler_names: frozenset[str] | None = None
+    binding_manifest: Manifest | None = None
+    cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
+    policies: Sequence[Manifest] = ()
+    now: datetime | None = None
+    waits: bool = False
+
+    def with_binding(self, binding: Binding) -> ExplainInputs:
+        """Return the inputs with another version of the binding."""
+        return replace(self, binding=binding)
+
+    def classify(self) -> Classification:
+        """Return whether anything asks for a decision.
+
+        Raises:
+            SchedulingError: The binding has no placement.
+        """
+        return classify(self.binding, terminating=self.snapshot.terminating, gates=self.gates)
+
+    def decide(self) -> Decision:
+        """Return the stable decision of the core, whether or not anything asks for it."""
+        decision = self.algorithm.decide(
+            self.binding,
+            self.snapshot,
+            self.framework,
+            session=self.estimators.session,
+            assumed=self.assumed,
+            workload=self.workload if self.framework.needs_workload else None,
+        )
+        return asyncio.run(decision) if self.waits else run_sync(decision)
+
+
+def as_new(binding: Binding) -> Binding:
+    """Return a binding as if it had never been scheduled: without clusters, status and evictions."""
+    annotations = {
+        name: value for name, value in binding.annotations.items() if name != APPLIED_PLACEMENT_ANNOTATION
+    }
+    spec = replace(binding.spec, clusters=(), graceful_eviction_tasks=())
+    return replace(binding, annotations=annotations, spec=spec, status=BindingStatus())
+
+
+def rebalanced(binding: Binding) -> Binding:
+    """Return a binding as a WorkloadRebalancer leaves it: a reschedule is requested after the last scheduling."""
+    last = binding.status.last_scheduled_time or _EPOCH
+    return replace(
+        binding,
+        spec=replace(binding.spec, reschedule_triggered_at=last + timedelta(seconds=1)),
+        status=replace(binding.status, last_scheduled_time=last),
+    )

@@ -1,0 +1,108 @@
+"""The answers of all Filter plugins about all clusters, not only the first refusal of each cluster."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.explain.filter_evidence import evidence_of
+from karmada_scheduler.explain.inputs import ExplainInputs
+from karmada_scheduler.explain.model import FilterCell, Mismatch, Refusal
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin, PreFilterPlugin
+
+DELETED: Final = FilterCell("", "the cluster is being deleted", "being deleted")
+_IN_TREE: Final = "karmada_scheduler_plugins."
+
+
+class FilterRow(NamedTuple):
+    """What the filters say about one cluster.
+
+    Attributes:
+        refusals: The first one is the one that counts.
+        not_called: The plugins that were not called again.
+    """
+
+    refusals: tuple[FilterCell, ...] = ()
+    not_called: tuple[str, ...] = ()
+
+
+class FilterTrace(NamedTuple):
+    """The answers of the filters by cluster name, in the order of names."""
+
+    rows: Mapping[str, FilterRow]
+    mismatches: Sequence[Mismatch]
+
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Return the first refusals, counted; the most frequent first, then in the order of plugins."""
+        groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+        first: dict[tuple[str, str], FilterCell] = {}
+        for name, row in self.rows.items():
+            if row.refusals:
+                cell = row.refusals[0]
+                key = (cell.plugin, str(cell.evidence.get("clause", cell.short)))
+                groups[key].append(name)
+                first.setdefault(key, cell)
+        found = [Refusal(key[0], first[key].reason, key[1], tuple(names)) for key, names in groups.items()]
+        return tuple(sorted(found, key=lambda each: (-each.count, each.plugin, each.short)))
+
+
+def may_call_again(plugin: Plugin) -> bool:
+    """Return whether an explanation may call a plugin: it is one of ours, or declares ``free_of_side_effects = True``."""
+    return type(plugin).__module__.startswith(_IN_TREE) or (
+        getattr(plugin, "free_of_side_effects", False) is True
+    )
+
+
+def trace_filter(attempt: TermAttempt, inputs: ExplainInputs) -> FilterTrace:
+    """Call the Filter plugins for every cluster, without stopping at the first refusal.
+
+    A plugin that may not be called again, or whose PreFilter may have skipped it, is known by its first refusals only,
+    like extenders.
+    """
+    cycle = attempt.cycle
+    assert cycle is not None  # every attempt of a decision has one
+    plugins = [each for each in inputs.framework.plugins.filter if _is_called(each)]
+    others = tuple(each.name for each in inputs.framework.plugins.filter if not _is_called(each))
+    diagnosed = attempt.diagnosis.result_by_cluster
+    rows: dict[str, FilterRow] = {}
+    mismatches: list[Mismatch] = []
+    for cluster in cycle.snapshot:
+        if cluster.deleting:
+            rows[cluster.name] = FilterRow((DELETED,))
+            continue
+        cells = [cell for each in plugins if (cell := _answer(each, cycle, cluster, inputs)) is not None]
+        recorded = diagnosed.get(cluster.name)
+        if recorded is not None and all(recorded.plugin != each.name for each in plugins):
+            cells.insert(0, _cell(recorded.plugin, recorded, cycle, cluster, inputs))
+        rows[cluster.name] = FilterRow(tuple(cells), others)
+        ours = (cells[0].plugin, cells[0].reason) if cells else None
+        theirs = None if recorded is None else (recorded.plugin, recorded.message)
+        if ours != theirs:
+            mismatches.append(Mismatch("filter", cluster.name, str(ours), str(theirs)))
+    return FilterTrace(rows, mismatches)
+
+
+def _is_called(plugin: FilterPlugin) -> bool:
+    return may_call_again(plugin) and not isinstance(plugin, PreFilterPlugin)
+
+
+def _answer(plugin: FilterPlugin, cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> FilterCell | None:
+    """Return the refusal of one plugin, None if the cluster passes."""
+    try:
+        result = plugin.filter(FilterContext(cycle, cluster))
+    except Exception as problem:  # noqa: BLE001 (a plugin can raise anything; the decision has failed as well)
+        return FilterCell(plugin.name, f"failed: {problem}", "failed")
+    if not isinstance(result, Result) or not result.is_refusal:
+        return None
+    return _cell(plugin.name, result, cycle, cluster, inputs)
+
+
+def _cell(plugin: str, result: Result, cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> FilterCell:
+    found = evidence_of(plugin, cycle, cluster, inputs)
+    return FilterCell(plugin, result.message, found.short or result.message, found.fields)

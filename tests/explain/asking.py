@@ -1,0 +1,88 @@
+"""Asks for the causes and the explanation of a binding that builders describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karmada_scheduler.api.binding import AssumedWorkload
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.explain.causes import Cause, causes_of
+from karmada_scheduler.explain.explain import explain
+from karmada_scheduler.explain.inputs import ExplainInputs
+from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.framework import Peers, Plugin
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework, snapshot
+
+
+def inputs_of(
+    binding: BindingBuilder,
+    *clusters: ClusterBuilder,
+    gates: FeatureGates | None = None,
+    plugins: Sequence[Plugin | type[Plugin]] = (),
+    peers: Peers | None = None,
+    assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
+    policies: Sequence[Mapping[str, Any]] = (),
+    scheduler_names: frozenset[str] | None = None,
+    empty_workload_propagation: bool = False,
+) -> ExplainInputs:
+    """Return what a decision about the binding reads."""
+    gates = gates or FeatureGates()
+    local = (GeneralEstimator(gates),)
+    algorithm = SchedulingAlgorithm(
+        gates, local, peers=peers, empty_workload_propagation=empty_workload_propagation
+    )
+    manifests = {each.manifest()["metadata"]["name"]: each.manifest() for each in clusters}
+    return ExplainInputs(
+        binding.build(),
+        snapshot(*clusters),
+        framework(*plugins, gates=gates),
+        gates,
+        algorithm,
+        Estimators(local),
+        assumed=assumed or {},
+        peers=peers,
+        empty_workload_propagation=empty_workload_propagation,
+        workload=binding.workload_answer,
+        scheduler_names=scheduler_names,
+        binding_manifest=binding.manifest(),
+        cluster_manifest=manifests.get,
+        policies=policies,
+    )
+
+
+def causes(
+    binding: BindingBuilder, *clusters: ClusterBuilder, why_not: str | None = None, **options: Any
+) -> list[Cause]:
+    """Return the causes, of the binding or why a cluster does not have it; the first one is the primary one."""
+    inputs = inputs_of(binding, *clusters, **options)
+    found = causes_of(inputs, inputs.decide(), why_not)
+    assert [each.primary for each in found] == [index == 0 for index in range(len(found))]
+    return found
+
+
+def primary(
+    binding: BindingBuilder, *clusters: ClusterBuilder, why_not: str | None = None, **options: Any
+) -> Cause:
+    """Return the primary cause."""
+    return causes(binding, *clusters, why_not=why_not, **options)[0]
+
+
+def explained(binding: BindingBuilder, *clusters: ClusterBuilder, **options: Any) -> Explanation:
+    """Return the explanation; every trace equals the decision."""
+    found = explain(inputs_of(binding, *clusters, **options))
+    assert found.mismatches == ()
+    return found
+
+
+def placement(explanation: Explanation) -> dict[str, int]:
+    """Return replicas by cluster."""
+    return {each.name: each.replicas for each in explanation.placement}
+
+
+def codes(found: Sequence[Cause]) -> list[str]:
+    """Return the codes in their order."""
+    return [each.code for each in found]

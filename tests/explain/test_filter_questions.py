@@ -1,0 +1,143 @@
+"""Question table, 4.3: filters."""
+
+from karmada_scheduler.explain.model import State
+from karmada_scheduler.testing import Group, binding, cluster, gates
+from tests.explain.asking import causes, codes, explained, placement, primary
+from tests.explain.fleet import CORDON, billing, fleet
+
+
+def test_row_20_a_name_that_does_not_exist_has_the_nearest_one() -> None:
+    asked = binding("web").replicas(2).duplicated().names("m-1")
+
+    found = causes(asked, cluster("m1"), cluster("m2"), cluster("m3"))
+
+    assert codes(found) == ["ClusterUnknown", "AffinityMismatch"]
+    assert found[0].evidence["unknown"] == {"m-1": "m1"}
+    assert (found[1].evidence["count"], found[1].evidence["of"]) == (3, 3)
+
+
+def test_row_21_the_only_named_cluster_is_cordoned() -> None:
+    cordoned = cluster("m1").taint(CORDON)
+    cordoned.manifest()["spec"]["taints"][0]["timeAdded"] = "2026-11-19T08:00:00Z"
+    asked = binding("web").replicas(2).duplicated().names("m1")
+
+    found = primary(asked, cordoned, why_not="m1")
+
+    assert found.code == "UntoleratedTaint"
+    assert found.evidence["key"] == "cluster.karmada.io/unschedulable"
+    assert found.evidence["effect"] == "NoSchedule"
+    assert found.evidence["since"] == "2026-11-19T08:00:00Z"
+    assert primary(asked, cordoned).code == "UntoleratedTaint"
+
+
+def test_row_22_a_missing_crd_names_the_clusters_that_serve_it() -> None:
+    asked = binding("web").resource("example.io/v1", "Widget").names("m1", "m2")
+    serving = cluster("m3").serves({"example.io/v1": ["Widget"]})
+
+    found = primary(asked, cluster("m1"), cluster("m2"), serving, why_not="m1")
+
+    assert found.code == "ApiMissing"
+    assert (found.evidence["apiVersion"], found.evidence["kind"]) == ("example.io/v1", "Widget")
+    assert found.evidence["servedBy"] == ["m3"]
+
+
+def test_row_23_an_incomplete_list_of_apis_refuses_new_clusters_only() -> None:
+    incomplete = [cluster(name).serves({}, complete=False) for name in ("m1", "m2")]
+    asked = binding("web").replicas(2).duplicated().on(m1=2).applied()
+
+    explanation = explained(asked, *incomplete)
+
+    assert placement(explanation) == {"m1": 2}
+    found = primary(asked, *incomplete, why_not="m2")
+    assert found.code == "ApiListIncomplete"
+    assert found.evidence["condition"].startswith("CompleteAPIEnablements=False")
+
+
+def test_row_24_a_cluster_without_region_is_refused_by_a_region_constraint() -> None:
+    asked = binding("web").replicas(2).dynamic_weight().spread("region", 1, 2)
+
+    found = primary(asked, cluster("m1").region("eu"), cluster("edge-7"), why_not="edge-7")
+
+    assert found.code == "RegionMissing"
+    assert found.evidence["field"] == "spec.region"
+    assert "edge-7" in found.text
+
+
+def test_row_25_a_cluster_with_an_eviction_task_is_refused() -> None:
+    asked = binding("web").replicas(2).duplicated().evicted_from("m1")
+    task = asked.manifest()["spec"]["gracefulEvictionTasks"][0]
+    task |= {"creationTimestamp": "2026-11-22T10:00:00Z", "gracePeriodSeconds": 600}
+
+    found = primary(asked, cluster("m1"), cluster("m2"), why_not="m1")
+
+    assert found.code == "BeingEvicted"
+    assert found.evidence["reason"] == "TaintUntolerated"
+    assert found.evidence["creationTimestamp"] == "2026-11-22T10:00:00Z"
+    assert found.evidence["gracePeriodSeconds"] == 600
+
+
+def test_row_26_the_counts_of_different_reasons_sum_up_to_all_clusters() -> None:
+    explanation = explained(billing(), *fleet())
+
+    assert explanation.state is State.NOT_PLACED
+    assert codes(explanation.causes) == [
+        "ClusterUnknown",
+        "AffinityMismatch",
+        "RegionMissing",
+        "UntoleratedTaint",
+    ]
+    assert [(each.count, each.plugin) for each in explanation.refusals] == [
+        (6, "ClusterAffinity"),
+        (1, "SpreadConstraint"),
+        (1, "TaintToleration"),
+    ]
+    assert sum(each.count for each in explanation.refusals) == 8
+    assert explanation.refusals[1].names == ("edge-7",)
+
+
+def test_row_27_an_affinity_group_names_its_peers_and_where_they_are() -> None:
+    peer = binding("db").groups(affinity="shop").on(m2=1)
+    asked = binding("web").replicas(2).duplicated().groups(affinity="shop")
+    on = gates(WorkloadAffinity=True)
+
+    found = primary(asked, cluster("m1"), cluster("m2"), why_not="m1", gates=on, peers=Group(peer))
+
+    assert found.code == "GroupAffinity"
+    assert found.evidence["peers"] == {"default/db-deployment": ["m2"]}
+
+
+def test_row_28_taints_are_not_checked_for_present_clusters() -> None:
+    asked = binding("web").replicas(10, cpu=1).dynamic_weight().on(a=4, b=1).applied()
+    asked.last_scheduled("2026-11-22T10:00:00Z")
+    not_ready = cluster("a").taint("cluster.karmada.io/not-ready:NoSchedule").capacity(cpu=80)
+
+    explanation = explained(asked, not_ready, cluster("b").capacity(cpu=20))
+
+    assert placement(explanation) == {"a": 8, "b": 2}
+    assert any("taints are not checked" in warning and "a has" in warning for warning in explanation.warnings)
+
+
+def test_row_29_a_condition_from_before_can_contradict_the_decision() -> None:
+    asked = binding("web").replicas(2).duplicated().names("m9").generation(7).observed_generation(6)
+    asked.condition(type="Scheduled", status="True", reason="Success", message="scheduled")
+
+    explanation = explained(asked, cluster("m1"))
+
+    assert explanation.causes[0].code == "StaleCondition"
+    assert explanation.causes[0].evidence["observedGeneration"] == 6
+    assert explanation.causes[0].evidence["generation"] == 7
+    assert explanation.condition is not None
+    assert not explanation.condition.agrees
+
+
+def test_every_refusal_of_a_cluster_is_shown_not_only_the_first() -> None:
+    asked = binding("web").replicas(2).duplicated().names("m2").spread("region", 1, 1)
+
+    explanation = explained(asked, cluster("m1").taint(CORDON), cluster("m2").region("eu"))
+
+    row = next(each for each in explanation.clusters if each.name == "m1")
+    assert [each.plugin for each in row.refusals] == [
+        "ClusterAffinity",
+        "SpreadConstraint",
+        "TaintToleration",
+    ]

@@ -1,0 +1,157 @@
+"""Reading a control plane: what is read, with which requests, and what a person is told when it cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, possible_keys
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError, read_live
+from tests.fake_apiserver import FakeApiServer, Gate, binding, cluster, html, policy, status
+from tests.fake_apiserver.process import write_kubeconfig
+
+WEB = [BindingKey(RESOURCE_BINDING, "default", "web")]
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        server.put(binding("web", replicas=2))
+        server.put(policy("p"))
+        yield server
+
+
+@pytest.fixture
+def plane(server: FakeApiServer, tmp_path: Path) -> ControlPlane:
+    return ControlPlane(kubeconfig=str(write_kubeconfig(server, tmp_path / "config")))
+
+
+def _names(contents: LiveContents) -> dict[str, list[str]]:
+    return {
+        field: [each["metadata"]["name"] for each in getattr(contents, field)]
+        for field in ("clusters", "bindings", "policies")
+    }
+
+
+def test_one_binding_is_read_with_all_clusters_and_policies_and_nothing_is_written(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    server.put(binding("other"))
+    found = read_live(plane, WEB)
+    assert _names(found) == {"clusters": ["m1"], "bindings": ["web"], "policies": ["p"]}
+    assert {each["kind"] for each in (*found.clusters, *found.bindings, *found.policies)} == {
+        "Cluster", "ResourceBinding", "PropagationPolicy"
+    }  # fmt: skip
+    assert {request.verb for request in server.requests} == {"GET", "LIST"}
+
+
+def test_all_bindings_can_be_read_with_the_wanted_one_first(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    server.put(binding("api"))
+    assert _names(read_live(plane, WEB, all_bindings=True))["bindings"] == ["web", "api"]
+    assert _names(read_live(plane, all_bindings=True))["bindings"] == ["api", "web"]
+
+
+def test_an_unknown_binding_names_the_nearest_of_its_namespace(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    server.put(binding("webb", namespace="elsewhere"))
+    with pytest.raises(NoSuchBindingError, match=r"default/wb\b.* does not exist\. Nearest: web$"):
+        read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "wb")])
+
+
+def test_a_binding_of_another_namespace_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.put(binding("api", namespace="shop"))
+    with pytest.raises(NoSuchBindingError, match="There is one in namespace shop"):
+        read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "api")])
+
+
+def test_a_refused_list_of_clusters_names_the_permission(server: FakeApiServer, plane: ControlPlane) -> None:
+    text = 'clusters.cluster.karmada.io is forbidden: User "eve" cannot list resource "clusters"'
+    server.fault(method="LIST", path="/clusters$", answer=status(403, "Forbidden", text))
+    with pytest.raises(LiveError, match='User "eve" cannot list resource "clusters"'):
+        read_live(plane, WEB)
+
+
+def test_refused_policies_are_a_problem_and_not_the_end(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.fault(method="LIST", path="policies", answer=status(403, "Forbidden", "policies are forbidden"))
+    found = read_live(plane, WEB)
+    assert _names(found)["bindings"] == ["web"]
+    assert [problem.partition(":")[0] for problem in found.problems] == [
+        "propagationpolicies", "clusterpropagationpolicies"
+    ]  # fmt: skip
+
+
+def test_a_role_for_one_namespace_that_may_not_read_the_cluster_scoped_kind_gets_the_nearest_names(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    server.fault(method="GET", path="/clusterresourcebindings/", answer=status(403, "Forbidden", "no"))
+    with pytest.raises(NoSuchBindingError, match="Nearest: web"):
+        read_live(plane, possible_keys("wbe", "default"))
+
+
+def test_an_api_server_without_karmada_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.fault(method="LIST", path="/clusters$", answer=html(404))
+    with pytest.raises(
+        LiveError, match=r"does not serve cluster\.karmada\.io/v1alpha1: is this the Karmada API server"
+    ):
+        read_live(plane)
+
+
+def test_an_api_server_that_hangs_ends_the_command(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.fault(method="LIST", path="/clusters$", gate=Gate())
+    with pytest.raises(LiveError, match="has not answered within 0 s"):
+        read_live(plane, timeout=0.3)
+
+
+def test_an_api_server_that_is_away_is_named(tmp_path: Path) -> None:
+    with FakeApiServer() as gone:
+        path = write_kubeconfig(gone, tmp_path / "config")
+    with pytest.raises(LiveError, match=r"cannot reach http://127\.0\.0\.1"):
+        read_live(ControlPlane(kubeconfig=str(path)), WEB)
+
+
+def test_another_context_of_the_kubeconfig_can_be_chosen(server: FakeApiServer, tmp_path: Path) -> None:
+    path = write_kubeconfig(server, tmp_path / "config")
+    document = orjson.loads(path.read_bytes())
+    path.write_bytes(orjson.dumps({**document, "current-context": "host"}))
+    assert _names(read_live(ControlPlane(kubeconfig=str(path), context="c")))["clusters"] == ["m1"]
+    with pytest.raises(LiveError, match="nowhere"):
+        read_live(ControlPlane(kubeconfig=str(path), context="nowhere"))
+
+
+def test_an_unreadable_cluster_is_a_problem_and_the_others_are_read(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    server.put(cluster("m2"))
+    server.corrupt(
+        "Cluster", "m2", b'{"metadata":{"name":"m2","resourceVersion":"7"},"spec":{,}}', namespace=""
+    )
+    found = read_live(plane)
+    assert _names(found)["clusters"] == ["m1"]
+    assert any("m2" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("web", {("ResourceBinding", "web"), ("ClusterResourceBinding", "web")}),
+        ("rb/web", {("ResourceBinding", "web")}),
+        ("resourcebindings.work.karmada.io/web", {("ResourceBinding", "web")}),
+        ("crb/web", {("ClusterResourceBinding", "web")}),
+        ("deploy/web", {("ResourceBinding", "web-deployment"), ("ClusterResourceBinding", "web-deployment")}),
+        ("Deployments.apps/web", {("ResourceBinding", "web-deployment"), ("ClusterResourceBinding", "web-deployment")}),
+        ("ClusterRole/system:a", {("ResourceBinding", "system.a-clusterrole"), ("ClusterResourceBinding", "system.a-clusterrole")}),
+    ],
+)  # fmt: skip
+def test_a_name_may_be_that_of_a_binding_or_of_a_workload(given: str, names: set[tuple[str, str]]) -> None:
+    keys = possible_keys(given, "shop")
+    assert {(key.kind, key.name) for key in keys} == names
+    assert {key.namespace for key in keys if key.kind == RESOURCE_BINDING} <= {"shop"}
+    assert {key.namespace for key in keys if key.kind == CLUSTER_RESOURCE_BINDING} <= {""}

@@ -1,0 +1,243 @@
+"""``explain``: the answer, the step that decided it, and the evidence; as text, JSON and YAML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler.cli import main
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.explain.fleet import billing, checkout, fleet
+
+GOLDEN = Path(__file__).parent / "golden"
+PLUGIN = """
+from karmada_scheduler.framework import SUCCESS, Result
+
+class NightOnly:
+    name = "NightOnly"
+    {declared}
+    def filter(self, context):
+        return Result.unschedulable("only at night") if context.cluster.name == "m1" else SUCCESS
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run_(
+        name: str,
+        *flags: str,
+        clusters: Sequence[ClusterBuilder] | None = None,
+        bindings: Sequence[BindingBuilder] | None = None,
+    ) -> Ran:
+        files: dict[str, Sequence[BindingBuilder | ClusterBuilder]] = {
+            "clusters": clusters or fleet(),
+            "bindings": bindings or [checkout(), billing()],
+        }
+        for kind, builders in files.items():
+            (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in builders]))
+        named = [f"--{kind}={tmp_path / kind}.yaml" for kind in files]
+        status = main.main(["explain", name, *named, *flags])
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err.replace(f"{tmp_path}/", ""))
+
+    return run_
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("colour", ["never", "always"])
+@pytest.mark.parametrize(("namespace", "name", "status"), [("shop", "checkout", 0), ("pay", "billing", 1)])
+def test_the_text_is_as_in_the_golden_files(
+    run: Run, width: int, colour: str, namespace: str, name: str, status: int
+) -> None:
+    ran = run(f"{name}-deployment", "-n", namespace, "--width", str(width), "--color", colour)
+
+    suffix = "-colour" if colour == "always" else ""
+    expected = (GOLDEN / f"explain-{name}-{width}{suffix}.txt").read_text()
+    assert (ran.status, ran.err) == (status, "")
+    assert ran.out == expected
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_no_line_is_wider_than_asked(run: Run, width: int) -> None:
+    for name, namespace in (("checkout-deployment", "shop"), ("billing-deployment", "pay")):
+        out = run(name, "-n", namespace, "--width", str(width)).out
+        assert max(map(len, out.splitlines())) <= width
+
+
+def test_yaml_and_json_hold_the_same(run: Run) -> None:
+    as_json = run("checkout-deployment", "-n", "shop", "-o", "json").fields
+    as_yaml = yaml.safe_load(run("checkout-deployment", "-n", "shop", "-o", "yaml").out)
+
+    for each in (as_json, as_yaml):
+        each["provenance"].pop("at")
+    assert as_json == as_yaml
+    assert as_json["apiVersion"] == "explain.pyscheduler.karmada.io/v1alpha1"
+    assert as_json["kind"] == "Explanation"
+
+
+def test_json_has_the_placement_the_causes_and_the_clusters(run: Run) -> None:
+    fields = run("checkout-deployment", "-n", "shop", "-o", "json").fields
+
+    assert fields["state"] == "PLACED"
+    assert fields["placement"] == [
+        {"name": "ap-south-1", "replicas": 4},
+        {"name": "eu-west-1", "replicas": 12},
+        {"name": "eu-west-2", "replicas": 8},
+    ]
+    assert [each["code"] for each in fields["causes"] if each.get("primary")] == ["RegionTie"]
+    assert fields["binding"]["policy"] == {
+        "kind": "PropagationPolicy",
+        "namespace": "shop",
+        "name": "checkout",
+    }
+    by_name = {each["name"]: each for each in fields["clusters"]}
+    assert by_name["us-east-1"]["cause"] == "RegionTie"
+    assert by_name["us-east-1"]["capacity"]["limitedBy"] == "cpu"
+    assert by_name["us-east-2"]["refusals"][0]["evidence"]["effect"] == "NoSchedule"
+
+
+def test_quiet_prints_the_answer_and_the_steps(run: Run) -> None:
+    out = run("checkout-deployment", "-n", "shop", "-q", "--width", "160").out
+
+    assert [line.split()[0] for line in out.splitlines()] == [
+        "shop/checkout-deployment",
+        "PLACED",
+        "recomputed",
+        "FILTER",
+        "SCORE",
+        "SELECT",
+        "DIVIDE",
+    ]
+
+
+def test_the_workload_names_its_binding(run: Run) -> None:
+    assert run("deployment/checkout", "-n", "shop", "-q").out.startswith("shop/checkout-deployment")
+    assert run("rb/checkout-deployment", "-n", "shop", "-q").status == 0
+
+
+def test_an_unknown_binding_names_the_nearest(run: Run) -> None:
+    ran = run("chekout-deployment", "-n", "shop")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert (
+        ran.err
+        == "Error: ResourceBinding(shop/chekout-deployment) does not exist. Nearest: checkout-deployment\n"
+    )
+
+
+def test_a_binding_of_another_namespace_names_it(run: Run) -> None:
+    ran = run("checkout-deployment", "-n", "pay")
+
+    assert ran.status == 2
+    assert "There is one in namespace shop" in ran.err
+
+
+def test_files_come_in_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["explain", "web", "--clusters", "clusters.yaml"]) == 2
+    assert "--clusters and --bindings are used together" in capsys.readouterr().err
+
+
+def test_a_problem_in_the_input_is_reported_and_the_rest_explained(run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("kind: Cluster\napiVersion: cluster.karmada.io/v1alpha1\nmetadata: {}\n")
+
+    ran = run("checkout-deployment", "-n", "shop", "--clusters", str(broken))
+
+    assert ran.status == 2
+    assert "broken.yaml" in ran.err
+    assert "PLACED" in ran.out
+
+
+def test_thousands_of_clusters_are_folded_and_unfolded_on_demand(run: Run) -> None:
+    clusters = [cluster(f"c{index:04}") for index in range(2000)]
+    asked = [binding("web").replicas(3, cpu=1).dynamic_weight().spread("cluster", 1, 3)]
+
+    folded = run("web-deployment", clusters=clusters, bindings=asked).out
+    unfolded = run("web-deployment", "--all", clusters=clusters, bindings=asked).out
+
+    assert len(folded.splitlines()) < 60
+    assert "1,988 more that pass" in folded
+    assert len(unfolded.splitlines()) > 2000
+
+
+@pytest.mark.parametrize("declared", ["", "free_of_side_effects = True"])
+def test_a_plugin_from_outside_shows_its_own_reason(run: Run, tmp_path: Path, declared: str) -> None:
+    (tmp_path / "night.py").write_text(PLUGIN.format(declared=declared))
+    asked = [binding("web").replicas(2).duplicated().names("m2")]
+
+    ran = run(
+        "web-deployment",
+        f"--plugin-dir={tmp_path}",
+        "-o",
+        "json",
+        clusters=[cluster("m1"), cluster("m2")],
+        bindings=asked,
+    )
+
+    row = next(each for each in ran.fields["clusters"] if each["name"] == "m1")
+    refusing = [each["plugin"] for each in row["refusals"]]
+    assert refusing == (["ClusterAffinity", "NightOnly"] if declared else ["ClusterAffinity"])
+    assert row["notCalled"] == ([] if declared else ["NightOnly"])
+    assert ran.fields["mismatches"] == []
+
+
+def test_the_reason_of_a_plugin_from_outside_is_shown_if_it_comes_first(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "night.py").write_text(PLUGIN.format(declared=""))
+
+    ran = run(
+        "web-deployment",
+        f"--plugin-dir={tmp_path}",
+        clusters=[cluster("m1")],
+        bindings=[binding("web").replicas(2).duplicated()],
+    )
+
+    assert ran.status == 1
+    assert "NightOnly" in ran.out
+    assert "only at night" in ran.out
+
+
+def test_a_refusal_at_pre_enqueue_gates_the_binding(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "gate.py").write_text(
+        "from karmada_scheduler.framework import Result\n"
+        "class Gate:\n"
+        "    name = 'Gate'\n"
+        "    def pre_enqueue(self, context):\n"
+        "        return Result.unschedulable('not yet')\n"
+    )
+
+    ran = run(
+        "web-deployment",
+        f"--plugin-dir={tmp_path}",
+        "-o",
+        "json",
+        clusters=[cluster("m1")],
+        bindings=[binding("web").replicas(2).duplicated()],
+    )
+
+    assert (ran.status, ran.fields["state"]) == (1, "GATED")
+    assert ran.fields["causes"][0]["evidence"] == {"plugin": "Gate", "reason": "not yet"}
+
+
+def test_no_colour_without_a_terminal(run: Run) -> None:
+    assert "\x1b" not in run("checkout-deployment", "-n", "shop").out

@@ -1,0 +1,94 @@
+"""The JSON Schema in the repository is that of the model, and the output follows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.testing import BindingBuilder, binding
+from karmada_scheduler.views.fields import explanation_fields
+from karmada_scheduler.views.schema import explanation_schema
+from tests.explain.asking import explained
+from tests.explain.fleet import billing, checkout, fleet
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "explanation.v1alpha1.json"
+
+_PYTHON = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+    "null": (type(None),),
+}
+
+
+def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield where a value does not follow a schema; of the keywords that our schemas use."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "const" in schema and value != schema["const"]:
+        yield f"{path}: {value!r} is not {schema['const']!r}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{path}: {value!r} is not one of {schema['enum']}"
+    if "anyOf" in schema and all(list(problems(value, each, root, path)) for each in schema["anyOf"]):
+        yield f"{path}: {value!r} follows none of the alternatives"
+    if "type" in schema:
+        allowed = _PYTHON[schema["type"]]
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            yield f"{path}: {value!r} is no {schema['type']}"
+            return
+    if isinstance(value, dict):
+        yield from (f"{path}: {name} is missing" for name in schema.get("required", ()) if name not in value)
+        known = schema.get("properties", {})
+        for name, each in value.items():
+            if name in known:
+                yield from problems(each, known[name], root, f"{path}.{name}")
+            elif "additionalProperties" in schema:
+                yield from problems(each, schema["additionalProperties"], root, f"{path}.{name}")
+            elif known:
+                yield f"{path}: {name} is unknown"
+    if isinstance(value, list) and "items" in schema:
+        for index, each in enumerate(value):
+            yield from problems(each, schema["items"], root, f"{path}[{index}]")
+
+
+def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
+    assert json.loads(SCHEMA.read_text()) == explanation_schema()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        checkout(),
+        billing(),
+        checkout().on(**{"eu-west-1": 24}).applied().last_scheduled("2026-11-22T10:00:00Z"),
+        binding("web").replicas(9000, cpu=1).dynamic_weight(),
+        binding("web")
+        .replicas(9000, cpu=1)
+        .dynamic_weight()
+        .term("first", "eu-west-1")
+        .term("second", "edge-7"),
+        binding("web").replicas(2).suspended(),
+        binding("web").replicas(2).duplicated().spread("cluster", 1, 2),
+    ],
+)
+def test_the_output_follows_the_schema(asked: BindingBuilder) -> None:
+    schema = explanation_schema()
+    fields = json.loads(json.dumps(explanation_fields(explained(asked, *fleet()))))
+
+    assert list(problems(fields, schema, schema)) == []
+
+
+def test_a_wrong_value_is_found() -> None:
+    schema = explanation_schema()
+    fields = json.loads(json.dumps(explanation_fields(explained(checkout(), *fleet()))))
+    fields["state"], fields["placement"][0]["replicas"] = "SOMEWHERE", "4"
+    del fields["causes"]
+
+    assert len(list(problems(fields, schema, schema))) == 3

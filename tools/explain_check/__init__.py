@@ -1,0 +1,1 @@
+"""Compares the traces of explanations with the decisions that they explain."""

@@ -1,0 +1,108 @@
+"""Compare the traces of explanations with decisions: ``make check-traces CASES=10000 SEED=1``
+
+All recorded cases of the conformance suite, and generated cases with every feature of the fuzzer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.explain.inputs import ExplainInputs
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.testing import framework
+from tools.conformance.replay import RECORDINGS, Recording
+from tools.explain_check.check import Tally, check
+from tools.oracle.generator.scenarios import scenarios
+from tools.oracle.ours import Scenario
+
+_SHOWN = 20
+_REPORT_SECONDS = 60.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the comparison; return 1 if there is a mismatch."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.explain_check", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--cases", type=int, default=10_000, help="generated decisions (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="equal seeds give equal cases (default: %(default)s)"
+    )
+    options = parser.parse_args(arguments)
+    begin = time.perf_counter()
+    total = Tally()
+    for name, tally in (
+        ("recorded", recorded()),
+        ("generated", generated(options.cases, options.seed)),
+    ):
+        total.add(tally)
+        parts = ", ".join(f"{number} end at {step}" for step, number in sorted(tally.traced.items()))
+        print(f"{name}: {tally.decisions} decisions, {tally.attempts} attempts ({parts})", flush=True)
+    for each in total.found[:_SHOWN]:
+        print(each)
+    seconds = time.perf_counter() - begin
+    print(f"{total.decisions} decisions, {len(total.found)} mismatches, {seconds:.1f} s")
+    return 1 if total.found or not total.decisions else 0
+
+
+def recorded() -> Tally:
+    """Trace every case of the conformance suite, whether or not anything asks for a decision."""
+    tally = Tally()
+    for path in RECORDINGS:
+        recording = Recording.load(path)
+        snapshot, plugins = (
+            Snapshot.of(recording.clusters),
+            framework(gates=recording.gates, select=recording.plugins),
+        )
+        local = (GeneralEstimator(recording.gates),)
+        algorithm = SchedulingAlgorithm(
+            recording.gates, local, empty_workload_propagation=recording.empty_workload_propagation
+        )
+        for case in recording.cases:
+            inputs = ExplainInputs(
+                Binding.from_manifest(case["binding"]),
+                snapshot,
+                plugins,
+                recording.gates,
+                algorithm,
+                Estimators(local),
+                empty_workload_propagation=recording.empty_workload_propagation,
+            )
+            check(f"{recording.name} {case['name']}", inputs.decide(), inputs, tally)
+    return tally
+
+
+def generated(cases: int, seed: int) -> Tally:
+    """Trace generated cases of the fuzzer, with assumed placements, workload groups and every gate."""
+    tally, reported = Tally(), time.perf_counter()
+    for case, decision_inputs in _generated(seed):
+        decision = decision_inputs.decide()
+        check(case, decision, decision_inputs, tally)
+        if tally.decisions >= cases:
+            break
+        if time.perf_counter() - reported > _REPORT_SECONDS:
+            reported = time.perf_counter()
+            print(f"{tally.decisions} decisions, {len(tally.found)} mismatches", flush=True)
+    return tally
+
+
+def _generated(seed: int) -> Iterator[tuple[str, ExplainInputs]]:
+    for document in scenarios(seed, cases=1 << 62):
+        scenario = Scenario(document)
+        for manifest in document["bindings"]:
+            binding = Binding.from_manifest(manifest)
+            if not binding.deleting:
+                yield f"{document['id']} {binding.key}", scenario.explain_inputs(binding)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Traces equal decisions: a part of ``make check-traces`` in the fast tests, and a trace that is wrong is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.explain import traces
+from karmada_scheduler.explain.explain import explain
+from karmada_scheduler.explain.inputs import ExplainInputs
+from karmada_scheduler.explain.model import Mismatch
+from karmada_scheduler.explain.trace_divide import Divided, trace_divide
+from karmada_scheduler.explain.traces import attempt_of
+from karmada_scheduler.testing import binding, cluster
+from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.text import explanation_text
+from tests.explain.asking import inputs_of
+from tools.explain_check.__main__ import generated
+from tools.explain_check.check import Tally, check
+
+
+def test_the_traces_of_generated_decisions_equal_them() -> None:
+    tally = generated(400, seed=20261122)
+
+    assert tally.found == []
+    assert tally.decisions == 400
+    assert set(tally.traced) == {"divide", "filter", "placed", "select"}
+
+
+def test_a_decision_that_the_traces_do_not_explain_is_a_mismatch() -> None:
+    inputs = inputs_of(binding("web").replicas(4, cpu=1).dynamic_weight(), cluster("m1"), cluster("m2"))
+    decision = inputs.decide()
+    attempt = attempt_of(decision)
+    assert attempt is not None
+    wrong = replace(
+        attempt, targets=tuple(reversed([each._replace(replicas=1) for each in attempt.targets or ()]))
+    )
+    tally = Tally()
+
+    check("case", replace(decision, attempts=(wrong,)), inputs, tally)
+
+    assert len(tally.found) == 1
+    assert tally.found[0].startswith("case: divide targets")
+
+
+def test_a_wrong_trace_is_shown_as_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(attempt: TermAttempt, inputs: ExplainInputs) -> Divided:
+        return Divided(trace_divide(attempt, inputs).trace, (Mismatch("divide", "targets", "4", "5"),))
+
+    monkeypatch.setattr(traces, "trace_divide", wrong)
+    inputs = inputs_of(binding("web").replicas(4, cpu=1).dynamic_weight(), cluster("m1"))
+
+    text = explanation_text(explain(inputs), Style())
+
+    assert "! defect of this explanation: the trace divide of targets has 4, the decision 5" in text
