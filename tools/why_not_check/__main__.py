@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.why_not_check.check import Checker, Verdict
+from tools.why_not_check.check import Checker, CheckResult
 from tools.why_not_check.questions import questions
 
 _REPORT_SECONDS = 30.0
@@ -52,12 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
         for number in range(options.jobs)
     ]
     start, tally = time.monotonic(), _Tally()
-    for identity, verdict in _verdicts(shares):
-        tally.add(identity, verdict)
-        if verdict.outcome == "none found" and options.unsolved is not None:
+    for identity, result in _results(shares):
+        tally.add(identity, result)
+        if result.outcome == "none found" and options.unsolved is not None:
             with options.unsolved.open("a") as file:
                 file.write(
-                    json.dumps({"id": identity, "primary": verdict.primary, "complete": verdict.complete})
+                    json.dumps({"id": identity, "primary": result.primary, "complete": result.complete})
                     + "\n"
                 )
         if tally.due():
@@ -76,17 +76,17 @@ class _Tally:
         self.decisions: list[int] = []
         self._reported = time.monotonic()
 
-    def add(self, identity: str, verdict: Verdict) -> None:
-        self.outcomes[verdict.outcome] += 1
-        self.parts.update(verdict.parts)
-        self.remedies += verdict.remedies
-        self.simulated += verdict.simulated
-        self.inapplicable += verdict.inapplicable
-        if verdict.outcome in {"answered", "none found"}:
-            self.decisions.append(verdict.decisions)
-        if verdict.outcome == "none found":
-            self.unsolved[verdict.primary] += 1
-        for problem in verdict.problems:
+    def add(self, identity: str, result: CheckResult) -> None:
+        self.outcomes[result.outcome] += 1
+        self.parts.update(result.parts)
+        self.remedies += result.remedies
+        self.simulated += result.simulated
+        self.inapplicable += result.inapplicable
+        if result.outcome in {"answered", "none found"}:
+            self.decisions.append(result.decisions)
+        if result.outcome == "none found":
+            self.unsolved[result.primary] += 1
+        for problem in result.problems:
             self.problems.append(f"{identity}: {problem}")
             print(f"WRONG {identity}: {problem}", flush=True)
 
@@ -119,12 +119,12 @@ class _Tally:
             print(f"decisions per question p50 / p90 / p99: {' / '.join(map(str, shown))}")
 
 
-def _verdicts(shares: list[_Share]) -> Iterator[tuple[str, Verdict]]:
+def _results(shares: list[_Share]) -> Iterator[tuple[str, CheckResult]]:
     if len(shares) == 1:
         yield from _work(shares[0])
         return
     context = multiprocessing.get_context("spawn")
-    queue: multiprocessing.Queue[tuple[str, Verdict] | None] = context.Queue()
+    queue: multiprocessing.Queue[tuple[str, CheckResult] | None] = context.Queue()
     workers = [context.Process(target=_worker, args=(share, queue), daemon=True) for share in shares]
     for worker in workers:
         worker.start()
@@ -139,7 +139,7 @@ def _verdicts(shares: list[_Share]) -> Iterator[tuple[str, Verdict]]:
         raise RuntimeError("a worker failed")
 
 
-def _worker(share: _Share, queue: multiprocessing.Queue[tuple[str, Verdict] | None]) -> None:
+def _worker(share: _Share, queue: multiprocessing.Queue[tuple[str, CheckResult] | None]) -> None:
     try:
         for part in _work(share):
             queue.put(part)
@@ -147,7 +147,7 @@ def _worker(share: _Share, queue: multiprocessing.Queue[tuple[str, Verdict] | No
         queue.put(None)
 
 
-def _work(share: _Share) -> Iterator[tuple[str, Verdict]]:
+def _work(share: _Share) -> Iterator[tuple[str, CheckResult]]:
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(Path(folder), timeout=share.timeout)
         asked = questions(share.seed, first=share.first, step=share.step)

@@ -18,7 +18,7 @@ Manifests = list[dict[str, Any]]
 
 
 @dataclass
-class Verdict:
+class CheckResult:
     """What a check found.
 
     Attributes:
@@ -65,12 +65,12 @@ class Checker:
         )  # fmt: skip
         return status, json.loads(out) if out else {}
 
-    def check(self, question: CheckedQuestion) -> Verdict:
+    def check(self, question: CheckedQuestion) -> CheckResult:
         """Ask a question and check the answer."""
         status, answer = self.ask(question)
         if not answer:
-            return Verdict("refused")
-        verdict = Verdict(
+            return CheckResult("refused")
+        result = CheckResult(
             "holds" if answer["holds"] else "answered" if answer["remedies"] else "none found",
             len(answer["remedies"]),
             [len(each["apply"]) for each in answer["remedies"]],
@@ -79,22 +79,22 @@ class Checker:
             primary=next((each["code"] for each in answer["causes"] if each["primary"]), ""),
             complete=answer["search"]["complete"],
         )
-        if status != 2 and (status == 1) != (verdict.outcome == "none found"):
-            verdict.problems.append(f"exit status {status} for {verdict.outcome}")
+        if status != 2 and (status == 1) != (result.outcome == "none found"):
+            result.problems.append(f"exit status {status} for {result.outcome}")
         base = self._simulate(question, [])
-        verdict.simulated += 1
+        result.simulated += 1
         if base is None:
-            verdict.problems.append("simulate refuses the files that why-not has read")
-            return verdict
+            result.problems.append("simulate refuses the files that why-not has read")
+            return result
         if base["clusters"] != answer["next"]["result"]:
-            verdict.problems.append(
+            result.problems.append(
                 f"without edits: simulate {base['clusters']}, why-not {answer['next']['result']}"
             )
         if self._reaches(question, answer, base, question.binding) != answer["holds"]:
-            verdict.problems.append("the goal holds already, or does not, against the answer")
+            result.problems.append("the goal holds already, or does not, against the answer")
         for number, remedy in enumerate(answer["remedies"]):
-            self._check_remedy(question, answer, remedy, f"remedy {number}", verdict)
-        return verdict
+            self._check_remedy(question, answer, remedy, f"remedy {number}", result)
+        return result
 
     def _check_remedy(
         self,
@@ -102,30 +102,30 @@ class Checker:
         answer: dict[str, Any],
         remedy: dict[str, Any],
         name: str,
-        verdict: Verdict,
+        result: CheckResult,
     ) -> None:
         apply = remedy["apply"]
         # Changes that place the binding elsewhere are printed besides those for the cluster.
         wanted = answer if remedy["usesCluster"] or answer["goal"]["type"] != "onCluster" else _PLACED
         found = self._simulate(question, apply)
-        verdict.simulated += 1
+        result.simulated += 1
         if found is None:
-            verdict.problems.append(f"{name}: the patches cannot be applied, or simulate refuses the files")
+            result.problems.append(f"{name}: the patches cannot be applied, or simulate refuses the files")
             return
         if found["clusters"] != remedy["result"]:
-            verdict.problems.append(f"{name}: simulate {found['clusters']}, promised {remedy['result']}")
+            result.problems.append(f"{name}: simulate {found['clusters']}, promised {remedy['result']}")
         if not self._reaches(question, wanted, found, found["manifest"]):
-            verdict.problems.append(f"{name}: does not reach the goal: {found['clusters']}")
+            result.problems.append(f"{name}: does not reach the goal: {found['clusters']}")
         for index in range(len(apply)):
             rest = [*apply[:index], *apply[index + 1 :]]
             if not rest:
                 continue
             without = self._simulate(question, rest)
-            verdict.simulated += 1
+            result.simulated += 1
             if without is None:
-                verdict.inapplicable += 1
+                result.inapplicable += 1
             elif self._reaches(question, wanted, without, without["manifest"]):
-                verdict.problems.append(f"{name}: part {index} can be left out")
+                result.problems.append(f"{name}: part {index} can be left out")
 
     def _simulate(self, question: CheckedQuestion, apply: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """Return what ``simulate`` prints about the binding, with its patched manifest; None if it refuses the files."""
@@ -138,8 +138,8 @@ class Checker:
         except PatchError:
             return None
         self._write(clusters, bindings)
-        anew = ["--anew"] if "--as-new" in question.options else []
-        status, out = _run(["simulate", *self._files(), *question.flags, *anew, "-o", "json"])
+        again = ["--anew"] if "--as-new" in question.options else []
+        status, out = _run(["simulate", *self._files(), *question.flags, *again, "-o", "json"])
         if status == 2 and not out:
             return None
         wanted = {"kind": question.binding["kind"], **question.binding["metadata"]}
@@ -169,11 +169,8 @@ class Checker:
         divided = (spec.get("replicas") or spec.get("replicaRequirements") is not None) and len(
             spec.get("components") or []
         ) <= 1
-        return (
-            clusters[question.cluster] >= answer["goal"]["replicas"]
-            if divided
-            else answer["goal"]["replicas"] <= 1
-        )
+        wanted = int(answer["goal"]["replicas"])
+        return bool(clusters[question.cluster] >= wanted) if divided else wanted <= 1
 
     def _write(self, clusters: Manifests, bindings: Manifests) -> None:
         for path, items in ((self._clusters, clusters), (self._bindings, bindings)):

@@ -38,8 +38,8 @@ from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.edits import ObjectRef
 from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster
 from karmada_scheduler.whynot.model import WhyNot
+from karmada_scheduler.whynot.objects import ObjectSet, Outcome
 from karmada_scheduler.whynot.search import Bounds
-from karmada_scheduler.whynot.world import Outcome, World
 
 ANSWERED: Final = 0
 NONE_FOUND: Final = 1
@@ -136,7 +136,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     try:
         with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
             scheduler.use(frameworks)
-            world = World(
+            editable = ObjectSet(
                 binding.key,
                 gates,
                 scheduler,
@@ -149,7 +149,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
             )
             gc.freeze()  # what was read stays until the end, and collecting it takes longer than a decision
             try:
-                found = _of_world(world, arguments, objects, scheduler, frameworks)
+                found = _of_objects(editable, arguments, objects, scheduler, frameworks)
             finally:
                 gc.unfreeze()
     except ConfigError as unusable:
@@ -170,14 +170,14 @@ def _check_cluster(arguments: argparse.Namespace, objects: Objects) -> None:
         )
 
 
-def _of_world(
-    world: World,
+def _of_objects(
+    editable: ObjectSet,
     arguments: argparse.Namespace,
     objects: Objects,
     scheduler: SimulatedScheduler,
     frameworks: Frameworks,
 ) -> WhyNot:
-    inputs = _inputs(world, objects, scheduler, frameworks)
+    inputs = _inputs(editable, objects, scheduler, frameworks)
 
     def causes(root: Outcome) -> list[Cause]:
         given = None if arguments.as_new else root.scheduled.decision
@@ -187,7 +187,7 @@ def _of_world(
         return causes_of_cluster(situation, arguments.cluster)
 
     return answer(
-        world,
+        editable,
         Question(arguments.cluster, _goal(arguments)),
         Bounds(arguments.timeout, arguments.max_runs),
         provenance=Provenance(
@@ -201,22 +201,22 @@ def _of_world(
 
 
 def _inputs(
-    world: World, objects: Objects, scheduler: SimulatedScheduler, frameworks: Frameworks
+    editable: ObjectSet, objects: Objects, scheduler: SimulatedScheduler, frameworks: Frameworks
 ) -> ExplainInputs:
-    binding = world.bindings[world.ref][1]
+    binding = editable.bindings[editable.ref][1]
     framework = frameworks.of(binding) or frameworks.any
     return ExplainInputs(
-        as_new(binding) if world.as_new else binding,
-        world.snapshot,
+        as_new(binding) if editable.as_new else binding,
+        editable.snapshot,
         framework,
-        world.gates,
+        editable.gates,
         scheduler.core,
         Estimators((scheduler.estimator,)),
         peers=scheduler.peers,
         empty_workload_propagation=scheduler.empty_workload_propagation,
         workload=scheduler.workloads.of(binding) if framework.needs_workload else None,
         scheduler_names=frameworks.names,
-        binding_manifest=world.bindings[world.ref][0],
+        binding_manifest=editable.bindings[editable.ref][0],
         cluster_manifest=objects.manifests.get,
         policies=objects.policies,
         now=datetime.now(UTC),

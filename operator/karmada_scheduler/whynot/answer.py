@@ -28,8 +28,8 @@ from karmada_scheduler.whynot.model import (
     Verified,
     WhyNot,
 )
+from karmada_scheduler.whynot.objects import NO_EDITS, ObjectSet, Outcome
 from karmada_scheduler.whynot.search import Answer, Bounds, Found, Search
-from karmada_scheduler.whynot.world import NO_EDITS, Outcome, World
 
 _MAX_INEFFECTIVE: Final = 40
 _MAX_CHECKED: Final = 200
@@ -50,7 +50,7 @@ class Question:
 
 
 def answer(
-    world: World,
+    objects: ObjectSet,
     question: Question,
     bounds: Bounds,
     *,
@@ -61,7 +61,7 @@ def answer(
     """Return the answer to a question.
 
     Args:
-        world: All objects.
+        objects: All objects.
         question: The question.
         bounds: Where the search ends.
         provenance: Where the objects come from.
@@ -69,14 +69,14 @@ def answer(
         clock: Seconds on a scale that does not run backwards.
     """
     start = clock()
-    root = world.outcome(NO_EDITS)
+    root = objects.outcome(NO_EDITS)
     assert root is not None  # the objects were read before
     goal = question.goal
     holds = goal.holds(root)
-    found = Found() if holds else Search(world, goal, bounds, cluster=question.cluster, clock=clock).run()
+    found = Found() if holds else Search(objects, goal, bounds, cluster=question.cluster, clock=clock).run()
     answers = list(found.answers)
     if not holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
-        answers += _placing(world, question.cluster, bounds, found, elapsed=clock() - start, clock=clock)
+        answers += _placing(objects, question.cluster, bounds, found, elapsed=clock() - start, clock=clock)
 
     def may_check() -> bool:
         return clock() < start + 2 * bounds.seconds
@@ -85,17 +85,17 @@ def answer(
     return WhyNot(
         binding=BindingShown(*binding.key, binding.generation, binding.spec.replicas),
         cluster=question.cluster,
-        goal=_goal_shown(goal, as_new=world.as_new),
+        goal=_goal_shown(goal, as_new=objects.as_new),
         holds=holds,
         provenance=provenance,
-        present=_targets(_present(world)),
+        present=_targets(_present(objects)),
         next=NextDecision(_targets(root.scheduled.targets), root.scheduled.code, root.scheduled.problem),
         causes=() if holds else tuple(causes(root)),
-        remedies=tuple(_remedy(world, question.cluster, each, may_check=may_check) for each in answers),
+        remedies=tuple(_remedy(objects, question.cluster, each, may_check=may_check) for each in answers),
         ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
         search=SearchShown(
             complete=found.complete,
-            decisions=world.decisions,
+            decisions=objects.decisions,
             runs=found.runs,
             max_runs=bounds.max_runs,
             max_depth=bounds.max_depth,
@@ -108,7 +108,13 @@ def answer(
 
 
 def _placing(
-    world: World, cluster: str, bounds: Bounds, found: Found, *, elapsed: float, clock: Callable[[], float]
+    objects: ObjectSet,
+    cluster: str,
+    bounds: Bounds,
+    found: Found,
+    *,
+    elapsed: float,
+    clock: Callable[[], float],
 ) -> list[Answer]:
     """Return changes that place a binding that is placed nowhere, on other clusters than the one in question."""
     left = Bounds(
@@ -117,7 +123,7 @@ def _placing(
         bounds.max_depth,
         bounds.answers,
     )
-    others = Search(world, IsPlaced(cluster), left, clock=clock).run()
+    others = Search(objects, IsPlaced(cluster), left, clock=clock).run()
     found.runs += others.runs
     return others.answers
 
@@ -128,15 +134,15 @@ def _goal_shown(goal: Goal, *, as_new: bool) -> GoalShown:
     return GoalShown(GoalType.OFF_CLUSTER if isinstance(goal, OffCluster) else GoalType.PLACED, 0, as_new)
 
 
-def _present(world: World) -> Sequence[TargetCluster]:
-    return () if world.as_new else world.bindings[world.ref][1].spec.clusters
+def _present(objects: ObjectSet) -> Sequence[TargetCluster]:
+    return () if objects.as_new else objects.bindings[objects.ref][1].spec.clusters
 
 
 def _targets(targets: Sequence[TargetCluster]) -> tuple[Target, ...]:
     return tuple(Target(each.name, each.replicas) for each in targets)
 
 
-def _remedy(world: World, cluster: str, found: Answer, *, may_check: Callable[[], bool]) -> Remedy:
+def _remedy(objects: ObjectSet, cluster: str, found: Answer, *, may_check: Callable[[], bool]) -> Remedy:
     outcome = found.outcome
     return Remedy(
         edits=tuple(map(_edit_shown, found.edits)),
@@ -145,8 +151,8 @@ def _remedy(world: World, cluster: str, found: Answer, *, may_check: Callable[[]
             for each, operation in outcome.patched.operations
         ),
         result=_targets(outcome.scheduled.targets),
-        moves=_stopped(_present(world), outcome.scheduled.targets),
-        touches=_touched(world, found, may_check),
+        moves=_stopped(_present(objects), outcome.scheduled.targets),
+        touches=_touched(objects, found, may_check),
         uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
         verified=Verified(1, len(found.edits)),
     )
@@ -186,26 +192,26 @@ def _stopped(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) ->
     return sum(max(0, each.replicas - left.get(each.name, 0)) for each in before)
 
 
-def _touched(world: World, found: Answer, may_check: Callable[[], bool]) -> Touched:
+def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -> Touched:
     """Return what else the edits concern.
 
     An edit of the policy concerns all its bindings. For an edit of a cluster, or of another binding, the other bindings
     are scheduled with and without it, if there are few enough and there is time.
     """
-    mine = world.bindings[world.ref][1]
+    mine = objects.bindings[objects.ref][1]
     claimed = 1
     if Side.POLICY in found.sides and any(_policy_of(mine)):
-        claimed = sum(1 for _, each in world.bindings.values() if _policy_of(each) == _policy_of(mine))
+        claimed = sum(1 for _, each in objects.bindings.values() if _policy_of(each) == _policy_of(mine))
     if not found.sides & {Side.CLUSTER, Side.COMPETITOR, Side.PEER}:
         return Touched(claimed, checked=True)
-    others = [each for _, each in world.bindings.values() if each.key != world.key]
+    others = [each for _, each in objects.bindings.values() if each.key != objects.key]
     if len(others) > _MAX_CHECKED:
         return Touched(claimed, checked=False)
     changed = 0
     for each in others:
         if not may_check():
             return Touched(claimed + changed, checked=False)
-        changed += world.differs(each.key, found.edits)
+        changed += objects.differs(each.key, found.edits)
     return Touched(claimed + changed, checked=True)
 
 

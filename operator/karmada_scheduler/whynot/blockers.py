@@ -11,7 +11,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.whynot.goals import on_cluster
-from karmada_scheduler.whynot.world import Outcome
+from karmada_scheduler.whynot.objects import Outcome
 
 
 class Step(IntEnum):
@@ -48,7 +48,7 @@ def blocker_of(outcome: Outcome, cluster: str) -> Blocker:
     """Return where a cluster drops out of an outcome; DONE if it has replicas."""
     scheduled = outcome.scheduled
     if on_cluster(outcome, cluster):
-        return Blocker(Step.DONE, "", attempt=last_attempt(outcome))
+        return Blocker(Step.DONE, "TooFew", attempt=last_attempt(outcome))
     if scheduled.code in {"OtherScheduler", "Gated", "Waiting"}:
         return Blocker(Step.TRIGGER, scheduled.code, (scheduled.problem,))
     if scheduled.decision is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import SUCCESS
-from karmada_scheduler.whynot.world import Outcome
+from karmada_scheduler.whynot.objects import Outcome
 
 
 def has_replicas(binding: Binding) -> bool:

@@ -23,11 +23,11 @@ from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import Snapshot
-from karmada_scheduler.whynot.world import Scheduled
+from karmada_scheduler.whynot.objects import Scheduled
 
 
 class SimulatedScheduler:
-    """Schedules changed objects; implements ``whynot.world.Scheduler``.
+    """Schedules changed objects; implements ``whynot.objects.Scheduler``.
 
     Attributes:
         estimator: The estimator of the core.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from karmada_scheduler.whynot.blockers import Step
 from karmada_scheduler.whynot.edits import Edit
+from karmada_scheduler.whynot.goals import has_replicas
 from karmada_scheduler.whynot.vocabulary import affinity, capacity, division, filters, selection, triggers
 from karmada_scheduler.whynot.vocabulary.context import Context
 
@@ -24,6 +25,8 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from division.replicas(context)
             yield from capacity.proposals(context)
             yield from division.strategies(context)
+        case Step.DIVIDE if context.binding.spec.replicas == 0 and has_replicas(context.binding):
+            yield from division.replicas(context)
         case Step.DIVIDE:
             yield from triggers.reschedule(context)
             yield from division.proposals(context)

@@ -26,7 +26,7 @@ def proposals(context: Context) -> Iterator[Edit]:
     """Yield more available replicas on the cluster, fewer on its competitors, and a smaller request."""
     if not has_replicas(context.binding) and not context.binding.spec.components:
         return
-    yield from _room(context, context.cluster, Side.CLUSTER)
+    yield from _capacity(context, context.cluster, Side.CLUSTER)
     yield from requests(context)
     for number, each in enumerate(context.competitors()):
         if number >= NEAREST:
@@ -38,7 +38,7 @@ def needed(context: Context) -> dict[str, int]:
     """Return what one replica needs: cpu in thousandths, other resources in whole units."""
     total: dict[str, int] = {}
     spec = context.binding.spec
-    if counts_component_sets(spec, context.world.gates):
+    if counts_component_sets(spec, context.objects.gates):
         for component in spec.components:
             for name, amount in _needs(component.replica_requirements).items():
                 total[name] = total.get(name, 0) + component.replicas * amount
@@ -55,10 +55,10 @@ def _needs(requirements: ReplicaRequirements | None) -> dict[str, int]:
     return found
 
 
-def _room(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
+def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     """Yield a resource summary with which a number of replicas fits."""
     spec = context.binding.spec
-    [base] = GeneralEstimator(context.world.gates).max_available_replicas(
+    [base] = GeneralEstimator(context.objects.gates).max_available_replicas(
         [cluster], spec.replica_requirements, {}
     )
     others = context.available
@@ -68,7 +68,7 @@ def _room(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     manifest, per_replica = context.manifest(ref), needed(context)
 
     def build(amount: int) -> Edit:
-        path, value, text = _with_room(manifest, cluster, per_replica, amount, context)
+        path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
         return context.make(
             side, "addCapacity", ref, Action.SET, (*_SUMMARY, *path), value=value,
             text=f"{text}: {amount} replicas fit ({base} now)", extra=0.5,
@@ -79,7 +79,7 @@ def _room(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     )
 
 
-def _with_room(
+def _with_capacity(
     manifest: Mapping[str, Any],
     cluster: Cluster,
     per_replica: Mapping[str, int],
@@ -114,18 +114,18 @@ def _with_room(
     value = {**summary, "allocatable": allocatable}
     if models is not None:
         value["allocatableModelings"] = models
-        text = f"{text}, and nodes for them"
+        text = f"{text}, and nodes for them" if models else f"{text}, without a count of nodes by grade"
     return (), value, text
 
 
 def _is_sets(context: Context) -> bool:
-    return counts_component_sets(context.binding.spec, context.world.gates)
+    return counts_component_sets(context.binding.spec, context.objects.gates)
 
 
 def _uses_models(context: Context, cluster: Cluster) -> bool:
     summary = cluster.resource_summary
     return bool(
-        context.world.gates.enabled("CustomizedClusterResourceModeling")
+        context.objects.gates.enabled("CustomizedClusterResourceModeling")
         and summary is not None
         and summary.modelings
         and cluster.resource_models
@@ -134,8 +134,11 @@ def _uses_models(context: Context, cluster: Cluster) -> bool:
 
 def _with_nodes(
     summary: Mapping[str, Any], cluster: Cluster, per_replica: Mapping[str, int], amount: int
-) -> list[dict[str, Any]] | None:
-    """Return the free nodes by grade with one more node per replica, of the smallest grade that takes one."""
+) -> list[dict[str, Any]]:
+    """Return the free nodes by grade with one more node per replica, of the smallest grade that takes one.
+
+    No grade may take one; without any count, the sums of the summary are used instead.
+    """
     for model in sorted(cluster.resource_models, key=lambda each: each.grade):
         fits = [
             (model.minimums[name].milli_value if name == "cpu" else model.minimums[name].value) >= units
@@ -149,7 +152,7 @@ def _with_nodes(
                     each["count"] = (each.get("count") or 0) + amount
                     return listed
             return [*listed, {"grade": model.grade, "count": amount}]
-    return None
+    return []
 
 
 def _units(name: str, amount: int) -> str:
@@ -166,7 +169,7 @@ def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) 
     spec = context.binding.spec
     if summary is None or "pods" not in summary.allocatable:
         return
-    [base] = GeneralEstimator(context.world.gates).max_available_replicas(
+    [base] = GeneralEstimator(context.objects.gates).max_available_replicas(
         [cluster], spec.replica_requirements, {}
     )
     if base <= 0:
@@ -195,6 +198,21 @@ def requests(context: Context) -> Iterator[Edit]:
         except ManifestError:
             continue
         yield from _request(context, (*path, name), name, str(written), amount)
+        if amount.value > 0 and name not in {"cpu", "memory"}:
+            yield context.make(
+                Side.WORKLOAD, "dropRequest", context.objects.ref, Action.REMOVE, (*path, name),
+                text=f"no request of {name}", extra=0.6,
+            )  # fmt: skip
+    if needed(context):
+        yield context.make(
+            Side.WORKLOAD,
+            "dropRequests",
+            context.objects.ref,
+            Action.REMOVE,
+            path,
+            text="no requests",
+            extra=1.2,
+        )
 
 
 def _request(
@@ -209,7 +227,7 @@ def _request(
         return context.make(
             Side.WORKLOAD,
             "setRequest",
-            context.world.ref,
+            context.objects.ref,
             Action.SET,
             path,
             value=f"{least}{suffix}",
@@ -217,6 +235,4 @@ def _request(
             extra=0.2,
         )
 
-    yield from amounts_of(
-        build, f"{name} request", base=base, amounts=[base // 2, base // 16, 1], unit=suffix
-    )
+    yield from amounts_of(build, f"{name} request", base=base, amounts=[base // 2, 1], unit=suffix)

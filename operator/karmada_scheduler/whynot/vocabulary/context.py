@@ -15,7 +15,7 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.whynot.blockers import Blocker
 from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Path, Side, edit, patched
-from karmada_scheduler.whynot.world import Outcome, World
+from karmada_scheduler.whynot.objects import ObjectSet, Outcome
 
 PLACEMENT: Final = ("spec", "placement")
 NEAREST: Final = 6
@@ -36,13 +36,13 @@ class Context:
     """An outcome, and the cluster that has no replicas in it.
 
     Attributes:
-        world: All objects.
+        objects: All objects.
         outcome: The binding after edits.
         blocker: Where the cluster drops out.
         name: The cluster.
     """
 
-    world: World
+    objects: ObjectSet
     outcome: Outcome
     blocker: Blocker
     name: str
@@ -83,12 +83,12 @@ class Context:
     def _indexed(self) -> Mapping[ObjectRef, Any]:
         """The changed objects without removals, so that every index is that of the object as it was read."""
         kept = [each for each in self.outcome.edits if each.action is not Action.REMOVE]
-        found = patched(kept, self.world.manifests)
+        found = patched(kept, self.objects.manifests)
         return {} if found is None else found.manifests
 
     def manifest(self, ref: ObjectRef) -> Any:
         """Return an object with the edits, except that nothing is removed from it."""
-        return self._indexed.get(ref, self.world.manifests[ref])
+        return self._indexed.get(ref, self.objects.manifests[ref])
 
     def at(self, ref: ObjectRef, path: Path) -> Any:
         """Return the value at a path of an object, None if it has none."""
@@ -102,7 +102,7 @@ class Context:
 
     def mine(self, *path: str | int) -> Any:
         """Return the value at a path of the binding, None if it has none."""
-        return self.at(self.world.ref, path)
+        return self.at(self.objects.ref, path)
 
     def items(self, *path: str | int) -> list[Any]:
         """Return the list at a path of the binding, empty if it has none."""
@@ -138,7 +138,7 @@ class Context:
         return self.make(
             Side.POLICY,
             op,
-            self.world.ref,
+            self.objects.ref,
             action,
             (*PLACEMENT, *path),
             value=value,

@@ -7,6 +7,7 @@ from typing import Any
 
 from karmada_scheduler.api.placement import DIVIDED, WEIGHTED
 from karmada_scheduler.core.select_clusters import ignores_spread
+from karmada_scheduler.whynot.blockers import Step
 from karmada_scheduler.whynot.edits import Action, Edit, Side
 from karmada_scheduler.whynot.goals import has_replicas
 from karmada_scheduler.whynot.quantities import amounts_of
@@ -32,23 +33,23 @@ def more(context: Context) -> Iterator[Edit]:
 def replicas(context: Context) -> Iterator[Edit]:
     """Yield more and fewer replicas."""
     spec = context.binding.spec
-    if not has_replicas(context.binding) and spec.replicas == 0:
+    if len(spec.components) > 1 or (context.blocker.step < Step.DONE and not has_replicas(context.binding)):
         return
     base = spec.replicas
     present = sum(target.replicas for target in spec.clusters)
     attempt = context.attempt
-    room = sum(each.available for each in attempt.selected) if attempt is not None else 0
+    selected = sum(each.available for each in attempt.selected) if attempt is not None else 0
     total = context.available
     fails = attempt is not None and attempt.error is not None
     up = [max(base, 1) + 1, max(present, 1) + 1, 2 * max(base, 1), 4 * max(base, 1), 20 * max(base, 1)]
-    down = [room, total, present, base // 2, 1]
+    down = [selected, total, present, base // 2, 1]
     amounts = [each for each in (down + up if fails else up + down) if 0 < each < 2**31 and each != base]
 
     def build(amount: int) -> Edit:
         return context.make(
             Side.WORKLOAD,
             "setReplicas",
-            context.world.ref,
+            context.objects.ref,
             Action.SET,
             ("spec", "replicas"),
             value=amount,

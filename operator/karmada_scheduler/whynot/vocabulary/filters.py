@@ -163,21 +163,21 @@ def _evictions(context: Context) -> Iterator[Edit]:
     ]
     for index in found:
         yield context.make(
-            Side.CLUSTER, "endEviction", context.world.ref, Action.REMOVE, ("spec", "gracefulEvictionTasks", index),
+            Side.CLUSTER, "endEviction", context.objects.ref, Action.REMOVE, ("spec", "gracefulEvictionTasks", index),
             text=f"end the eviction from {context.name}",
         )  # fmt: skip
 
 
 def _group(context: Context, name: str) -> Iterator[Edit]:
     yield context.make(
-        Side.WORKLOAD, "leaveGroup", context.world.ref, Action.REMOVE, ("spec", "workloadAffinityGroups", name),
+        Side.WORKLOAD, "leaveGroup", context.objects.ref, Action.REMOVE, ("spec", "workloadAffinityGroups", name),
         text=f"leave the {name}",
     )  # fmt: skip
     groups = context.binding.spec.workload_affinity_groups
     mine = getattr(groups, "affinity_group" if name == "affinityGroup" else "anti_affinity_group", "")
-    for ref, (_, peer) in context.world.bindings.items():
+    for ref, (_, peer) in context.objects.bindings.items():
         others = peer.spec.workload_affinity_groups
-        if ref == context.world.ref or others is None:
+        if ref == context.objects.ref or others is None:
             continue
         theirs = others.affinity_group if name == "affinityGroup" else others.anti_affinity_group
         is_there = context.name in peer.spec.target_names

@@ -18,12 +18,12 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from reschedule(context)
         case "Suspended":
             yield context.make(
-                Side.TRIGGER, "resume", context.world.ref, Action.SET, ("spec", "suspension", "scheduling"),
+                Side.TRIGGER, "resume", context.objects.ref, Action.SET, ("spec", "suspension", "scheduling"),
                 value=False, text="resume scheduling (suspension.scheduling: false)",
             )  # fmt: skip
         case "OtherScheduler":
             yield context.make(
-                Side.POLICY, "setSchedulerName", context.world.ref, Action.SET, ("spec", "schedulerName"),
+                Side.POLICY, "setSchedulerName", context.objects.ref, Action.SET, ("spec", "schedulerName"),
                 value="default-scheduler", text="schedulerName default-scheduler (needs a new policy)", extra=1.0,
             )  # fmt: skip
 
@@ -31,13 +31,13 @@ def proposals(context: Context) -> Iterator[Edit]:
 def reschedule(context: Context) -> Iterator[Edit]:
     """Yield what a new WorkloadRebalancer writes; it has no effect before the first scheduling."""
     last = context.binding.status.last_scheduled_time
-    if last is None or context.world.as_new or context.binding.reschedule_triggered:
+    if last is None or context.objects.as_new or context.binding.reschedule_triggered:
         return
-    when = max(context.world.now, last + timedelta(seconds=1)).astimezone(UTC)
+    when = max(context.objects.now, last + timedelta(seconds=1)).astimezone(UTC)
     yield context.make(
         Side.TRIGGER,
         "reschedule",
-        context.world.ref,
+        context.objects.ref,
         Action.SET,
         ("spec", "rescheduleTriggeredAt"),
         value=when.strftime(_TIME),

@@ -1,4 +1,4 @@
-"""The world of a question: the objects as they were read, and what a binding has after edits of them."""
+"""The objects of a question: the objects as they were read, and what a binding has after edits of them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Outcome:
 
 
 @dataclass
-class World:
+class ObjectSet:
     """All objects of a question.
 
     Attributes:
