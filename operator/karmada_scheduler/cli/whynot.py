@@ -10,6 +10,7 @@ import gc
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from karmada_scheduler.core.available_replicas import Estimators
 from karmada_scheduler.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_scheduler.explain.explain import fleet_of
 from karmada_scheduler.explain.inputs import ExplainInputs, as_new
-from karmada_scheduler.explain.model import Cause, Provenance, Tense
+from karmada_scheduler.explain.model import Cause, Provenance, Stage, Tense
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.trace_trigger import at
@@ -180,11 +181,9 @@ def _of_objects(
     inputs = _inputs(editable, objects, scheduler, frameworks)
 
     def causes(root: Outcome) -> list[Cause]:
-        given = None if arguments.as_new else root.scheduled.decision
-        situation = Situation(inputs, given)
-        if arguments.off or (arguments.placed and not arguments.cluster):
-            return causes_of_binding(situation)
-        return causes_of_cluster(situation, arguments.cluster)
+        scheduler.show(editable.snapshot, [each for _, each in editable.bindings.values()])
+        situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
+        return _causes(situation, arguments.cluster, of_binding=arguments.off or not arguments.cluster)
 
     return answer(
         editable,
@@ -198,6 +197,22 @@ def _of_objects(
         ),
         causes=causes,
     )
+
+
+def _causes(situation: Situation, cluster: str, *, of_binding: bool) -> list[Cause]:
+    """Return why the cluster has no replicas.
+
+    If no cluster has any and this one passes the filters, what fails for all of them comes first.
+    """
+    if of_binding:
+        return causes_of_binding(situation)
+    found = causes_of_cluster(situation, cluster)
+    is_refused = bool(found) and found[0].stage in {Stage.TRIGGER, Stage.POLICY, Stage.FILTER}
+    if not is_refused and situation.is_decided and situation.now.decision.error is not None:
+        found = [*causes_of_binding(situation), *found]
+    by_code = {each.code: each for each in reversed(found)}
+    ranked = [by_code[code] for code in dict.fromkeys(each.code for each in found)]
+    return [replace(each, primary=index == 0) for index, each in enumerate(ranked)]
 
 
 def _inputs(

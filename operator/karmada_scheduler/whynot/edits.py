@@ -6,6 +6,7 @@ end of a list to its start, so every index is that of the object as it was read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -133,7 +134,11 @@ def edit(
     side: Side, op: str, target: ObjectRef, action: Action, path: Sequence[str | int], **rest: Any
 ) -> Edit:
     """Return an edit; the other arguments are the attributes of ``Edit``."""
-    identity = orjson.dumps(rest.get("value"), option=orjson.OPT_SORT_KEYS)
+    value = rest.get("value")
+    try:
+        identity = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # numbers beyond 64 bits
+        identity = json.dumps(value, sort_keys=True).encode()
     return Edit(side, op, target, action, tuple(path), identity=identity, **rest)
 
 

@@ -117,6 +117,7 @@ class ObjectSet:
         """Make the snapshot without edits."""
         self.manifests: Mapping[ObjectRef, Manifest] = _Manifests(self.clusters, self.bindings)
         self.snapshot = Snapshot.of(cluster for _, cluster in self.clusters.values())
+        self._without_edits: dict[BindingKey, Scheduled] = {}
         self._outcomes: dict[Edits, Outcome | None] = {}
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from karmada_scheduler.api.quantity import MAX_INT64
 from karmada_scheduler.whynot.edits import Edit, Minimum, Quantity
 
 SAMPLES: Final = 8
@@ -20,7 +21,7 @@ def amounts_of(
         build: Returns the edit with an amount.
         name: What the amount counts.
         base: The amount without the edit.
-        amounts: The amounts to try; those equal to the base are left out.
+        amounts: The amounts to try; those equal to the base, or beyond 64 bits, are left out.
         unit: The unit for people.
     """
 
@@ -28,7 +29,7 @@ def amounts_of(
         return replace(build(amount), quantity=Quantity(name, amount, base, make, unit))
 
     for number, amount in enumerate(dict.fromkeys(amounts)):
-        if amount != base:
+        if amount != base and abs(amount) <= MAX_INT64:
             found = make(amount)
             yield replace(found, cost=found.cost + 0.1 * number)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,16 +18,19 @@ from karmada_scheduler.whynot.quantities import least
 from karmada_scheduler.whynot.vocabulary import leaving, proposals
 from karmada_scheduler.whynot.vocabulary.context import Context
 
-_PATIENCE: Final = (8, 60)
+_PATIENCE: Final = (4, 60)
 """Decisions without a further answer after which the search ends, once there is one: few in large fleets."""
-_PATIENT_CLUSTERS: Final = 12_000
+_PATIENT_CLUSTERS: Final = 6_000
 """Clusters times decisions of this patience: some 0.1 s."""
 _SAME_SIDES: Final = 2.0
 """What makes edits of the sides of an earlier answer less urgent."""
+_SAME_KINDS: Final = 6.0
+"""What makes edits of the kinds of an earlier answer less urgent: another cluster to exclude is hardly another answer."""
 _MAX_FOCUS: Final = 5
 _ROUNDS: Final = 6
 """How often amounts and leaving out are repeated until an answer is stable."""
 
+_ASKING: Final = {Side.POLICY, Side.TRIGGER}
 _REMAINING: Final = {Step.TRIGGER: 4.0, Step.FILTER: 9.0, Step.SELECT: 5.0, Step.DIVIDE: 2.0, Step.DONE: 1.0}
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
 
@@ -117,11 +121,13 @@ class Search:
         self._clock = clock
         self._end = clock() + bounds.seconds
         self._queue: list[tuple[float, int, Edits, tuple[object, ...]]] = []
-        self._seen: set[Edits] = set()
+        self._best: dict[Edits, float] = {}
+        self._tried: set[Edits] = set()
         self._found = Found()
         self._blocked: list[frozenset[object]] = []
         self._delayed: set[Edits] = set()
         self._sides: set[frozenset[Side]] = set()
+        self._kinds: set[tuple[str, ...]] = set()
         self._last_answer = 0
         least_patience, most_patience = _PATIENCE
         size = max(1, len(objects.snapshot))
@@ -138,17 +144,24 @@ class Search:
                 self._found.ended_by = "maxRuns" if self._clock() < self._end else "timeout"
                 break
             priority, number, edits, before = heapq.heappop(self._queue)
-            if self._is_blocked(edits):
+            if edits in self._tried or self._is_blocked(edits):
                 continue
-            if edits not in self._delayed and _sides(edits) in self._sides:
+            delay = self._delay(edits)
+            if edits not in self._delayed and delay:
                 self._delayed.add(edits)
-                heapq.heappush(self._queue, (priority + _SAME_SIDES, number, edits, before))
+                heapq.heappush(self._queue, (priority + delay, number, edits, before))
                 continue
             self._try(edits, before)
-        self._found.complete = not self._queue
-        self._found.all_singles = all(len(edits) > 1 for _, _, edits, _ in self._queue)
+        left = [edits for _, _, edits, _ in self._queue if edits not in self._tried]
+        self._found.complete = not left
+        self._found.all_singles = all(len(edits) > 1 for edits in left)
         self._found.answers = _chosen(self._found.answers, self._bounds.answers)
         return self._found
+
+    def _delay(self, edits: Edits) -> float:
+        if _kinds(edits) in self._kinds:
+            return _SAME_KINDS
+        return _SAME_SIDES if _sides(edits) in self._sides else 0.0
 
     def _is_enough(self) -> bool:
         if len(self._found.answers) >= self._bounds.answers:
@@ -161,6 +174,7 @@ class Search:
 
     def _try(self, edits: Edits, before: tuple[object, ...]) -> None:
         self._found.runs += 1
+        self._tried.add(edits)
         outcome = self._objects.outcome(edits)
         if outcome is None:
             return
@@ -170,6 +184,7 @@ class Search:
             if answer is not None and keys not in self._blocked:
                 self._found.answers.append(answer)
                 self._sides.add(answer.sides)
+                self._kinds.add(_kinds(answer.edits))
                 self._last_answer = self._found.runs
             self._blocked.append(keys)
             return
@@ -189,19 +204,18 @@ class Search:
             context = Context(self._objects, source, blocker, name)
             offered = leaving.proposals if isinstance(self._goal, OffCluster) else proposals
             for each in offered(context):
-                if source.forced and each.side not in {Side.POLICY, Side.WORKLOAD, Side.TRIGGER}:
-                    continue
+                if source.forced and each.side not in _ASKING and each.op != "setReplicas":
+                    continue  # nothing asks for a decision after it
                 self._push(outcome.edits, each, _REMAINING[blocker.step], now)
 
     def _push(self, edits: Edits, change: Edit, remaining: float, now: tuple[object, ...]) -> None:
         if change in edits or not all(compatible(each, change) for each in edits):
             return
         together = edits | {change}
-        if together in self._seen:
+        priority = sum(each.cost for each in together) + (remaining if edits else 0.0)
+        if self._best.get(together, math.inf) <= priority:
             return
-        self._seen.add(together)
-        cost = sum(each.cost for each in together)
-        priority = cost + (remaining if edits else 0.0)
+        self._best[together] = priority
         self._number += 1
         heapq.heappush(self._queue, (priority, self._number, together, now))
 
@@ -270,6 +284,10 @@ def _sides(edits: Iterable[Edit]) -> frozenset[Side]:
     return frozenset(each.side for each in edits)
 
 
+def _kinds(edits: Iterable[Edit]) -> tuple[str, ...]:
+    return tuple(sorted(each.op for each in edits))
+
+
 def _keys(edits: Iterable[Edit]) -> frozenset[object]:
     """Return what identifies a set of edits whatever the amounts."""
     keys: set[object] = set()
@@ -287,6 +305,9 @@ def _chosen(answers: Sequence[Answer], count: int) -> list[Answer]:
     chosen: list[Answer] = []
     for each in ranked:
         if all(each.sides != other.sides for other in chosen):
+            chosen.append(each)
+    for each in ranked:
+        if all(_kinds(each.edits) != _kinds(other.edits) for other in chosen):
             chosen.append(each)
     chosen += [each for each in ranked if each not in chosen]
     return sorted(chosen[:count], key=lambda each: each.cost)

@@ -77,6 +77,11 @@ class SimulatedScheduler:
         """Return a binding; ManifestError if it cannot be read."""
         return as_binding(manifest)
 
+    def show(self, snapshot: Snapshot, bindings: Sequence[Binding]) -> None:
+        """Let plugins see these objects, until the next call of ``schedule``."""
+        self._snapshot = snapshot
+        self._known.replace([as_new(each) for each in bindings] if self._as_new else bindings)
+
     def schedule(self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey) -> Scheduled:
         """Return what a binding has after the bindings were scheduled in their order.
 

@@ -35,7 +35,7 @@ def only(context: Context) -> Iterator[Edit]:
                 (*path, "clusterNames"),
                 f"clusterNames: [{context.name}]",
                 value=[context.name],
-                extra=1.0,
+                extra=2.5,
             )
         return
 
@@ -84,14 +84,29 @@ def exclude(context: Context, name: str, *, extra: float = 0.0) -> Iterator[Edit
 
 
 def tiers(context: Context) -> Iterator[Edit]:
-    """Yield the edit that adds a cluster of an overflow affinity to the main one."""
+    """Yield edits of the tiers: the cluster in the main affinity of its term, or as overflow of another term."""
     candidate = context.blocker.candidate
-    if candidate is None or candidate.tier == 0:
-        return
-    for path, found in context.affinity_paths():
-        if isinstance(found, dict):
-            yield from _select(context, path, found)
-        return
+    if candidate is not None and candidate.tier > 0:
+        for path, found in context.affinity_paths():
+            if isinstance(found, dict):
+                yield from _select(context, path, found)
+            break
+    if context.placement.cluster_affinity is None and context.binding.spec.is_workload:
+        for index, term in enumerate(context.items(*PLACEMENT, "clusterAffinities")):
+            if isinstance(term, dict) and not _matches(term, context.cluster):
+                yield _overflow(context, index, str(term.get("affinityName")))
+
+
+def _overflow(context: Context, index: int, term: str) -> Edit:
+    """Return the edit that lets a term overflow to the cluster."""
+    return context.policy(
+        "addOverflow",
+        Action.APPEND,
+        ("clusterAffinities", index, "overflowAffinities"),
+        f"overflow of affinity term {term}: {context.name}",
+        value={"affinityName": f"{term}-{context.name}"[:63], "clusterNames": [context.name]},
+        extra=0.5,
+    )
 
 
 def _terms(context: Context) -> Iterator[Edit]:
@@ -103,14 +118,7 @@ def _terms(context: Context) -> Iterator[Edit]:
             continue
         if term.get("affinityName") == name:
             if context.binding.spec.is_workload:
-                yield context.policy(
-                    "addOverflow",
-                    Action.APPEND,
-                    ("clusterAffinities", index, "overflowAffinities"),
-                    f"overflowAffinities: {context.name}",
-                    value={"affinityName": f"{name}-{context.name}"[:63], "clusterNames": [context.name]},
-                    extra=0.5,
-                )
+                yield _overflow(context, index, name)
             if len(listed) > 1:
                 yield context.policy(
                     "dropTerm",

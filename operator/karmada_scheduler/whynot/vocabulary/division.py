@@ -99,18 +99,18 @@ def _weight(context: Context, index: int, base: int, heaviest: int) -> Iterator[
 
 
 def strategies(context: Context) -> Iterator[Edit]:
-    """Yield the other strategies."""
+    """Yield the other strategies; those that ignore capacity come last."""
     divided = {"replicaSchedulingType": DIVIDED, "replicaDivisionPreference": WEIGHTED}
     weight = {"targetCluster": {"clusterNames": [context.name]}, "weight": 1}
     dynamic: dict[str, Any] = {**divided, "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
     choices: list[tuple[str, dict[str, Any], float]] = [
         ("Divided by available replicas", dynamic, 0.6),
-        ("Divided by equal weights", divided, 0.8),
-        ("Duplicated", {"replicaSchedulingType": "Duplicated"}, 1.0),
+        ("Divided by equal weights", divided, 2.5),
+        ("Duplicated", {"replicaSchedulingType": "Duplicated"}, 2.6),
         (
             f"Divided by static weights, all to {context.name}",
             {**divided, "weightPreference": {"staticWeightList": [weight]}},
-            1.4,
+            2.7,
         ),
     ]
     current = context.mine(*PLACEMENT, *_STRATEGY)
