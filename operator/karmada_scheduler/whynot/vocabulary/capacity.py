@@ -71,7 +71,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
         return context.make(
             side, "addCapacity", ref, Action.SET, (*_SUMMARY, *path), value=value,
-            text=f"{text}: {amount} replicas fit ({base} now)", extra=0.5,
+            text=f"{text}: {amount} replicas fit ({base} now)", extra=0.5 if base > 0 else -0.8,
         )  # fmt: skip
 
     yield from amounts_of(
