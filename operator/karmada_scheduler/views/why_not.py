@@ -47,7 +47,7 @@ def _first_line(found: WhyNot, style: Style) -> str:
     if found.goal.type is GoalType.OFF_CLUSTER:
         return f"{found.cluster} has {'none' if found.holds else 'some'} of {asked}{where}"
     if found.holds:
-        return f"{found.cluster} has some of {asked}: {_placement(found.next.result, style)}"
+        return _holds(found, asked, style)
     if not found.present:
         where = (
             ", which is placed nowhere"
@@ -56,6 +56,15 @@ def _first_line(found: WhyNot, style: Style) -> str:
         )
     count = f"fewer than {found.goal.replicas}" if found.goal.replicas > 1 else "none"
     return f"{found.cluster} has {count} of {asked}{where}"
+
+
+def _holds(found: WhyNot, asked: str, style: Style) -> str:
+    count = next((each.replicas for each in found.next.result if each.name == found.cluster), 0)
+    share = f"{count} of {asked}" if count else asked
+    result = _placement(found.next.result, style)
+    if any(each.name == found.cluster for each in found.present):
+        return f"{found.cluster} has {share}: {result}"
+    return f"{found.cluster} gets {share} at the next decision: {result}"
 
 
 def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
