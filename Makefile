@@ -64,8 +64,9 @@ check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile,
 	$(BIN)/pytest -q -m "not e2e"
 
 .PHONY: conformance
-conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=recording-103)
+conformance: install ## replay recorded decisions of karmada-scheduler, and trace them (ARGS=recording-103)
 	@$(BIN)/python -m tools.conformance $(ARGS)
+	@$(BIN)/python -m tools.explain_check --cases 0
 
 CASES ?= 10000
 SEED  ?= 1
@@ -90,6 +91,10 @@ fuzz: install ## compare decisions of our core and the real Go core in generated
 .PHONY: simulate-faults
 simulate-faults: install ## the whole scheduler in virtual time under faults (SEEDS=100 of each profile, ARGS="--first 1000", "--planted", "--plan FILE")
 	$(BIN)/python -m tools.simulation --seeds $(or $(SEEDS),100) $(ARGS)
+
+.PHONY: soak
+soak: install ## a day of churn for the scheduler process, judged for leaks (ARGS="--events 1000000 --out docs/soak", ARGS=--help)
+	@exec $(BIN)/python -m tools.soak $(ARGS)
 
 STEPS ?= 2000
 
@@ -141,6 +146,10 @@ bench-estimators: binaries ## throughput with 10 and 50 estimators, one of them 
 .PHONY: bench-decisions
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
+
+.PHONY: bench-explain
+bench-explain: install ## latency of explanations at 100 to 5,000 clusters (ARGS=--help)
+	@$(BIN)/python -m tools.bench.explain $(ARGS)
 
 .PHONY: bench-http
 bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)

@@ -25,7 +25,7 @@ def inputs_of(
     plugins: Sequence[Plugin | type[Plugin]] = (),
     peers: Peers | None = None,
     assumed: Mapping[str, Sequence[AssumedWorkload]] | None = None,
-    policies: Sequence[Mapping[str, Any]] = (),
+    policies: Sequence[Mapping[str, Any]] | None = None,
     scheduler_names: frozenset[str] | None = None,
     empty_workload_propagation: bool = False,
 ) -> ExplainInputs:

@@ -196,6 +196,25 @@ def test_row_55_a_binding_does_not_return_to_a_term_that_it_has_left() -> None:
     assert [(row.name, row.outcome) for row in explanation.terms] == [("first", "left"), ("second", "used")]
 
 
+def test_row_56_a_sum_over_nodes_hides_that_no_node_takes_a_replica() -> None:
+    asked = binding("web").replicas(2, cpu=2).dynamic_weight()
+    small = cluster("m1").capacity(cpu=4)
+    small.manifest()["status"]["nodeSummary"] = {"totalNum": 4, "readyNum": 4}
+
+    explanation = explained(asked, small)
+
+    assert placement(explanation) == {"m1": 2}
+    assert explanation.causes[0].code == "SummaryCounts"
+    assert explanation.causes[0].evidence == {
+        "cluster": "m1",
+        "resource": "cpu",
+        "nodes": 4,
+        "averageNode": "1",
+        "requested": "2",
+        "available": 2,
+    }
+
+
 def test_row_59_without_requests_only_pods_count() -> None:
     asked = binding("web").replicas(4).dynamic_weight()
 

@@ -141,3 +141,10 @@ def test_every_refusal_of_a_cluster_is_shown_not_only_the_first() -> None:
         "SpreadConstraint",
         "TaintToleration",
     ]
+
+
+def test_without_clusters_the_cause_is_that_there_are_none() -> None:
+    explanation = explained(binding("web").replicas(2).duplicated())
+
+    assert explanation.state is State.NOT_PLACED
+    assert codes(explanation.causes) == ["NoClusters"]

@@ -151,6 +151,8 @@ def test_row_11_the_edit_of_a_lazy_policy_waits_for_the_template() -> None:
 
     assert found.code == "PolicyLazy"
     assert found.evidence["policy"] == "PropagationPolicy default/web"
+    found = primary(asked, cluster("m1"), cluster("m2"), policies=[policy], why_not="m2")
+    assert found.code == "PolicyLazy"
 
 
 def test_row_12_a_suspended_binding_says_who_suspended_it() -> None:
@@ -174,11 +176,20 @@ def test_row_13_a_binding_of_another_scheduler_names_it() -> None:
 def test_row_18_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
     asked = placed(m1=6).label("propagationpolicy.karmada.io/permanent-id", "")
 
-    explanation = explained(asked, cluster("m1"))
+    explanation = explained(asked, cluster("m1"), policies=[])
 
     assert explanation.state is State.NOT_CLAIMED
     assert codes(explanation.causes) == ["Released"]
     assert placement(explanation) == {"m1": 6}
+
+
+def test_a_binding_without_policy_id_counts_as_claimed_if_policies_are_not_known() -> None:
+    asked = placed(m1=6).label("propagationpolicy.karmada.io/permanent-id", "")
+
+    explanation = explained(asked, cluster("m1"))
+
+    assert explanation.state is State.PLACED
+    assert any("no policy claims the binding" in warning for warning in explanation.warnings)
 
 
 def test_row_19_a_binding_without_placement_follows_those_that_require_it() -> None:

@@ -141,6 +141,7 @@ def test_row_39_present_clusters_keep_a_new_one_out_even_after_a_rebalance() -> 
 
     assert codes(found) == ["LocalityKeeps", "NothingAsks"]
     assert found[0].evidence["present"] == ["m2", "m4", "m1", "m3"]
+    assert primary(asked(4), *clusters).code == "LocalityKeeps"
     assert codes(causes(asked(5), *clusters, why_not="m5"))[0] in {"SteadyKeeps", "NothingAsks"}
 
 

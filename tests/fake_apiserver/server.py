@@ -51,9 +51,9 @@ class FakeApiServer(Storage):
 
     loop: asyncio.AbstractEventLoop
 
-    def __init__(self, *, tls: Any = None, version: int = 1000) -> None:
-        """Start empty at a version; ``tls`` is an ``ssl.SSLContext`` for HTTPS."""
-        super().__init__(version=version)
+    def __init__(self, *, tls: Any = None, version: int = 1000, kept_writes: int | None = None) -> None:
+        """Start empty at a version; ``tls`` is an ``ssl.SSLContext`` for HTTPS. See ``Storage`` for ``kept_writes``."""
+        super().__init__(version=version, kept_writes=kept_writes)
         self.token: str | None = None
         self.requests: list[Request] = []
         self._tls = tls

@@ -23,10 +23,12 @@ class Storage:
         lock: Held by each method.
     """
 
-    def __init__(self, *, version: int) -> None:
-        """Start empty at a version."""
+    def __init__(self, *, version: int, kept_writes: int | None = None) -> None:
+        """Start empty at a version; ``kept_writes`` bounds the history as in ``ApiServerModel``, None for all."""
         numbers = itertools.count(1)
-        self.model = ApiServerModel(lambda: _NOW, lambda: f"uid-{next(numbers)}", revision=version)
+        self.model = ApiServerModel(
+            lambda: _NOW, lambda: f"uid-{next(numbers)}", revision=version, kept_writes=kept_writes
+        )
         # A restore takes no time here. A list from before it and the watch that follows would otherwise be accepted, and
         # the watch would be silent. From a real server the client gets an error in between.
         self.model.watch_rules = WatchRules(refuses_future=True)

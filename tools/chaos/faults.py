@@ -43,7 +43,11 @@ class Injector:
         problems: What went wrong with faults themselves; these are not counted.
     """
 
-    def __init__(self, plane: ChaosPlane, keeper: Keeper, journal: Journal) -> None:
+    def __init__(
+        self, plane: ChaosPlane, keeper: Keeper, journal: Journal, *, may_compact: Callable[[], bool]
+    ) -> None:
+        """Inject faults into a plane; ``may_compact`` returns whether nothing is left to record of etcd's history."""
+        self._may_compact = may_compact
         self._plane = plane
         self._keeper = keeper
         self._journal = journal
@@ -119,6 +123,8 @@ class Injector:
 
     def _make_space(self) -> bool:
         try:
+            if not self._may_compact():
+                return False
             self._etcd.make_space()
             return self._etcd.has_space()
         except (EtcdError, requests.RequestException):

@@ -52,6 +52,7 @@ class StateRecorder:
         self._etcd = etcd
         self._folder = folder
         self._stop = threading.Event()
+        self._recorded = dict.fromkeys(WATCHED, 0)
         self._threads = [
             threading.Thread(target=self._follow, args=(name, prefix), name=f"record {name}", daemon=True)
             for name, prefix in WATCHED.items()
@@ -61,6 +62,14 @@ class StateRecorder:
         """Start the threads; what is stored already is recorded first."""
         for thread in self._threads:
             thread.start()
+
+    def is_current(self) -> bool:
+        """Return whether every stored version is recorded, so that etcd may compact them."""
+        newest = {
+            name: max((each.revision for each in self._etcd.read(prefix)[1]), default=0)
+            for name, prefix in WATCHED.items()
+        }
+        return all(self._recorded[name] >= revision for name, revision in newest.items())
 
     def stop(self) -> None:
         """Record nothing more; the threads end with etcd's connections."""
@@ -77,11 +86,13 @@ class StateRecorder:
                     for each in found:
                         journal.add(key=each.key, revision=each.revision, value=each.value)
                     next_revision = revision + 1
+                    self._recorded[name] = revision
                 for each in self._etcd.watch(prefix, next_revision):
                     if self._stop.is_set():
                         return
                     journal.add(key=each.key, revision=each.revision, value=each.value)
                     next_revision = each.revision + 1
+                    self._recorded[name] = each.revision
             except CompactedError:
                 next_revision = 0
             except (EtcdError, requests.RequestException, ValueError, KeyError):

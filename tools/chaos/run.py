@@ -68,7 +68,7 @@ def run(
             timeout=_FIRST_PLACEMENTS_SECONDS,
         )
         say(f"{bindings} bindings are scheduled")
-        injector = Injector(plane, keeper, Journal(records / "faults.jsonl"))
+        injector = Injector(plane, keeper, Journal(records / "faults.jsonl"), may_compact=recorder.is_current)
         keeper.start()
         workload.start()
         marks.add(mark="begin")

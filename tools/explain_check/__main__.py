@@ -47,8 +47,6 @@ def main(arguments: list[str] | None = None) -> int:
         total.add(tally)
         parts = ", ".join(f"{number} end at {step}" for step, number in sorted(tally.traced.items()))
         print(f"{name}: {tally.decisions} decisions, {tally.attempts} attempts ({parts})", flush=True)
-    for each in total.found[:_SHOWN]:
-        print(each)
     seconds = time.perf_counter() - begin
     print(f"{total.decisions} decisions, {len(total.found)} mismatches, {seconds:.1f} s")
     return 1 if total.found or not total.decisions else 0
@@ -78,15 +76,22 @@ def recorded() -> Tally:
                 empty_workload_propagation=recording.empty_workload_propagation,
             )
             check(f"{recording.name} {case['name']}", inputs.decide(), inputs, tally)
+    for each in tally.found[:_SHOWN]:
+        print(each)
     return tally
 
 
 def generated(cases: int, seed: int) -> Tally:
     """Trace generated cases of the fuzzer, with assumed placements, workload groups and every gate."""
     tally, reported = Tally(), time.perf_counter()
-    for case, decision_inputs in _generated(seed):
+    if not cases:
+        return tally
+    for case, decision_inputs in generated_inputs(seed):
         decision = decision_inputs.decide()
+        before = len(tally.found)
         check(case, decision, decision_inputs, tally)
+        for each in tally.found[before:_SHOWN]:
+            print(each, flush=True)
         if tally.decisions >= cases:
             break
         if time.perf_counter() - reported > _REPORT_SECONDS:
@@ -95,7 +100,8 @@ def generated(cases: int, seed: int) -> Tally:
     return tally
 
 
-def _generated(seed: int) -> Iterator[tuple[str, ExplainInputs]]:
+def generated_inputs(seed: int) -> Iterator[tuple[str, ExplainInputs]]:
+    """Yield generated cases with what a decision about them reads, without end."""
     for document in scenarios(seed, cases=1 << 62):
         scenario = Scenario(document)
         for manifest in document["bindings"]:

@@ -8,8 +8,9 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, binding, cluster
+from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, cluster
 from tools.apiserver_model import ApiServerModel, Backup
+from tools.simulation.bindings import kind_and_key, new_binding
 from tools.simulation.network import Network
 from tools.simulation.process import SchedulerProcess
 from tools.simulation.simulation import Simulation
@@ -89,14 +90,18 @@ class Actions:
         """Keep the state for a later ``restore``."""
         self._backups.append((self._simulation.now, self._model.backup()))
 
-    def _change(self, kind: str, name: str, change: Callable[[Object], None]) -> bool:
-        namespace = "" if kind in ("Cluster", "ClusterResourceBinding") else "default"
+    def _change(self, kind: str, name: str, change: Callable[[Object], None], *, namespace: str = "") -> bool:
         found = self._model.get(kind, namespace, name)
         if found is None:
             return False
         change(found)
         self._model.put(found)
         return True
+
+    def _change_binding(self, name: str, change: Callable[[Object], None]) -> bool:
+        """Change a binding; ``name`` is as in ``bindings.kind_and_key``."""
+        kind, namespace, plain = kind_and_key(name)
+        return self._change(kind, plain, change, namespace=namespace)
 
     def _delete(self, kind: str, namespace: str, name: str) -> bool:
         if self._model.get(kind, namespace, name) is None:
@@ -111,20 +116,17 @@ class Actions:
         strategy: str,
         region: str = "",
         groups: int = 0,
-        priority: int | None = None,
+        **more: Any,
     ) -> bool:
-        """Create a binding, as the detector does for a new workload."""
-        if self._model.get("ResourceBinding", "default", name) is not None:
+        """Create a binding, as the detector does for a new workload; see ``new_binding`` for ``more``."""
+        if self._model.get(*kind_and_key(name)) is not None:
             return False
-        found = binding(name, replicas=replicas, placement=placement(strategy, region, groups))
-        if priority is not None:
-            found["spec"]["schedulePriority"] = {"priority": priority}
-        self._model.put(found)
+        self._model.put(new_binding(name, replicas, placement(strategy, region, groups), **more))
         return True
 
     def do_delete_binding(self, name: str) -> bool:
         """Delete a binding."""
-        return self._delete("ResourceBinding", "default", name)
+        return self._delete(*kind_and_key(name))
 
     def do_recreate_binding(self, name: str, replicas: int, strategy: str) -> bool:
         """Delete a binding and create another one of the same name at once."""
@@ -133,24 +135,22 @@ class Actions:
 
     def do_scale(self, name: str, replicas: int) -> bool:
         """Change the replicas of a binding."""
-        return self._change("ResourceBinding", name, lambda found: found["spec"].update(replicas=replicas))
+        return self._change_binding(name, lambda found: found["spec"].update(replicas=replicas))
 
     def do_change_placement(self, name: str, strategy: str, region: str = "", groups: int = 0) -> bool:
         """Change the placement of a binding, as the detector does when a policy changes."""
         new = placement(strategy, region, groups)
-        return self._change("ResourceBinding", name, lambda found: found["spec"].update(placement=new))
+        return self._change_binding(name, lambda found: found["spec"].update(placement=new))
 
     def do_suspend(self, name: str, suspended: bool) -> bool:
         """Suspend the scheduling of a binding, or resume it."""
-        return self._change(
-            "ResourceBinding", name, lambda found: found["spec"].update(suspension={"scheduling": suspended})
+        return self._change_binding(
+            name, lambda found: found["spec"].update(suspension={"scheduling": suspended})
         )
 
     def do_assign_scheduler(self, name: str, scheduler: str) -> bool:
         """Change the scheduler of a binding."""
-        return self._change(
-            "ResourceBinding", name, lambda found: found["spec"].update(schedulerName=scheduler)
-        )
+        return self._change_binding(name, lambda found: found["spec"].update(schedulerName=scheduler))
 
     def do_report_status(self, name: str) -> bool:
         """Report the status of a binding's workload: only its resourceVersion changes for the scheduler."""
@@ -163,7 +163,7 @@ class Actions:
             found.setdefault("status", {})["aggregatedStatus"] = items
             found["metadata"].setdefault("annotations", {})["reported"] = f"{self._simulation.now:.3f}"
 
-        return self._change("ResourceBinding", name, report)
+        return self._change_binding(name, report)
 
     def do_evict(self, name: str) -> bool:
         """Evict a binding gracefully from its first cluster, as the taint manager does."""
@@ -178,13 +178,11 @@ class Actions:
                     "replicas": gone.get("replicas", 0), "creationTimestamp": "2026-01-01T00:00:00Z",
                 })  # fmt: skip
 
-        return self._change("ResourceBinding", name, evict)
+        return self._change_binding(name, evict)
 
     def do_finish_eviction(self, name: str) -> bool:
         """End the graceful evictions of a binding."""
-        return self._change(
-            "ResourceBinding", name, lambda found: found["spec"].pop("gracefulEvictionTasks", None)
-        )
+        return self._change_binding(name, lambda found: found["spec"].pop("gracefulEvictionTasks", None))
 
     def do_put_cluster(self, name: str, region: str, cpu: int) -> None:
         """Create or replace a cluster with so many available CPUs, once it is not being deleted."""
@@ -207,7 +205,8 @@ class Actions:
         found = self._model.get("Cluster", "", name)
         if found is None or not found["metadata"].get("deletionTimestamp"):
             return
-        bindings = (orjson.loads(raw) for raw in self._model.state("ResourceBinding").values())
+        kinds = ("ResourceBinding", "ClusterResourceBinding")
+        bindings = (orjson.loads(raw) for kind in kinds for raw in self._model.state(kind).values())
         if any(each["name"] == name for found in bindings for each in found["spec"].get("clusters") or ()):
             self._simulation.after(_UNJOIN_SECONDS, lambda: self._finish_deletion(name))
             return
@@ -226,10 +225,13 @@ class Actions:
 
         return self._change("Cluster", name, report)
 
-    def do_break_cluster(self, name: str, broken: bool) -> bool:
-        """Make a cluster unreadable for the scheduler, or repair it."""
+    def do_break_cluster(self, name: str, broken: bool, part: str = "status") -> bool:
+        """Make a cluster, or a quantity in its status, unreadable for the scheduler, or repair it."""
 
         def change(found: Object) -> None:
+            if part == "spec":
+                found["spec"]["taints"] = "none" if broken else []
+                return
             cpu = "1e20000" if broken else "10"
             found["status"]["resourceSummary"]["allocatable"]["cpu"] = cpu
 

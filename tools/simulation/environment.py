@@ -19,6 +19,8 @@ from karmada_scheduler.client.identity import Identity
 from karmada_scheduler.client.login import Login
 from karmada_scheduler.client.transport import Transport
 from karmada_scheduler.core.budget import Budget
+from karmada_scheduler.estimator.transport import DialEstimator
+from karmada_scheduler.extenders.transport import NewExtenderTransport
 from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError
 from karmada_scheduler.process.process_exit import TerminationSignals
 from karmada_scheduler.process.supervisor import Supervisor
@@ -65,7 +67,7 @@ class Machine:
         on_end: Called when the process ends itself, with its exit status.
         clock_offset: Seconds by which the time of day of this machine is wrong.
         stall: Blocks the main loop for some seconds.
-        plugin_seconds: How long the call of a plugin has taken so far.
+        extender_transport, dial_estimator: Connections to extenders and estimators.
     """
 
     clock: Callable[[], float]
@@ -76,6 +78,8 @@ class Machine:
     identity: str
     on_end: Callable[[int], None]
     stall: Callable[[float], None]
+    extender_transport: NewExtenderTransport
+    dial_estimator: DialEstimator
     clock_offset: float = 0.0
     signals: SimulatedSignals = field(default_factory=SimulatedSignals)
     server: SimulatedServer | None = None
@@ -98,6 +102,8 @@ class Machine:
             call_timeout=lambda seconds: SimulatedTimeout(seconds, self.stall),
             decision_budget=lambda: Budget(lambda: 0.0, lambda: 0.0),
             initial_list=nullcontext,
+            extender_transport=self.extender_transport,
+            dial_estimator=self.dial_estimator,
         )
 
     def _now(self) -> datetime:
@@ -217,6 +223,8 @@ class SimulatedTimeout:
         self._depth -= 1
         if not self._depth:
             SimulatedTimeout.current = None
+        if self._spent > self._seconds and kind in (None, StopIteration):
+            raise PluginTimeoutError(self._seconds)  # the plugin has caught the first one
 
     def spend(self, seconds: float) -> None:
         """Let the plugin compute for some seconds.

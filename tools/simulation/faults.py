@@ -170,15 +170,53 @@ class Faults:
 
     def line(self, process: int, kind: str, now: float) -> list[Fault]:
         """Return the faults that apply to a line of a watch that is sent now."""
+        return [fault for fault, _ in self.drawn(_WATCH_KINDS, process, kind, now)]
+
+    def drawn(
+        self,
+        kinds: frozenset[str],
+        process: int,
+        kind: str,
+        now: float,
+        *,
+        fits: Callable[[Fault], bool] = lambda _: True,
+    ) -> list[tuple[Fault, Random]]:
+        """Return the faults of some kinds that apply to one event now, each with what its details are drawn from.
+
+        ``kind`` is that of the event. A fault that does not fit the event is not counted.
+        """
         self._numbers[process, kind] += 1
         found = []
         for index, (fault, pattern) in enumerate(self._faults):
-            if fault.kind in _WATCH_KINDS and self._applies(fault, pattern, process, kind, now):
+            if fault.kind in kinds and self._applies(fault, pattern, process, kind, now):
                 draw = Random(f"{self._seed}:{index}:{process}:{kind}:{self._numbers[process, kind]}")
-                if draw.random() < fault.share:
+                if draw.random() < fault.share and fits(fault):
                     self.hits[fault.kind, kind] += 1
-                    found.append(fault)
+                    found.append((fault, draw))
         return found
+
+    def active(self, kind: str, process: int, event: str, now: float) -> float | None:
+        """Return when the last fault of a kind ends that lasts now, None if none does; it is counted."""
+        ends = [
+            fault.end
+            for fault, pattern in self._faults
+            if fault.kind == kind and self._applies(fault, pattern, process, event, now)
+        ]
+        if ends:
+            self.hits[kind, event] += 1
+        return max(ends, default=None)
+
+    def next_start(self, kind: str, process: int, event: str, now: float) -> float | None:
+        """Return when a fault of a kind begins next, None if none does."""
+        starts = [
+            fault.start
+            for fault, pattern in self._faults
+            if fault.kind == kind
+            and fault.start > now
+            and fault.process in (None, process)
+            and pattern.search(event) is not None
+        ]
+        return min(starts, default=None)
 
     @staticmethod
     def _applies(fault: Fault, pattern: re.Pattern[str], process: int, kind: str, now: float) -> bool:

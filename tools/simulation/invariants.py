@@ -9,6 +9,8 @@ During a run, with facts of the API server alone:
 - ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
   time. A list without its clusters, or an error, never was.
 
+- ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
+
 At rest, some minutes after the last fault:
 
 - ``converged``: each binding has what the decision core gives for what is stored.
@@ -29,18 +31,20 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
-from tools.apiserver_model import Write
+from karmada_scheduler.informer.requeue_rules import is_claimed
+from tools.apiserver_model import BY_NAME, Write
+from tools.simulation.bindings import BINDING_KINDS
+from tools.simulation.decisions import DecisionCore, ReadableClusters, read_binding, targets_of
+from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
-from tools.simulation.stored_state import decided_targets, not_converged, targets
 
 if TYPE_CHECKING:
     from tools.simulation.run import Run
 
 _RENEW_DEADLINE: Final = 10.0
-_NAME: Final = "my-scheduler"
 _MOST_REQUESTS_PER_SECOND: Final = 30
 """Requests of one kind about one object and by one process within a second."""
 
@@ -92,7 +96,11 @@ class Judge:
         self._writes_before = 0
         self._second = 0
         self._in_second: Counter[tuple[str, str, str]] = Counter()
-        self._cluster_states: list[tuple[Cluster, ...]] = [()]
+        self._cluster_states: list[tuple[tuple[Cluster, ...], frozenset[str]]] = [((), frozenset())]
+        self._clusters = ReadableClusters()
+        self._missed: dict[str, Missed] = {}
+        self._lost: set[tuple[str, BindingKey, str]] = set()
+        self._core = DecisionCore(run.setup)
 
     def add(self, invariant: str, text: str) -> None:
         """Record a violation."""
@@ -189,17 +197,26 @@ class Judge:
     def _check_harm(self, write: Write) -> None:
         assert write.before is not None  # schedulers patch
         assert write.after is not None
-        before, after = orjson.loads(write.before), orjson.loads(write.after)
-        # A first placement, or another cluster in addition, takes nothing away.
-        if targets(before).items() <= targets(after).items():
-            return
-        binding = Binding.from_manifest(before)
-        for clusters in reversed(self._cluster_states):
-            if decided_targets(binding, clusters) == targets(after):
-                return
-        self.add(
-            "no harm", f"{write.key}: {targets(before)} -> {targets(after)} fits no state of the clusters"
-        )
+        before, after = orjson.loads(write.before), targets_of(orjson.loads(write.after))
+        if read_binding(write.before) is None:
+            self.add("no harm", f"{write.key}: is unreadable, and was written")
+        elif not self._keeps(targets_of(before), after) and not any(
+            # A binding on a cluster that cannot be read stays there, also where its last version is not known.
+            hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, clusters)
+            for clusters, hidden in reversed(self._cluster_states)
+        ):
+            self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+
+    def _keeps(self, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+        """Return whether a change takes nothing away.
+
+        A first placement does not, and neither does another cluster in addition. Nobody can notice that the first list
+        of a process lacks clusters that no binding has. A binding then gets more replicas on fewer clusters.
+        """
+        if before.items() <= after.items():
+            return True
+        lists = self._run.faults.hits["partial_list", "LIST clusters"]
+        return lists > 0 and all(after.get(name, -1) >= count for name, count in before.items())
 
     def on_restore(self) -> None:
         """Note that the API server was restored, with an old Lease."""
@@ -213,13 +230,31 @@ class Judge:
 
     def _note_clusters(self) -> None:
         """Note the clusters as they are stored now."""
-        found = []
-        for _, raw in sorted(self._run.model.state("Cluster").items()):
-            try:
-                found.append(Cluster.from_manifest(orjson.loads(raw)))
-            except ManifestError:
+        found, unreadable = self._clusters.read(self._run.model.state("Cluster"))
+        self._cluster_states.append((found, frozenset()))
+        if unreadable:
+            readable = tuple(each for each in found if each.name not in unreadable)
+            self._cluster_states.append((readable, unreadable))
+
+    def check_keys(self) -> None:
+        """Judge whether the queues hold the keys that need scheduling."""
+        for process in self._run.running():
+            if process.application is None:
                 continue
-        self._cluster_states.append(tuple(found))
+            before = self._missed.get(process.name, {})
+            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup)
+            for key, version in missed.items():
+                if (
+                    before.get(key) == version == self._stored_version(key)
+                    and (process.name, key, version) not in self._lost
+                ):
+                    self._lost.add((process.name, key, version))
+                    self.add("no lost key", f"{process.name}: {key.display}, version {version}")
+
+    def _stored_version(self, key: BindingKey) -> str | None:
+        """Return the version of a stored binding. A later one than the cached one is on its way, with what it needs."""
+        raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
+        return None if raw is None else orjson.loads(raw)["metadata"]["resourceVersion"]
 
     def rest_begins(self) -> None:
         """Note the state from which on everything must be at rest."""
@@ -236,13 +271,22 @@ class Judge:
 
     def _check_converged(self) -> None:
         model = self._run.model
-        clusters = [Cluster.from_manifest(orjson.loads(raw)) for raw in model.state("Cluster").values()]
-        for raw in model.state("ResourceBinding").values():
-            binding = Binding.from_manifest(orjson.loads(raw))
-            if binding.spec.responsible_scheduler != _NAME or binding.deleting or not clusters:
+        found, unreadable = self._clusters.read(model.state("Cluster"))
+        # A process that was started later does not have the last readable version of a cluster.
+        states = [found, tuple(each for each in found if each.name not in unreadable)][: 1 + bool(unreadable)]
+        for raw in (raw for kind in BINDING_KINDS for raw in model.state(kind).values()):
+            binding = read_binding(raw)
+            if binding is None or binding.deleting or not found:
                 continue
-            if problem := not_converged(binding, clusters):
-                self.add("converged", f"{binding.key.name}: {problem}")
+            # Changes of a binding that no policy claims are not scheduled.
+            if binding.spec.responsible_scheduler not in self._run.setup.names or not is_claimed(binding):
+                continue
+            manifest = orjson.loads(raw)
+            if unreadable.intersection(targets_of(manifest)):
+                continue
+            problems = [self._core.problem_of(manifest, clusters) for clusters in states]
+            if all(problems):
+                self.add("converged", f"{binding.key.display}: {problems[0]}")
 
     def _check_quiet(self) -> None:
         if self.scheduler_writes > self._writes_before:
@@ -264,21 +308,40 @@ class Judge:
             self.add("alive", f"the leader is not ready: {problem}")
 
     def _check_cached(self) -> None:
-        stored_clusters = _versions(self._run.model.state("Cluster"))
-        stored_bindings = _versions(self._run.model.state("ResourceBinding"))
+        stored_clusters = self._versions("Cluster")
+        stored_bindings = {key: each for kind in BINDING_KINDS for key, each in self._versions(kind).items()}
         for process in self._run.running():
             if process.application is None:
                 continue
             state = process.application.state
-            clusters = {each.name: each.resource_version for each in state.clusters}
-            bindings = {each.key.name: each.resource_version for each in state.bindings}
+            clusters = {("Cluster", "", each.name): each.resource_version for each in state.clusters}
+            bindings = {
+                (each.key.kind, each.key.namespace, each.key.name): each.resource_version
+                for each in state.bindings
+            }
             for what, cached, stored in (
                 ("clusters", clusters, stored_clusters),
                 ("bindings", bindings, stored_bindings),
             ):
-                different = sorted(dict(cached.items() ^ stored.items()))
+                readable = {key: version for key, version in stored.items() if version is not None}
+                known = {key: version for key, version in cached.items() if stored.get(key, "") is not None}
+                different = sorted(dict(known.items() ^ readable.items()))
                 if different:
                     self.add("cached", f"{process.name}: {what} differ from the stored ones: {different[:5]}")
+
+    def _versions(self, kind: str) -> dict[tuple[str, str, str], str | None]:
+        """Return the resourceVersions of stored objects, None for unreadable ones, which caches keep as they were."""
+        read = Cluster.from_manifest if kind == "Cluster" else Binding.from_manifest
+        found: dict[tuple[str, str, str], str | None] = {}
+        for key, raw in self._run.model.state(kind).items():
+            manifest = orjson.loads(raw)
+            try:
+                read(manifest)
+            except ManifestError:
+                found[kind, *key] = None
+            else:
+                found[kind, *key] = manifest["metadata"]["resourceVersion"]
+        return found
 
     def _check_balanced(self) -> None:
         leader = self._run.leader()
@@ -286,12 +349,13 @@ class Judge:
             for what, number in leader.application.pending().items():
                 if number:
                     self.add("balanced", f"{leader.name}: {what}: {number}")
+        for process in self._run.running():
+            for book in process.scene.books:
+                if book.total():
+                    self.add("balanced", f"{process.name}: reserved and not ended: {dict(book)}")
         for starts in self._run.starts:
             for process in starts:
+                if process.scene.problems:
+                    self.add("balanced", f"{process.name}: {process.scene.problems[:3]}")
                 if process.errors:
                     self.add("no exception", f"{process.name}: {process.errors[:3]}")
-
-
-def _versions(objects: Mapping[tuple[str, str], bytes]) -> dict[str, str]:
-    """Return the resourceVersions of stored objects by name."""
-    return {name: orjson.loads(raw)["metadata"]["resourceVersion"] for (_, name), raw in objects.items()}

@@ -76,18 +76,19 @@ class EventLoop(asyncio.BaseEventLoop):
 
     def dispose(self) -> None:
         """Cancel all tasks, so that nothing of them runs later, when they are collected as garbage."""
-        for _ in range(_MOST_STEPS_OF_DISPOSAL):
-            tasks = asyncio.all_tasks(self)
-            if not tasks:
-                break
-            for task in tasks:
-                task.cancel()
-            with contextlib.suppress(SystemExit), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that have not started yet
-                self.step()
-        for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-        self.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that have not started yet
+            for _ in range(_MOST_STEPS_OF_DISPOSAL):
+                tasks = asyncio.all_tasks(self)
+                if not tasks:
+                    break
+                for task in tasks:
+                    task.cancel()
+                with contextlib.suppress(SystemExit):
+                    self.step()
+            for task in asyncio.all_tasks(self):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+            self.close()
 
     def remove_signal_handler(self, sig: signal.Signals | int) -> bool:
         return False

@@ -15,6 +15,7 @@ from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.client.identity import Identity
 from tools.apiserver_model import ApiServerModel, Request, Watch
 from tools.simulation.faults import Fate, Faults, kind_of, value_of
+from tools.simulation.front_ends import FrontEnds
 from tools.simulation.simulation import Simulation
 
 _MEDIAN_DELAY: Final = 0.0015
@@ -59,10 +60,19 @@ class Network:
         sent_by_write: The request behind each write in ``model.writes``, by its index.
         requests: The number of requests by kind.
         on_request: Called with each request that is sent.
+        front_ends: Where requests arrive.
     """
 
-    def __init__(self, simulation: Simulation, model: ApiServerModel, faults: Faults, random: Random) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        model: ApiServerModel,
+        faults: Faults,
+        random: Random,
+        front_ends: FrontEnds,
+    ) -> None:
         """Draw delays from ``random``."""
+        self.front_ends = front_ends
         self._simulation = simulation
         self._model = model
         self._faults = faults
@@ -78,10 +88,11 @@ class Network:
         """Return a function that makes a transport for a process."""
         return lambda _: SimulatedTransport(self, process)
 
-    def cut_watches(self) -> None:
-        """Break the connections of all watches, as when an API server ends."""
+    def cut_watches(self, process: int | None = None) -> None:
+        """Break the connections of all watches, as when an API server ends, or of those of one process."""
         for stream in tuple(self._streams):
-            stream.cut()
+            if process is None or stream.process.index == process:
+                stream.cut()
 
     def _delay(self) -> float:
         return _MEDIAN_DELAY * self._random.lognormvariate(0.0, 0.6)
@@ -135,7 +146,7 @@ class Network:
         def on_line(line: bytes | None) -> None:
             self._on_line(process, kind, lines, line)
 
-        found = self._model.watch(request, on_line)
+        found = self.front_ends.watch(process.index, request, on_line)
         if isinstance(found, Response):
             return found
         lines.watch = found
@@ -208,7 +219,7 @@ class SimulatedTransport:
             self._process,
             request,
             lambda result: _post(self._process, loop, set_result, result),
-            lambda: self._network._model.handle(request),
+            lambda: self._network.front_ends.handle(self._process.index, request),
         )
         async with asyncio.timeout(timeout):
             return await future
@@ -260,7 +271,7 @@ class _Lines:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, process: Sender) -> None:
         self._loop = loop
-        self._process = process
+        self.process = process
         self._items: deque[Item] = deque()
         self._waiting: asyncio.Future[None] | None = None
         self.watch: Watch | None = None
@@ -269,7 +280,7 @@ class _Lines:
 
     def put(self, items: list[Item]) -> None:
         """Deliver lines; None for the end."""
-        _post(self._process, self._loop, self._take, items)
+        _post(self.process, self._loop, self._take, items)
 
     def _take(self, items: list[Item]) -> None:
         self._items.extend(items)

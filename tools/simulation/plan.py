@@ -59,6 +59,7 @@ class Plan:
         profile: The profile that it was drawn from.
         processes: The number of schedulers.
         options: Fields of ``Options`` that differ from the defaults.
+        setup: What is around the schedulers: gates, profiles, plugins, extenders, estimators; see ``setup.Setup``.
         faults_end: All faults have ended, and the last step has been taken, at this time in seconds.
         settle: Seconds that the schedulers have afterwards until everything must be as it should be.
         steps: In the order of their times.
@@ -70,6 +71,7 @@ class Plan:
     profile: str = "calm"
     processes: int = 1
     options: dict[str, Any] = field(default_factory=dict)
+    setup: dict[str, Any] = field(default_factory=dict)
     faults_end: float = 60.0
     settle: float = 400.0
     steps: tuple[Step, ...] = ()

@@ -28,6 +28,7 @@ from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.scheduler import scheduler as scheduling
 from karmada_scheduler.scheduler.retry import DONE, Outcome, Requeuer, outcome_of
 from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+from tools.simulation.generate import PROFILES
 
 Patches = Iterator[tuple[Any, str, Any]]
 
@@ -40,11 +41,13 @@ class PlantedBug:
         name: Its name.
         invariants: The invariants that it is expected to break.
         patches: Yields what is replaced: an object, the name of an attribute, and the new value.
+        profiles: Those whose seeds are tried.
     """
 
     name: str
     invariants: frozenset[str]
     patches: Callable[[], Patches]
+    profiles: tuple[str, ...] = PROFILES
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -220,8 +223,8 @@ def _lost_lease_is_ignored() -> Patches:
 BUGS: Final = tuple(
     PlantedBug(name, frozenset(invariants), patches)
     for name, invariants, patches in (
-        ("a failed write is not retried", ("converged", "quiet"), _lost_retry),
-        ("a conflict ends the attempt", ("converged", "quiet"), _conflict_is_final),
+        ("a failed write is not retried", ("no lost key", "converged", "quiet"), _lost_retry),
+        ("a conflict ends the attempt", ("no lost key", "converged", "quiet"), _conflict_is_final),
         ("any 404 means that the object is gone", ("converged", "quiet", "no harm"), _any_404_is_gone),
         ("writes name no resourceVersion", ("guarded",), _unguarded_write),
         ("the Lease has no deadline", ("fenced",), _no_deadline_of_the_lease),
@@ -235,7 +238,14 @@ BUGS: Final = tuple(
         ("an error loses a slot", ("converged", "balanced", "alive"), _slot_is_lost_with_an_error),
         ("conflicts repeat without a pause", ("polite",), _conflicts_without_a_pause),
         ("a change is taken for known", ("converged",), _change_is_taken_for_known),
-        ("a key is dropped while it is in process", ("converged",), _key_is_dropped_while_in_process),
+        (
+            "a key is dropped while it is in process",
+            (
+                "no lost key",
+                "converged",
+            ),
+            _key_is_dropped_while_in_process,
+        ),
         ("a silent watch is kept", ("converged", "alive"), _silent_watch_is_kept),
     )
 )

@@ -11,9 +11,14 @@ from typing import Any, Final
 from karmada_scheduler.app.application import Application
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.config.problems import ConfigError
+from tools.simulation import plugin_kit
 from tools.simulation.environment import Machine, ProcessEndedError
+from tools.simulation.estimators import dial_for
+from tools.simulation.extenders import transport_for
 from tools.simulation.loop import EventLoop
 from tools.simulation.network import Network
+from tools.simulation.plugin_kit import Scene
 from tools.simulation.simulation import Simulation
 
 RESTART_SECONDS: Final = 2.0
@@ -30,6 +35,7 @@ class SchedulerProcess:
         exit_status: How it ended, -9 if it was killed, None while it runs.
         application: The scheduler, None before it is built.
         errors: What reached the exception handlers of its event loops.
+        scene: Its plugins, extenders and estimators.
     """
 
     def __init__(
@@ -41,10 +47,12 @@ class SchedulerProcess:
         start: int,
         options: Options,
         seed: str,
+        scene: Scene,
         on_end: Callable[[SchedulerProcess], None],
     ) -> None:
         """Start the process; ``on_end`` is called when it has ended by itself."""
         self.index = index
+        self.scene = scene
         self.identity = self.name = f"scheduler-{index}_{start}"
         self.is_dead = False
         self.exit_status: int | None = None
@@ -67,6 +75,8 @@ class SchedulerProcess:
             identity=self.identity,
             on_end=self._ended,
             stall=self.stall,
+            extender_transport=transport_for(index, scene.faults, simulation.clock),
+            dial_estimator=dial_for(index, scene.faults, simulation.clock),
         )
         self._task = self.main.create_task(self._run(options))
 
@@ -74,7 +84,12 @@ class SchedulerProcess:
         host = Host(options, self.machine.environment())
         try:
             await host.serve()
-            self.application = Application(options, (), host)
+            try:
+                self.application = Application(options, (), host)
+            except ConfigError as error:  # as the command line does
+                logging.getLogger(__name__).warning("a simulated process does not start: %s", error)
+                self.machine.environment().end(1)
+            assert self.application is not None
             await self.application.run()
         finally:
             await host.close()
@@ -85,10 +100,13 @@ class SchedulerProcess:
             yield self.supervisor, self._all_not_before
 
     def step(self, loop: EventLoop) -> None:
+        plugin_kit.enter(self.scene)
         try:
             loop.step()
         except ProcessEndedError:
             return
+        finally:
+            plugin_kit.enter(None)
         if self._task.done() and not self.is_dead:
             error = None if self._task.cancelled() else self._task.exception()
             if error is not None:

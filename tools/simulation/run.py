@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,15 +17,19 @@ from random import Random
 from typing import Final
 
 from karmada_scheduler.client.http_connection import Response
-from karmada_scheduler.config.options import Options
 from tools.apiserver_model import ApiServerModel
-from tools.simulation.actions import LEASE, Actions
+from tools.simulation.actions import LEASE
+from tools.simulation.all_actions import AllActions
 from tools.simulation.environment import START
 from tools.simulation.faults import Faults
+from tools.simulation.front_ends import FrontEnds
 from tools.simulation.invariants import Judge, Violation
+from tools.simulation.lost_keys import CHECK_SECONDS
 from tools.simulation.network import Network, Sent
 from tools.simulation.plan import Plan
+from tools.simulation.plugin_kit import Scene
 from tools.simulation.process import RESTART_SECONDS, SchedulerProcess
+from tools.simulation.setup import Setup
 from tools.simulation.simulation import HotLoopError, Process, Simulation
 
 REST_SECONDS: Final = 60.0
@@ -76,13 +81,14 @@ class Run:
             now=lambda: START + timedelta(seconds=self.simulation.now), new_uid=lambda: f"uid-{next(numbers)}"
         )
         self.faults = Faults(plan.faults, seed=seed)
-        self.network = Network(self.simulation, self.model, self.faults, Random(f"{seed}:network"))
+        self.setup = Setup(plan)
+        front_ends = FrontEnds(self.simulation, self.model, self.setup.front_ends)
+        self.network = Network(
+            self.simulation, self.model, self.faults, Random(f"{seed}:network"), front_ends
+        )
         self.network.on_request = self._on_request
         self.network.on_response = self._on_response
-        self.actions = Actions(self.simulation, self.model, self.network, self)
-        self.options = Options(
-            scheduler_name="my-scheduler", health_address="", metrics_address="", **plan.options
-        )
+        self.actions = AllActions(self.simulation, self.model, self.network, self, self.setup)
         self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
         self.requests: Counter[str] = Counter()
         self.judge = Judge(self)
@@ -117,6 +123,10 @@ class Run:
                 for starts in self.starts:
                     for process in starts:
                         process.dispose()
+                self.setup.close()
+        for what in ("late", "older"):
+            if number := getattr(self.network.front_ends, what):
+                self.faults.hits[f"front_end_{what}", ""] = number
         return Report(
             plan=self.plan,
             violations=self.judge.violations,
@@ -137,6 +147,7 @@ class Run:
             simulation.at(step.at, partial(self._take, step.action, step.arguments))
         simulation.after(_BACKUP_SECONDS, self._back_up)
         simulation.after(_PROBE_SECONDS, self._probe)
+        simulation.after(CHECK_SECONDS, self._check_keys)
         simulation.run(plan.faults_end)
         self.record("", "faults end")
         simulation.run(plan.faults_end + plan.settle - REST_SECONDS)
@@ -151,8 +162,9 @@ class Run:
             self.network,
             index=index,
             start=len(starts),
-            options=self.options,
+            options=self.setup.options(index),
             seed=self.plan.seed,
+            scene=Scene(index, self.faults, self.simulation.clock),
             on_end=self._ended,
         )
         starts.append(process)
@@ -185,6 +197,10 @@ class Run:
                 process.terminate()
         self.simulation.after(_PROBE_SECONDS, self._probe)
 
+    def _check_keys(self) -> None:
+        self.judge.check_keys()
+        self.simulation.after(CHECK_SECONDS, self._check_keys)
+
     def _on_request(self, sent: Sent) -> None:
         self.requests[sent.kind] += 1
         self.judge.on_request(sent)
@@ -206,6 +222,13 @@ class Run:
             del self.trace[:_KEPT_LINES]
 
 
+_PLUGIN_LOGGERS: Final = (
+    "karmada_scheduler.framework.runtime.failure_log",
+    "karmada_scheduler.plugin_loader",
+)
+"""Loggers of the exceptions that plugins raise."""
+
+
 class _LogRecords(logging.Handler):
     """Adds warnings and errors of the schedulers to the trace, without their effect on its hash."""
 
@@ -216,7 +239,7 @@ class _LogRecords(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         more = {key: value for key, value in vars(record).items() if key in ("error", "kind", "object")}
         text = f"{self._run.simulation.now:10.4f} {'log':14} {record.levelname} {record.getMessage()} {more or ''}"
-        if record.exc_info:
+        if record.exc_info and not record.name.startswith(_PLUGIN_LOGGERS):
             text += f"\n{logging.Formatter().formatException(record.exc_info)}"
             self._run.judge.on_exception(record)
         self._run.trace.append(text)
@@ -238,4 +261,8 @@ def _quiet(run: Run) -> Iterator[None]:
         root.setLevel(level)
         logging.disable(disabled)
         gc.enable()
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", RuntimeWarning
+            )  # of coroutines of killed processes that had not started
+            gc.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterable, Iterator
 
-from tools.simulation.generate import plan_for
+from tools.simulation.profiles import plan_for
 from tools.simulation.run import Report, Run
 
 

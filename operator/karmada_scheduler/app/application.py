@@ -40,6 +40,7 @@ from karmada_scheduler.informer.listeners import (
     PermitListener,
     only_assigned,
 )
+from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.plugin_loader.handle import HandleBackend
@@ -78,6 +79,7 @@ class Application:
             clock=self._clock,
             call_timeout=environment.call_timeout,
             in_thread=environment.in_thread,
+            extender_transport=environment.extender_transport,
         )
         queue = AsyncQueue(
             make_queue(
@@ -104,7 +106,13 @@ class Application:
         )
         self._connection: Connection | None = None
         self._estimation = (
-            Estimation.make(options.estimators, self._read_service, metrics=self._metrics, clock=self._clock)
+            Estimation.make(
+                options.estimators,
+                self._read_service,
+                metrics=self._metrics,
+                clock=self._clock,
+                dial=environment.dial_estimator,
+            )
             if options.estimators.enabled
             else None
         )
@@ -205,6 +213,7 @@ class Application:
         relister = Relister(
             client, self._event_handlers, WATCHED, period=self._options.resync_seconds, clock=self._clock
         )
+        self._event_handlers.on_unlisted_cluster(partial(relister.relist_soon, [CLUSTER]))
 
         identity = self._environment.identity()
         self._watch = self._environment.watch(
@@ -342,6 +351,11 @@ class Application:
         """The caches and queues."""
         return self._state
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether the caches have everything that the initial lists had."""
+        return self._is_filled
+
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""
         state, leader = self._state, self._leader
@@ -349,6 +363,10 @@ class Application:
             "due keys": len(state.queue),
             "attempts": leader.scheduler.pending_attempts if leader is not None else 0,
             "waiting at Permit": len(state.waiting),
+            "pending assumed placements": state.assumed.pending if state.assumed is not None else 0,
+            "unresponsive estimators": len(self._estimation.accurate.requests.unresponsive)
+            if self._estimation is not None
+            else 0,
         }
 
     def _not_ready_reason(self) -> str | None:

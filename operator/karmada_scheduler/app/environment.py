@@ -19,6 +19,9 @@ from typing import Final
 from karmada_scheduler.client.connect import connect
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.core.budget import Budget
+from karmada_scheduler.estimator.grpc_channel import GrpcChannel
+from karmada_scheduler.estimator.transport import DialEstimator
+from karmada_scheduler.extenders.transport import HttpTransport, NewExtenderTransport
 from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
 from karmada_scheduler.informer.kopf_watch import EventSource, KopfWatch
 from karmada_scheduler.process import gc_tuning, process_exit
@@ -61,6 +64,8 @@ class Environment:
         in_thread: Runs a blocking function apart from the event loop.
         call_timeout: Makes the limit for each call of a plugin, in seconds.
         decision_budget: Makes the budget of one decision.
+        extender_transport: Makes the connections to an extender.
+        dial_estimator: Opens a channel to the estimator of a member cluster.
         initial_list: Entered while the caches are filled.
     """
 
@@ -78,6 +83,8 @@ class Environment:
     in_thread: InThread = in_daemon_thread
     call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout
     decision_budget: Callable[[], Budget] = new_budget
+    extender_transport: NewExtenderTransport = HttpTransport
+    dial_estimator: DialEstimator = GrpcChannel.dial
     initial_list: Callable[[], AbstractContextManager[None]] = gc_tuning.paused
 
 

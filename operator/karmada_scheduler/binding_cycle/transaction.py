@@ -129,6 +129,9 @@ class BindingTransaction:
             return await self._run_plugins(self._context, permit)
         except (SchedulingError, ApiError, AbandonedError, NotLeadingError) as error:
             return TransactionResult(self.binding, error=error)
+        finally:
+            # Both lead back to the transaction, and cyclic garbage is collected rarely (gc_tuning).
+            self._context = self._patch_error = None
 
     async def _run_plugins(self, context: BindContext, permit: PermitWaiter) -> TransactionResult:
         binder = await self._bind(context, permit)
@@ -148,9 +151,10 @@ class BindingTransaction:
                 log.error("After writing %s: %s", self.binding.key.display, error)  # noqa: TRY400
                 return ""
             self._plugins.unreserve(context)
-            if self._patch_error is not None and isinstance(error, PluginError):
-                raise self._patch_error from None
-            raise
+            if self._patch_error is None or not isinstance(error, PluginError):
+                raise
+        # Raised in the handler, it would have the PluginError as context, whose cause it is: a reference cycle.
+        raise self._patch_error
 
     async def _result_of_plugin(self, context: BindContext, binder: str) -> TransactionResult:
         """Read the binding that a plugin has written without ``context.patch``; PluginError if it lacks the decision."""

@@ -60,6 +60,11 @@ class AssumedPlacements:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def pending(self) -> int:
+        """The number of assumed placements that are neither written nor abandoned."""
+        return sum(entry.is_pending for entry in self._entries.values())
+
     def by_cluster(self) -> Mapping[str, Sequence[AssumedWorkload]]:
         """Return the assumed workloads of each cluster that has any; not to be changed."""
         now = self._clock()

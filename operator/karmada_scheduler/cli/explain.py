@@ -13,15 +13,21 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from typing import Any, Final
 
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explain_inputs
-from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.cli.sources.process import gates_of, read_process
+from karmada_scheduler.config import features
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.policies import Template
+from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields
 from karmada_scheduler.views.layout import Style
@@ -55,6 +61,14 @@ def add_parser(subparsers: Any) -> None:
     )
     objects_source.add_arguments(parser)
     rules.add_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="process",
+        default="",
+        metavar="URL",
+        help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
+        "(it needs --explain-bind-address); its feature gates are used",
+    )
     add_output_arguments(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
 
@@ -126,12 +140,38 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 def _explanation(
     arguments: argparse.Namespace, own: Sequence[Registration]
 ) -> tuple[Explanation, Sequence[str]]:
+    if arguments.process:
+        arguments.feature_gates = gates_of(arguments.process, arguments.feature_gates)
     keys = possible_keys(arguments.name, arguments.namespace)
-    objects = gather(arguments, keys)
-    for problem in objects.problems:
+    objects = gather(arguments, keys, all_bindings=_reads_peers(arguments.feature_gates))
+    for problem in (*objects.problems, *objects.warnings):
         _print_error(problem)
+    if (unclaimed := _unclaimed(arguments, objects, keys)) is not None:
+        return unclaimed, objects.problems
     with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
-        return explain(inputs_of(objects.find(keys)), source=objects.source), objects.problems
+        inputs = inputs_of(objects.find(keys))
+        if arguments.process:
+            inputs = replace(inputs, process=read_process(arguments.process, inputs.binding.key))
+        return explain(inputs, source=objects.source), objects.problems
+
+
+def _reads_peers(gates: Sequence[str]) -> bool:
+    """Return whether decisions read other bindings: those of the same workload groups."""
+    try:
+        return features.parse(gates).enabled("WorkloadAffinity")
+    except ValueError:
+        return False  # reported where the gates are used
+
+
+def _unclaimed(
+    arguments: argparse.Namespace, objects: Objects, keys: Sequence[BindingKey]
+) -> Explanation | None:
+    """Return why a workload of the files has no binding; None if it has one, or is not in the files."""
+    found = objects.find_template(arguments.name, arguments.namespace)
+    if found is None or any(each.key in keys for each in objects.bindings):
+        return None
+    template = Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
+    return explain_unclaimed(template, objects.policies or (), source=objects.source)
 
 
 @contextmanager

@@ -176,7 +176,7 @@ COMMANDS: Final = ("explain", "plugins", "simulate", "why-not", "version", "help
 
 _ABOUT_COMMANDS: Final = (
     "Commands instead of flags: 'version' (or --version); 'plugins', which lists them; 'simulate', which decides "
-    "over files; 'help' with the name of one of these."
+    "over files; 'explain', which says why a binding is where it is; 'help' with the name of one of these."
 )
 
 

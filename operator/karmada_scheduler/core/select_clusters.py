@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from karmada_scheduler.api.placement import (
     DIVIDED,
@@ -29,9 +30,23 @@ _ANY: Final = SpreadConstraint()
 _MAX_SELECTIONS: Final = 512
 """Candidates in all cached selections from one order; most selections have a few."""
 _MAX_GROUPS: Final = 20_000
-_selected_groups: Final[LRUCache[Sequence[Group]]] = LRUCache(size_of=len)
-"""Selected regions by regions and limits; at most ``_MAX_GROUPS`` in all. Weights are mostly the replicas times a
-thousand, so many bindings have the same regions."""
+
+
+class _SelectedGroups(NamedTuple):
+    """The selection from some groups.
+
+    Attributes:
+        chosen: The selected groups.
+        size: The number of groups in the key and in the selection.
+    """
+
+    chosen: Sequence[Group]
+    size: int
+
+
+_selected_groups: Final[LRUCache[_SelectedGroups]] = LRUCache(size_of=attrgetter("size"))
+"""Selected regions by regions and limits; at most ``_MAX_GROUPS`` in all, keys included. Weights are mostly the replicas
+times a thousand, so many bindings have the same regions."""
 
 
 def ignores_spread(placement: Placement) -> bool:
@@ -149,9 +164,11 @@ def select_by_region(
 
 
 def _select_groups(groups: tuple[Group, ...], limits: Limits) -> Sequence[Group]:
+    def select() -> _SelectedGroups:
+        chosen = select_groups(groups, limits)
+        return _SelectedGroups(chosen, len(groups) + len(chosen))
+
     try:
-        return _selected_groups.get(
-            (groups, limits), lambda: select_groups(groups, limits), max_size=_MAX_GROUPS
-        )
+        return _selected_groups.get((groups, limits), select, max_size=_MAX_GROUPS).chosen
     except TooManyCellsError as error:
         raise OverBudgetError(str(error)) from None

@@ -6,8 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from karmada_scheduler.estimator.grpc_channel import GrpcChannel
-from karmada_scheduler.estimator.transport import ConnectionState
+from karmada_scheduler.estimator.transport import ConnectionState, EstimatorChannel
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +24,7 @@ class ClusterConnection:
     cluster: str
     generation: int
     state: ConnectionState = ConnectionState.NEW
-    channel: GrpcChannel | None = None
+    channel: EstimatorChannel | None = None
     first_attempt: asyncio.Event = field(default_factory=asyncio.Event)
     due: asyncio.Event = field(default_factory=asyncio.Event)
     must_redial: bool = False

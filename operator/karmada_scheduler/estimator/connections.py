@@ -21,7 +21,7 @@ from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.cluster_connection import ClusterConnection
 from karmada_scheduler.estimator.discovery import DiscoveryError, addresses, service_name
 from karmada_scheduler.estimator.grpc_channel import GrpcChannel
-from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
+from karmada_scheduler.estimator.transport import ConnectionState, DialEstimator, EstimatorCallError
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ class Connections:
         dial_seconds: float = DIAL_SECONDS,
         lost_seconds: float = LOST_SECONDS,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        dial: DialEstimator = GrpcChannel.dial,
     ) -> None:
         """Connect to nothing yet.
 
@@ -81,6 +82,7 @@ class Connections:
             dial_seconds: How long one address is tried.
             lost_seconds: How long gRPC may try to reconnect before the Service is read again.
             pause: Sleeps between attempts.
+            dial: Opens channels.
         """
         self._settings = settings
         self._read_service = read_service
@@ -89,6 +91,7 @@ class Connections:
         self._dial_seconds = dial_seconds
         self._lost_seconds = lost_seconds
         self._pause = pause
+        self._dial = dial
         self._connections: dict[str, ClusterConnection] = {}
         self._dials = asyncio.Semaphore(_MAX_DIALS)
         self._closing: set[asyncio.Task[None]] = set()
@@ -231,7 +234,7 @@ class Connections:
         for address in found:
             try:
                 async with self._dials:
-                    channel = await GrpcChannel.dial(
+                    channel = await self._dial(
                         address,
                         settings,
                         seconds=self._dial_seconds,

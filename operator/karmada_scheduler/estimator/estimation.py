@@ -9,6 +9,8 @@ from typing import Self
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.estimator.accurate import AccurateEstimator
 from karmada_scheduler.estimator.connections import Connections, ReadService
+from karmada_scheduler.estimator.grpc_channel import GrpcChannel
+from karmada_scheduler.estimator.transport import DialEstimator
 from karmada_scheduler.metrics.estimators import EstimatingObserver
 from karmada_scheduler.metrics.metrics import Metrics
 
@@ -28,6 +30,7 @@ class Estimation:
         *,
         metrics: Metrics,
         clock: Callable[[], float],
+        dial: DialEstimator = GrpcChannel.dial,
     ) -> Self:
         """Build everything. Connections are made when clusters are added (``Connections.on_cluster``).
 
@@ -36,9 +39,10 @@ class Estimation:
             read_service: Reads Services of the Karmada API server.
             metrics: The metrics of the process.
             clock: Monotonic, in seconds.
+            dial: Opens channels.
         """
         queue = metrics.workqueues.of("scheduler-estimator")
-        connections = Connections(options, read_service, observer=queue, clock=clock)
+        connections = Connections(options, read_service, observer=queue, clock=clock, dial=dial)
         metrics.estimators.expose_states(connections.count_by_state)
         accurate = AccurateEstimator(
             connections,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
+
+from karmada_scheduler.config.options import EstimatorOptions
 
 
 class EstimatorCallError(Exception):
@@ -62,4 +65,45 @@ class EstimatorTransport(Protocol):
         Raises:
             EstimatorCallError: There is no connection, or the call failed or timed out.
         """
+        ...
+
+
+class EstimatorChannel(Protocol):
+    """A connection to the estimator at one address, as ``grpc_channel.GrpcChannel`` provides it.
+
+    Attributes:
+        address: ``host:port`` of the estimator.
+        is_ready: Whether it is connected; if not, it tries to connect.
+    """
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    async def wait_while_ready(self) -> None:
+        """Return when it is no longer connected."""
+        ...
+
+    async def wait_ready(self, seconds: float, /) -> bool:
+        """Wait until it is connected, at most some seconds; return whether it is."""
+        ...
+
+    async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
+        """Call a method; see ``EstimatorTransport.call``."""
+        ...
+
+    async def close(self) -> None:
+        """Close it; calls under way fail."""
+        ...
+
+
+class DialEstimator(Protocol):
+    """Opens channels, as ``grpc_channel.GrpcChannel.dial`` does."""
+
+    async def __call__(
+        self, address: str, settings: EstimatorOptions, /, *, seconds: float, on_failure: Callable[[], None]
+    ) -> EstimatorChannel:
+        """Open a channel and wait until it is ready; see ``GrpcChannel.dial``."""
         ...

@@ -56,8 +56,11 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_select.of_placed(situation),
             *causes_divide.of_placed(situation),
             *causes_binding.after_placement(situation),
+            *causes_objects.summary_counts(situation),
             *causes_objects.propagation(situation),
+            *causes_objects.policy_chosen(situation),
             *causes_objects.propagation(situation),
+            *causes_objects.policy_chosen(situation),
         ]
     )
 
@@ -70,13 +73,16 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
         return []
     if situation.inputs.snapshot.get(cluster) is None:
         names = [each.name for each in situation.inputs.snapshot]
-        found = nearest(cluster, names)
-        text = f"{cluster} does not exist" + (f"; nearest: {found}" if found else "")
-        evidence = {"cluster": cluster, "nearest": found}
+        near = nearest(cluster, names)
+        text = f"{cluster} does not exist" + (f"; nearest: {near}" if near else "")
+        evidence = {"cluster": cluster, "nearest": near}
         return _ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
     if not situation.is_decided:
         return _ranked(causes_binding.of_state(situation))
-    return _ranked(_of_known(situation, cluster))
+    found = _ranked(_of_known(situation, cluster))
+    if not found and situation.state is State.NO_REPLICAS:
+        return _ranked(causes_binding.of_no_replicas(situation))
+    return found
 
 
 def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:
@@ -85,6 +91,8 @@ def _of_known(situation: Situation, cluster: str) -> Iterable[Cause]:
     A cause of the trigger comes first only if a new decision puts replicas on the cluster; otherwise it comes last,
     because asking for a decision changes nothing.
     """
+    yield from causes_objects.lazy_policy(situation)
+    yield from causes_objects.claim_held(situation)
     trigger = causes_trigger.of_cluster(situation, cluster)
     if situation.is_shown_as_new or situation.now.decision.error is not None:
         yield from _stages(situation, situation.shown, cluster)

@@ -8,8 +8,8 @@ from typing import Any
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
-from karmada_scheduler.explain.causes_objects import claims, name_of
 from karmada_scheduler.explain.model import Cause, Stage, State
+from karmada_scheduler.explain.policies import claims, name_of
 from karmada_scheduler.explain.situation import Situation
 
 
@@ -23,12 +23,19 @@ def of_state(situation: Situation) -> Iterator[Cause]:
         case State.NO_PLACEMENT:
             yield _no_placement(situation)
         case State.NOT_CLAIMED:
-            text = "no policy claims the template any more: the placement stays, and nothing will change it"
-            yield Cause("Released", Stage.POLICY, {"present": situation.present}, text)
+            if situation.present or binding.applied_placement_json:
+                text = (
+                    "no policy claims the template any more: the placement stays, and nothing will change it"
+                )
+                yield Cause("Released", Stage.POLICY, {"present": situation.present}, text)
+            else:
+                yield Cause(
+                    "NotClaimed", Stage.POLICY, {}, "no policy claims the template, so nothing is decided"
+                )
         case State.OTHER_SCHEDULER:
             name = binding.spec.responsible_scheduler
             known = sorted(situation.inputs.scheduler_names or ())
-            text = f"schedulerName is {name}, and this scheduler is {', '.join(known)}; policies cannot change it"
+            text = f"schedulerName is {name}, and this scheduler is {', '.join(known)}; a policy cannot change it (--scheduler-name)"
             yield Cause("OtherScheduler", Stage.TRIGGER, {"schedulerName": name, "profiles": known}, text)
         case State.GATED:
             gate = situation.gate
@@ -60,9 +67,10 @@ def _no_placement(situation: Situation) -> Cause:
 
 
 def _suspended_by(situation: Situation) -> str:
-    for policy in situation.inputs.policies:
+    binding_labels = situation.inputs.binding.labels
+    for policy in situation.inputs.policies or ():
         suspension = (policy.get("spec") or {}).get("suspension") or {}
-        if suspension.get("scheduling") and claims(situation, policy):
+        if suspension.get("scheduling") and claims(policy, binding_labels):
             return name_of(policy)
     return "a policy or the binding itself"
 

@@ -32,6 +32,8 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
     yield from _terms(situation)
     if isinstance(error, FitError):
         yield from unknown_names(situation)
+        if not len(situation.inputs.snapshot):
+            yield Cause("NoClusters", Stage.FILTER, {}, "no cluster exists")
         yield from _refusals(traces)
     elif traces.select is not None and traces.select.error:
         yield from _of_select(situation, traces)
@@ -79,7 +81,8 @@ def _refusals(traces: Traces) -> Iterator[Cause]:
             "clusters": list(each.names),
             **cell.evidence,
         }
-        text = f"{each.count} of {total} clusters are refused: {_shared(cell, each.count)}"
+        are = "is" if each.count == 1 else "are"
+        text = f"{each.count} of {total} clusters {are} refused: {_shared(cell, each.count)}"
         yield Cause(code_of(cell), Stage.FILTER, evidence, text)
 
 
@@ -152,13 +155,15 @@ def _minimum(traces: Traces, evidence: dict[str, Any]) -> Iterator[Cause]:
         for each in traces.attempt.candidates:
             if each.cluster.region:
                 regions.setdefault(each.cluster.region, []).append(each.name)
-        text = f"{len(regions)} regions are feasible ({', '.join(regions)}), and minGroups is {least}"
+        counted = "1 region is" if len(regions) == 1 else f"{len(regions)} regions are"
+        text = f"{counted} feasible ({', '.join(regions) or 'none'}), and minGroups is {least}"
         found = evidence | {"regions": regions, "required": least}
         yield Cause("MinRegionsUnmet", Stage.SELECT, found, text)
     else:
         least = traces.select.limits.get("cluster", (0, 0))[0]
         feasible = [each.name for each in traces.attempt.candidates]
-        text = f"{len(feasible)} clusters are feasible, and minGroups is {least}"
+        counted = "1 cluster is" if len(feasible) == 1 else f"{len(feasible)} clusters are"
+        text = f"{counted} feasible, and minGroups is {least}"
         found = evidence | {"clusters": feasible, "required": least}
         yield Cause("MinGroupsUnmet", Stage.SELECT, found, text)
     yield from _refusals(traces)
@@ -216,14 +221,16 @@ def _not_enough(traces: Traces, wanted: int, available: int, evidence: dict[str,
         for each in traces.attempt.candidates
     }
     missing = wanted - available
+    amounts = _amounts(traces, missing)
     found = evidence | {
         "available": available,
         "wanted": wanted,
         "missing": missing,
         "clusters": clusters,
-        "missingAmounts": _amounts(traces, missing),
+        "missingAmounts": amounts,
     }
-    text = f"{available} of {wanted} replicas fit ({missing} missing), and all are placed or none"
+    shown = "".join(f", {amount} {name}" for name, amount in amounts.items())
+    text = f"{available} of {wanted} replicas fit ({missing} missing{shown}), and all are placed or none"
     return Cause("NotEnoughRoom", Stage.CAPACITY, found, text)
 
 

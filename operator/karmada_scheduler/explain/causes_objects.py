@@ -8,11 +8,13 @@ from typing import Any, Final
 from karmada_scheduler.api.cluster import READY
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
-from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
+from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import Cause, Stage
+from karmada_scheduler.explain.policies import Match, Matching, Template, claims, match_of, matching, name_of
 from karmada_scheduler.explain.situation import Situation
 
 _API_REASON: Final = "did not have the API resource"
@@ -22,24 +24,12 @@ _NO_EXECUTE: Final = "NoExecute"
 def of_placed(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that come before those of the decision."""
     yield from _quota(situation)
+    yield from _waiting(situation)
     yield from _not_tried_again(situation)
     yield from lazy_policy(situation)
+    yield from claim_held(situation)
     yield from _term_behind(situation)
     yield from _no_eviction(situation)
-
-
-def claims(situation: Situation, policy: Manifest) -> bool:
-    """Return whether a policy claims the binding."""
-    label = ID_LABELS.get(str(policy.get("kind")), "")
-    value = (_at(policy, "metadata", "labels") or {}).get(label)
-    return bool(value) and value == situation.inputs.binding.labels.get(label)
-
-
-def name_of(policy: Manifest) -> str:
-    """Return kind, namespace and name of a policy."""
-    metadata = _at(policy, "metadata") or {}
-    name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name")) if part)
-    return f"{policy.get('kind')} {name}"
 
 
 def _quota(situation: Situation) -> Iterator[Cause]:
@@ -48,6 +38,20 @@ def _quota(situation: Situation) -> Iterator[Cause]:
         message = str(condition.get("message") or "")
         text = f"a decision was not written, because a quota refused it: {message}"
         yield Cause("QuotaRefused", Stage.WRITE, {"message": message}, text)
+
+
+def _waiting(situation: Situation) -> Iterator[Cause]:
+    """Yield that a decision which would change the placement is in the queue of the running scheduler."""
+    view = situation.inputs.process
+    if view is None or not situation.asks or situation.placement == situation.present:
+        return
+    evidence = {"queue": view.queue_state, "dueInSeconds": view.due_in, "process": view.process}
+    if view.queue_state in {"active", "processing"}:
+        text = f"it is in the queue of {view.process}, and other bindings come first"
+        yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, text)
+    elif view.due_in is not None:
+        text = f"it would be placed now; the last decision failed, and the next one is made in {view.due_in:.0f} s"
+        yield Cause("BackingOff", Stage.TRIGGER, evidence, text)
 
 
 def _not_tried_again(situation: Situation) -> Iterator[Cause]:
@@ -78,8 +82,11 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
 def lazy_policy(situation: Situation) -> Iterator[Cause]:
     """Yield that the policy was edited and waits for the next change of the template."""
     placement = situation.inputs.binding.spec.placement
-    for policy in situation.inputs.policies:
-        if not claims(situation, policy) or _at(policy, "spec", "activationPreference") != "Lazy":
+    for policy in situation.inputs.policies or ():
+        if (
+            not claims(policy, situation.inputs.binding.labels)
+            or _at(policy, "spec", "activationPreference") != "Lazy"
+        ):
             continue
         try:
             wanted = Placement.from_manifest(_at(policy, "spec", "placement") or {})
@@ -88,6 +95,57 @@ def lazy_policy(situation: Situation) -> Iterator[Cause]:
         if wanted != placement:
             text = f"{name_of(policy)} is Lazy: its edit waits for the next change of the template"
             yield Cause("PolicyLazy", Stage.POLICY, {"policy": name_of(policy)}, text)
+
+
+def template_of(situation: Situation) -> Template:
+    """Return the template of the binding."""
+    resource, labels = situation.inputs.binding.spec.resource, situation.inputs.template_labels
+    return Template(resource.api_version, resource.kind, resource.namespace, resource.name, labels)
+
+
+def claim_held(situation: Situation) -> Iterator[Cause]:
+    """Yield that another policy comes first, but the template stays with the one that claims it."""
+    labels = situation.inputs.binding.labels
+    holder = next((each for each in (situation.inputs.policies or ()) if claims(each, labels)), None)
+    if holder is None:
+        return
+    first = next(iter(matching((situation.inputs.policies or ()), template_of(situation))), None)
+    if first is None or first.name == name_of(holder):
+        return
+    if match_of(holder, template_of(situation)) is Match.NONE:
+        return  # its selectors no longer match, or need labels that are not known
+    preemption = str(_at(first.policy, "spec", "preemption") or "Never")
+    evidence = {"heldBy": name_of(holder), "first": first.name, "preemption": preemption}
+    text = (
+        f"{first.name} comes first, but the template stays with {name_of(holder)} as long as that matches; preemption "
+        "needs preemption: Always, names in its selectors, and the gate PropagationPolicyPreemption"
+    )
+    yield Cause("ClaimHeld", Stage.POLICY, evidence, text)
+
+
+def policy_chosen(situation: Situation) -> Iterator[Cause]:
+    """Yield by which order one of several matching policies was chosen."""
+    found = matching((situation.inputs.policies or ()), template_of(situation))
+    if len(found) < 2 or not claims(found[0].policy, situation.inputs.binding.labels):
+        return
+    evidence = {
+        "chosen": found[0].name,
+        "others": [each.name for each in found[1:]],
+        "criterion": _criterion(found[0], found[1]),
+        "matches": {each.name: each.match.name.lower() for each in found},
+    }
+    text = (
+        f"{len(found)} policies match; {found[0].name} comes first by {evidence['criterion']} (namespaced before "
+        "cluster-wide, then priority, then by name, labels or all, then the smaller name)"
+    )
+    yield Cause("PolicyChosen", Stage.POLICY, evidence, text)
+
+
+def _criterion(first: Matching, second: Matching) -> str:
+    names = ("scope", "priority", "selector", "name")
+    return next(
+        name for name, one, other in zip(names, first.order, second.order, strict=True) if one != other
+    )
 
 
 def _term_behind(situation: Situation) -> Iterator[Cause]:
@@ -133,6 +191,40 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
         )
         yield Cause("NoEviction", Stage.TRIGGER, evidence, text)
         return
+
+
+def summary_counts(situation: Situation) -> Iterator[Cause]:
+    """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
+    traces, spec = situation.shown.traces, situation.inputs.binding.spec
+    requirements = spec.replica_requirements
+    if traces is None or traces.capacity is None or requirements is None:
+        return
+    for name in situation.placement:
+        cluster, cell = situation.inputs.snapshot.get(name), traces.capacity.cells.get(name)
+        manifest = situation.inputs.cluster_manifest(name) or {}
+        nodes = _at(manifest, "status", "nodeSummary", "totalNum")
+        summary = cluster.resource_summary if cluster is not None else None
+        if cell is None or summary is None or summary.modelings or not isinstance(nodes, int) or nodes < 1:
+            continue
+        for resource, amount in requirements.resource_request.items():
+            allocatable = summary.allocatable.get(resource)
+            if allocatable is None or amount.milli_value * nodes <= allocatable.milli_value:
+                continue
+            average = shown(resource, Quantity(allocatable.milli_value // nodes, -3, allocatable.format))
+            evidence = {
+                "cluster": name,
+                "resource": resource,
+                "nodes": nodes,
+                "averageNode": average,
+                "requested": shown(resource, amount),
+                "available": cell.available,
+            }
+            text = (
+                f"the general estimator adds up the {nodes} nodes of {name}, and an average node has {average} {resource} "
+                f"of the {shown(resource, amount)} that a replica requests; use resource models or an accurate estimator"
+            )
+            yield Cause("SummaryCounts", Stage.CAPACITY, evidence, text)
+            return
 
 
 def propagation(situation: Situation) -> Iterator[Cause]:

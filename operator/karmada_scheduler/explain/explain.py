@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for, retryable
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.causes import causes_of_binding, causes_of_cluster
@@ -27,6 +29,7 @@ from karmada_scheduler.explain.model import (
     TriggerTrace,
 )
 from karmada_scheduler.explain.notes import notes_of, warnings_of
+from karmada_scheduler.explain.process_view import recorded_decision
 from karmada_scheduler.explain.rows import capacity_note, rows_of
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.trace_trigger import at
@@ -51,9 +54,7 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     """
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
-    provenance = Provenance(
-        tense, source, at(inputs.now) if inputs.now is not None else "", fleet_of(inputs), "as it is"
-    )
+    provenance = _provenance(situation, source, tense)
     if not situation.is_decided:
         return Explanation(
             head_of(inputs),
@@ -67,10 +68,30 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     return _decided(situation, causes, provenance)
 
 
+def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
+    inputs = situation.inputs
+    view = inputs.process
+    is_first = situation.is_decided and situation.is_shown_as_new
+    found = Provenance(
+        tense,
+        source,
+        at(inputs.now) if inputs.now is not None else "",
+        fleet_of(inputs),
+        "first" if is_first else "as it is",
+    )
+    if view is None:
+        return found
+    return replace(
+        found,
+        record=recorded_decision(view, situation.placement, inputs.now),
+        no_record=view.problem,
+        queue_state=view.queue_state,
+        due_in_seconds=view.due_in,
+    )
+
+
 def _decided(situation: Situation, causes: tuple[Cause, ...], provenance: Provenance) -> Explanation:
     traces = situation.shown.traces
-    if situation.is_shown_as_new:
-        provenance = Provenance(provenance.tense, provenance.source, provenance.at, provenance.fleet, "first")
     rows = rows_of(situation)
     if len(rows) <= MAX_ROWS_WITH_CAUSE:
         rows = tuple(each.with_cause(_primary(causes_of_cluster(situation, each.name))) for each in rows)
@@ -143,7 +164,8 @@ def _answer(situation: Situation, causes: tuple[Cause, ...]) -> str:
         reason = condition_for(error).reason
         what = "no cluster passes the filters" if isinstance(error, FitError) else ""
         if not what:
-            what = causes[0].text if causes else str(error)
+            failing = next((each for each in causes if each.code != "KeptOnFailure"), None)
+            what = failing.text if failing is not None else str(error)
         return f"{what} ({reason}). {_retry(situation)}"
     if situation.state is State.NO_REPLICAS:
         return causes[0].text if causes else ""
@@ -154,6 +176,9 @@ def _retry(situation: Situation) -> str:
     decision = situation.now.decision
     if not retryable(decision.error) and not decision.may_work_next_time:
         return "Not retried by timer: a change of the binding, or of a cluster's spec or labels, is needed."
+    view = situation.inputs.process
+    if view is not None and view.due_in is not None:
+        return f"Retried by timer, in {view.due_in:.0f} s."
     if decision.retry_after:
         return f"Retried after {decision.retry_after:g} s."
     return "Retried by timer, after growing pauses."
@@ -164,6 +189,8 @@ def _schedule(situation: Situation) -> str:
     if trigger.asks:
         rule = next((each for each in trigger.rules if each.holds), None)
         why = f" ({rule.id}: {rule.name})" if rule is not None else ""
+        if trigger.schedule_class == ScheduleType.FIRST.value:
+            why = " (it was never scheduled)"
         return f"class {trigger.schedule_class}{why}"
     if situation.rebalanced.decision.error is not None:
         return f"nothing asks for a new decision; one would fail: {situation.rebalanced.decision.error}"

@@ -58,7 +58,7 @@ def _decisive(traces: Traces) -> str:
     divide = traces.divide
     if divide is not None and (divide.error or divide.strategy not in {"Duplicated", "none"}):
         return "DIVIDE"
-    return "FILTER" if any(row.refusals for row in traces.filter.rows.values()) else "SELECT"
+    return "FILTER" if any(row.refusals for row in traces.filter.rows.values()) else "DIVIDE"
 
 
 def _has_error(divide: DivideTrace | None) -> bool:
@@ -151,6 +151,8 @@ def divide_text(trace: DivideTrace) -> str:
         return trace.error
     if trace.strategy == "none":
         return "no replicas to divide: every selected cluster gets the object"
+    if not trace.replicas:
+        return "nothing to divide"
     if trace.strategy == "Duplicated":
         return "every selected cluster gets all"
     if trace.mode == "plugin":

@@ -17,6 +17,7 @@ from karmada_scheduler.core.classify import Classification, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -48,7 +49,10 @@ class ExplainInputs:
         scheduler_names: Names of the profiles; None if every binding is scheduled here.
         binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
         cluster_manifest: Returns a cluster as it was read, None if unknown.
-        policies: Policies as they were read.
+        policies: All policies as they were read; None if they were not, so that a binding without a policy id counts as
+            claimed.
+        template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
+        process: What a running scheduler says about the binding; None if none was asked.
         now: The time for ages, None if there is no clock.
         waits: Whether a decision waits for estimators in member clusters, or for plugins.
     """
@@ -66,7 +70,9 @@ class ExplainInputs:
     scheduler_names: frozenset[str] | None = None
     binding_manifest: Manifest | None = None
     cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
-    policies: Sequence[Manifest] = ()
+    policies: Sequence[Manifest] | None = None
+    template_labels: Mapping[str, str] | None = None
+    process: ProcessView | None = None
     now: datetime | None = None
     waits: bool = False
 

@@ -125,6 +125,10 @@ class Provenance:
         fleet: A hash of the clusters that were read, to compare two explanations.
         basis: How the decision that is shown was made: ``as it is``, or ``first`` for a decision as if the binding
             were new, which is shown if its result is the placement that the binding has.
+        record: The record of a running scheduler, None without one. The steps are recomputed all the same.
+        no_record: Why there is no record although one was asked for.
+        queue_state: Where the binding is in the queue of that scheduler; "" if it is in none, or unknown.
+        due_in_seconds: Until the next decision by timer; None without one.
     """
 
     tense: Tense
@@ -132,6 +136,39 @@ class Provenance:
     at: str = ""
     fleet: str = ""
     basis: str = "as it is"
+    record: RecordedDecision | None = None
+    no_record: str = ""
+    queue_state: str = ""
+    due_in_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDecision:
+    """The record that a running scheduler has of the last decision.
+
+    Attributes:
+        at: When it was decided.
+        age_seconds: How long ago; None without a clock.
+        event: What enqueued the binding; "" for a timer.
+        generation: Of the binding.
+        stages: The number of clusters after each step.
+        placement: The result; None if it kept what there was.
+        error: The message of the condition; "" for a success.
+        ending: How the attempt ended: ``written``, ``unchanged``, ``conflict``; "" while it goes on.
+        agrees: Whether the explanation shows the same placement.
+    """
+
+    at: str
+    age_seconds: float | None
+    process: str
+    schedule_class: str
+    event: str
+    generation: int
+    stages: Mapping[str, int]
+    placement: tuple[Target, ...] | None
+    error: str
+    ending: str
+    agrees: bool
 
 
 @dataclass(frozen=True, slots=True)

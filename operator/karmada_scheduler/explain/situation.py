@@ -130,7 +130,7 @@ class Situation:
             return State.BEING_DELETED
         if binding.spec.placement is None:
             return State.NO_PLACEMENT
-        if not is_claimed(binding) and (binding.spec.clusters or binding.applied_placement_json):
+        if self.inputs.policies is not None and not is_claimed(binding):
             return State.NOT_CLAIMED
         if names is not None and binding.spec.responsible_scheduler not in names:
             return State.OTHER_SCHEDULER

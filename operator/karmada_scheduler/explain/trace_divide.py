@@ -158,7 +158,7 @@ def _available_votes(
         return _Votes("keep", 0, (), dict(held))
     total = wrap32(sum(each.replicas for each in available))
     if strategy == AGGREGATED and total >= missing:
-        in_use = {name for name, replicas in kept.items() if replicas > 0}
+        in_use = {target.name for target in scheduled if target.replicas > 0} if kept else set()
         available = fewest_clusters(missing, available, in_use)
     return _Votes(mode, missing, [(each.name, each.replicas) for each in available], kept, step)
 

@@ -1,24 +1,20 @@
-"""An extender over HTTP, with one request for all clusters and persistent connections.
+"""An extender over HTTP, with one request for all clusters.
 
 A request that fails is not retried: the decision fails or continues without the extender. Each status other than 200,
-redirects included, is an error. The proxies of the environment are ignored.
+redirects included, is an error.
 """
 
 from __future__ import annotations
 
-import io
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
-import aiohttp
-
-from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.extenders import ExtenderConfig
-from karmada_scheduler.extenders import interest, tls, wire
+from karmada_scheduler.extenders import interest, wire
+from karmada_scheduler.extenders.transport import HttpTransport, NewExtenderTransport, ResponseTooLargeError
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.result import Result
@@ -34,14 +30,7 @@ SUCCEEDED: Final = "success"
 CANCELLED: Final = "cancelled"
 
 _SCALE: Final = MAX_CLUSTER_SCORE // wire.MAX_EXTENDER_SCORE
-_OF_AIOHTTP: Final = re.compile(r" ssl:(?:\w+|<[^>]*>)")
-"""A suffix that aiohttp adds to the host in errors, also for URLs without TLS."""
-
-_IDLE_SECONDS: Final = 90.0
-"""How long an unused connection is kept, as in Go; a proxy may drop it later."""
-
 _MAX_RESPONSE_BYTES: Final = 16 * 1024 * 1024
-_CHUNK: Final = 256 * 1024
 _LOG_INTERVAL_SECONDS: Final = 300.0
 
 Answer = TypeVar("Answer")
@@ -82,6 +71,7 @@ class HttpExtender:
         clock: Callable[[], float],
         observe: Observe = lambda *_: None,
         max_response_bytes: int = _MAX_RESPONSE_BYTES,
+        transport: NewExtenderTransport = HttpTransport,
     ) -> None:
         """Read the certificates.
 
@@ -91,6 +81,7 @@ class HttpExtender:
             clock: Returns seconds of a monotonic clock.
             observe: Receives every request.
             max_response_bytes: The largest size of a response, unless twice the size of the request is more.
+            transport: Makes the connections.
 
         Raises:
             ExtenderTLSError: A certificate, key or CA cannot be used.
@@ -107,12 +98,10 @@ class HttpExtender:
             PRIORITIZE: config.prioritize_verb.lstrip("/"),
             BIND: config.bind_verb.lstrip("/"),
         }
-        self._tls = tls.context_for(config)
-        self._server_name = (config.tls_config.server_name if config.tls_config else "") or None
+        self._transport = transport(config)
         self._answer_bytes = max_response_bytes
         self._clock = clock
         self._observe = observe
-        self._session: aiohttp.ClientSession | None = None
         self._logged: dict[tuple[str, str], float] = {}
 
     def is_interested(self, binding: Binding) -> bool:
@@ -191,9 +180,7 @@ class HttpExtender:
 
     async def close(self) -> None:
         """Close the connections; requests under way fail."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._transport.close()
 
     def _request_body(self, verb: str, cycle: Cycle, clusters: Sequence[Cluster]) -> bytes:
         key = cycle.binding.key
@@ -234,43 +221,19 @@ class HttpExtender:
         url, seconds = f"{self._config.url_prefix.rstrip('/')}/{self._verbs[verb]}", self._config.http_timeout
         limit = max(self._answer_bytes, 2 * len(body))
         try:
-            async with self._open_session().post(
-                url, data=io.BytesIO(body), server_hostname=self._server_name, allow_redirects=False
-            ) as response:
-                if response.status != 200:
-                    found = wire.excerpt(await response.content.read(_CHUNK))
-                    text = f"code {response.status}" + (f": {found}" if found else "")
-                    raise self._failure(verb, text, cause="status")
-                received = bytearray()
-                async for chunk in response.content.iter_chunked(_CHUNK):
-                    received += chunk
-                    if len(received) > limit:
-                        text = f"the answer is larger than {limit} bytes"
-                        raise self._failure(verb, text, cause="answer")
-                return bytes(received)
+            response = await self._transport.post(url, body, limit=limit)
+        except ResponseTooLargeError as error:
+            raise self._failure(verb, f"the answer is larger than {limit} bytes", cause="answer") from error
         except TimeoutError as error:
             text = f"no answer within {seconds:g} s"
             raise self._failure(verb, text, cause="timeout") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            text = _OF_AIOHTTP.sub("", str(error)) or type(error).__name__
-            raise self._failure(verb, text, cause="connection") from error
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    ssl=True if self._tls is None else self._tls, keepalive_timeout=_IDLE_SECONDS
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=self._config.http_timeout),
-                headers={
-                    "Content-Type": "application/json",
-                    "Accept": "application/json",
-                    "Accept-Encoding": "identity",
-                    "User-Agent": f"karmada-pyscheduler/{__version__}",
-                },
-            )
-        return self._session
+        except ConnectionError as error:
+            raise self._failure(verb, str(error), cause="connection") from error
+        if response.status != 200:
+            found = wire.excerpt(response.body)
+            text = f"code {response.status}" + (f": {found}" if found else "")
+            raise self._failure(verb, text, cause="status")
+        return response.body
 
     def _failure(self, verb: str, what: str, *, cause: str) -> _CallError:
         url = f"{self.name.rstrip('/')}/{self._verbs[verb]}"

@@ -37,7 +37,7 @@ class ChangeHandlers:
         Args:
             requeuer: Adds bindings to the queue.
             reconciler: Finds the bindings that a changed cluster concerns.
-            cluster_lists: Gets the addition of clusters.
+            cluster_lists: Gets the addition of clusters, and the clusters of bindings.
             scheduler_names: The schedulers of this process, by the names that bindings have for them.
             listeners: Called before bindings are added to the queue.
         """
@@ -52,6 +52,8 @@ class ChangeHandlers:
         old, new = change
         for listener in self._listeners.bindings:
             listener(old, new)
+        if new is not None and (old is None or old.spec.clusters != new.spec.clusters):
+            self._check_targets(new)
         event = requeue_rules.on_binding(old, new, self._scheduler_names)
         if event is not None and new is not None:
             self._requeuer.enqueue(new, event)
@@ -63,6 +65,16 @@ class ChangeHandlers:
         ):
             kind = new.key.kind[0].lower() + new.key.kind[1:]
             log.log(logs.V4, "Ignore update event of %s %s as specification no change", kind, new.key)
+
+    def _check_targets(self, binding: Binding) -> None:
+        """Request a list if a binding of ours has unknown clusters.
+
+        Another scheduler may place a binding on a new cluster before the event of the cluster arrives here. The initial
+        list reads unknown clusters at its end.
+        """
+        is_ours = requeue_rules.is_claimed_and_assigned(binding, self._scheduler_names)
+        if is_ours and not self._requeuer.is_deferring:
+            self._cluster_lists.check_targets(binding.spec.clusters)
 
     def cluster_changed(self, change: Change[Cluster]) -> None:
         """Enqueue the bindings that the change of a cluster concerns; the reconciler does that in slices."""

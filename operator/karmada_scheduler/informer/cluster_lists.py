@@ -1,16 +1,20 @@
-"""Confirms that the clusters that a complete list lacks are deleted.
+"""Confirms that the clusters that a complete list lacks are deleted, and requests a list for those that none had.
 
 A list without clusters usually comes from an API server that has lost its storage, or cannot reach it. It rarely means
 that all clusters are gone: Karmada gives each Cluster a finalizer, so a deletion is first seen as a deletionTimestamp.
 Such a list counts when a later one confirms it.
+
+A binding may have a cluster that no list and no event had, if those were incomplete. The binding keeps it until a list,
+or the read of the cluster that follows an incomplete list, shows whether the cluster exists.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Sized
 from typing import Final
 
+from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.cache.clusters import ClusterCache
 
 log = logging.getLogger(__name__)
@@ -21,7 +25,11 @@ the clusters count as complete again."""
 
 
 class ClusterLists:
-    """Confirms complete lists of clusters, and marks the cache as incomplete."""
+    """Confirms complete lists of clusters, and marks the cache as incomplete.
+
+    Attributes:
+        request_list: Called when a list of clusters is needed.
+    """
 
     def __init__(
         self, clusters: ClusterCache, *, clock: Callable[[], float], are_in_use: Callable[[], bool]
@@ -33,6 +41,7 @@ class ClusterLists:
             clock: In seconds.
             are_in_use: Returns whether any binding has clusters, so that some must exist.
         """
+        self.request_list: Callable[[], None] = lambda: None
         self._clusters = clusters
         self._are_in_use = are_in_use
         self._clock = clock
@@ -74,6 +83,18 @@ class ClusterLists:
         if not self._clusters.is_incomplete:
             log.warning("No Cluster is known, bindings keep their clusters until some are")
         self._clusters.set_incomplete(True)
+
+    def check_targets(self, targets: Iterable[TargetCluster]) -> None:
+        """Request a list if a binding has clusters that neither exist nor were deleted, as far as is known."""
+        for target in targets:
+            if self._clusters.refuse(target.name, 0, "no list and no event has had it"):
+                log.warning("A binding has an unknown Cluster, listing again", extra={"object": target.name})
+                self.request_list()
+
+    def absent(self, name: str, version: int) -> None:
+        """Record that the API server has no cluster of this name at a version."""
+        if self._clusters.get(name) is None and name not in self._clusters.unreadable:
+            self._clusters.remove(name, version)
 
     def added(self) -> None:
         """Record that a cluster was added to the cache."""

@@ -58,6 +58,9 @@ class ClusterChanges:
     def add(self, old: Cluster | None, new: Cluster | None) -> int:
         """Add a change of a cluster; return the number of versions for which upstream would scan."""
         if new is None:
+            if old is not None and not old.deleting:
+                # The start of the deletion was not seen. A binding may have been placed there meanwhile.
+                self._add_version(old)
             return 0
         if old is None:
             self.add_awaited(new.name)

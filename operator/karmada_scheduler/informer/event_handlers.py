@@ -175,6 +175,14 @@ class EventHandlers:
         names = {*self._clusters.missing_from((), version), *self.unknown_targets()}
         return sorted(name for name in names if not diff.lists(name))
 
+    def on_unlisted_cluster(self, request_list: Callable[[], None]) -> None:
+        """Set what is called when a binding has a cluster that no list and no event has had."""
+        self._cluster_lists.request_list = request_list
+
+    def cluster_absent(self, name: str, version: int) -> None:
+        """Record that the API server has no cluster of this name at a version."""
+        self._cluster_lists.absent(name, version)
+
     def unknown_targets(self) -> set[str]:
         """Return the names of the clusters that bindings have, and the cache does not."""
         clusters = self._clusters

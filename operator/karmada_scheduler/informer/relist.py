@@ -16,7 +16,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -82,6 +82,7 @@ class Relister:
         self._newest_list: dict[str, int] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._requested = asyncio.Event()
+        self._requested_kinds: set[str] = set()
         self.on_replaced: Callable[[str], None] = lambda _: None
 
     async def wait_until_served(self) -> None:
@@ -103,6 +104,8 @@ class Relister:
                 read = partial(self._read_unlisted, name)
                 if (found := await self._retry(f"Reading cluster {name}", read)) is not None:
                     self._handlers.on_event(CLUSTER, "ADDED", found)
+                else:
+                    self._handlers.cluster_absent(name, self._newest_list[CLUSTER])
 
     async def list_and_start_version(self, kind: str) -> str:
         """Return the version at which a watch of a kind is to start; the cache is complete up to it.
@@ -126,12 +129,16 @@ class Relister:
         resource = self._resources[kind]
         asked = self._clock()
         newest = await self._retry(
-            f"Reading the version of {resource.plural}", partial(self._client.newest_version, resource)
+            f"Reading the version of {resource.plural}", partial(self._newest_version, resource)
         )
-        return _number(newest) < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
+        return newest < _number(version) or self._clock() - asked >= _OUTAGE_SECONDS
 
-    def relist_soon(self) -> None:
-        """Compare all kinds soon, because an object was older than in the cache."""
+    async def _newest_version(self, resource: Resource) -> int:
+        return _number(await self._client.newest_version(resource))
+
+    def relist_soon(self, kinds: Iterable[str] = ()) -> None:
+        """Compare some kinds soon, by default all, because an object was older than in the cache."""
+        self._requested_kinds.update(kinds or self._resources)
         self._requested.set()
 
     async def _list(self, resource: Resource) -> _Comparison:
@@ -161,14 +168,15 @@ class Relister:
         requests = 0
         while True:
             if await self._is_requested_within(self._period):
+                kinds, self._requested_kinds = self._requested_kinds, set()
                 self._requested.clear()
-                if not await self._compare_all():
-                    self._requested.set()
+                if failed := await self._compare_all(kinds):
+                    self.relist_soon(failed)
                 await self._sleep(_REQUEST_PAUSES[min(requests, len(_REQUEST_PAUSES) - 1)])
                 requests += 1
             else:
                 requests = 0
-                await self._compare_all()
+                await self._compare_all(self._resources)
 
     async def _is_requested_within(self, seconds: float) -> bool:
         pause = asyncio.ensure_future(self._sleep(seconds))
@@ -180,23 +188,24 @@ class Relister:
             pause.cancel()
             request.cancel()
 
-    async def _compare_all(self) -> bool:
-        """Compare every kind; return whether all comparisons succeeded."""
-        succeeded = True
-        for resource in self._resources.values():
-            kind = resource.kind
+    async def _compare_all(self, kinds: Container[str]) -> list[str]:
+        """Compare some kinds; return those that could not be compared."""
+        failed = []
+        for kind, resource in self._resources.items():
+            if kind not in kinds:
+                continue
             try:
                 comparison = await self._compare(resource)
                 if comparison.replaced:
                     self._list_versions[kind] = comparison.version
                     self.on_replaced(kind)
             except ApiError as error:
-                succeeded = False
+                failed.append(kind)
                 log.warning("Cannot compare the cache with a list", extra={"kind": kind, "error": error})
             except Exception:
-                succeeded = False
+                failed.append(kind)
                 log.exception("Cannot compare the cache with a list", extra={"kind": kind})
-        return succeeded
+        return failed
 
     async def _compare(self, resource: Resource) -> _Comparison:
         async with self._locks[resource.kind]:
@@ -244,9 +253,12 @@ class Relister:
                 text = "A list lacks a Cluster that cannot be read, it counts as present"
                 log.warning(text, extra={"object": name, "error": error})
                 diff.keep(name)
+                self.relist_soon([CLUSTER])
             else:
                 if found is not None:
                     diff.add_page([found])
+                else:
+                    self._handlers.cluster_absent(name, version)
 
     async def _read_unlisted(self, name: str) -> dict[str, Any] | None:
         """Read a cluster that a list lacks; None if the API server reports that there is none.

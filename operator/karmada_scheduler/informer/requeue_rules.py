@@ -73,14 +73,15 @@ def on_binding(old: Binding | None, new: Binding | None, scheduler_names: Contai
 def on_cluster(old: Cluster | None, new: Cluster | None) -> tuple[Cluster, ...]:
     """Return the versions of a changed cluster whose matching bindings are added to the queue.
 
-    Both versions count when labels or spec have changed, so that bindings can leave a cluster as well as enter it. The
-    start of a deletion counts, too. The status does not, as upstream: readiness is also a taint.
+    Both versions count when labels or spec have changed, so that bindings can leave a cluster as well as enter it. So do
+    those of another cluster with the same name, which a list shows after a gap. The start of a deletion counts, too.
+    The status does not, as upstream: readiness is also a taint.
     """
     if old is None or new is None:
         return ()
     if new.deleting and not old.deleting:
         return (new,)
-    if old.labels != new.labels or old.generation != new.generation:
+    if old.labels != new.labels or old.generation != new.generation or old.uid != new.uid:
         return (old, new)
     return ()
 

@@ -18,6 +18,7 @@ from karmada_scheduler.config.profiles import SchedulerConfiguration, load, plug
 from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.extenders.interest import needs_binding, needs_clusters
 from karmada_scheduler.extenders.tls import ExtenderTLSError
+from karmada_scheduler.extenders.transport import HttpTransport, NewExtenderTransport
 from karmada_scheduler.framework.binding_points import QueueSortPlugin
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
@@ -62,6 +63,7 @@ class PluginManager:
         clock: Callable[[], float],
         call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout,
         in_thread: InThread = in_daemon_thread,
+        extender_transport: NewExtenderTransport = HttpTransport,
     ) -> None:
         """Load the configuration, the plugins and the extenders.
 
@@ -73,6 +75,7 @@ class PluginManager:
             clock: In seconds, never running backwards.
             call_timeout: Makes the limit for each call of a plugin, in seconds.
             in_thread: Runs the scans of plugin directories.
+            extender_transport: Makes the connections to an extender.
 
         Raises:
             ConfigError: All problems of the configuration and the plugins.
@@ -95,7 +98,7 @@ class PluginManager:
             clock=clock,
         )
         self.manifests: Final = self._manifest_cache(configuration)
-        self.extenders: Final = self._extenders(configuration, clock)
+        self.extenders: Final = self._extenders(configuration, clock, extender_transport)
         self._setup = PluginSetup.of(
             options,
             registry,
@@ -171,7 +174,10 @@ class PluginManager:
         return ManifestCache(is_needed=is_needed, clusters=needs_clusters(configs))
 
     def _extenders(
-        self, configuration: SchedulerConfiguration, clock: Callable[[], float]
+        self,
+        configuration: SchedulerConfiguration,
+        clock: Callable[[], float],
+        transport: NewExtenderTransport,
     ) -> tuple[HttpExtender, ...]:
         manifests = self.manifests
         if manifests is None:  # an empty cache is false
@@ -179,7 +185,9 @@ class PluginManager:
         extenders, problems = [], []
         for index, config in enumerate(configuration.extenders):
             try:
-                extenders.append(HttpExtender(config, manifests, clock=clock, observe=self._observe))
+                extenders.append(
+                    HttpExtender(config, manifests, clock=clock, observe=self._observe, transport=transport)
+                )
             except ExtenderTLSError as error:
                 path = f"{configuration.source}: extenders[{index}].tlsConfig"
                 problems.append(ConfigProblem(path, str(error), error))

@@ -13,6 +13,10 @@ class Queue(Protocol[Key]):
 
     def __len__(self) -> int: ...
 
+    def holds(self, key: Key) -> bool:
+        """Return whether a key waits, or is processed."""
+        ...
+
     def add(self, key: Key, priority: int = 0) -> None:
         """Add a key."""
         ...
@@ -57,6 +61,10 @@ class AsyncQueue(Generic[Key]):
     def __len__(self) -> int:
         """Return the number of due keys."""
         return len(self._queue)
+
+    def holds(self, key: Key) -> bool:
+        """Return whether a key waits, or is processed."""
+        return self._queue.holds(key)
 
     def is_shorter_than(self, limit: int) -> bool:
         """Return whether fewer than ``limit`` keys are due, or ``get`` was never called."""

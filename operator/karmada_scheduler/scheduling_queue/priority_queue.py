@@ -96,6 +96,12 @@ class PrioritySchedulingQueue(Generic[Key]):
         """Return whether a key is due, or will be when it is done."""
         return key in self._items or key in self._requeue
 
+    def holds(self, key: Key) -> bool:
+        """Return whether a key is in one of the sets, or taken and not done."""
+        return any(
+            key in found for found in (self._items, self._processing, self._backoff, self._unschedulable)
+        )
+
     @property
     def processing(self) -> int:
         """The number of keys that were taken and are not done."""
@@ -196,19 +202,24 @@ class PrioritySchedulingQueue(Generic[Key]):
     def _flush(self) -> None:
         now = self._clock()
         if now >= self._backoff_flush:
-            tick = (
-                self._started
-                + math.floor((now - self._started) / BACKOFF_FLUSH_SECONDS) * BACKOFF_FLUSH_SECONDS
-            )
+            tick = self._last_tick(now, BACKOFF_FLUSH_SECONDS, not_before=self._backoff_flush)
             self._backoff_flush = tick + BACKOFF_FLUSH_SECONDS
             due = [item for item in self._backoff.values() if item.due <= tick]
             self._activate_due(self._backoff, due, key=lambda item: (item.due, -item.priority, item.since))
         if now >= self._unschedulable_flush:
             period = UNSCHEDULABLE_FLUSH_SECONDS
-            tick = self._started + math.floor((now - self._started) / period) * period
+            tick = self._last_tick(now, period, not_before=self._unschedulable_flush)
             self._unschedulable_flush = tick + period
             due = [item for item in self._unschedulable.values() if tick - item.since > UNSCHEDULABLE_SECONDS]
             self._activate_due(self._unschedulable, due, key=lambda item: (item.since,))
+
+    def _last_tick(self, now: float, period: float, *, not_before: float) -> float:
+        """Return the last tick up to ``now``, in seconds of the queue's clock; ``not_before`` is one that has passed.
+
+        ``now - started`` may be rounded down to less than a whole number of periods. Without ``not_before``, the tick
+        that is due now would then count as not reached, and ``seconds_to_next`` would return 0 for it.
+        """
+        return max(not_before, self._started + math.floor((now - self._started) / period) * period)
 
     def _activate_due(
         self,

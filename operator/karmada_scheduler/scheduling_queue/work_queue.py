@@ -84,6 +84,10 @@ class WorkQueue(Generic[Key]):
         """Return whether a key is due, or will be when it is done."""
         return key in self._dirty
 
+    def holds(self, key: Key) -> bool:
+        """Return whether a key is due, delayed, or taken and not done."""
+        return key in self._dirty or key in self._processing or key in self._ready_at
+
     @property
     def processing(self) -> int:
         """The number of keys that were taken and are not done."""

@@ -65,14 +65,35 @@ def _asked(explanation: Explanation) -> str:
 
 def _provenance(explanation: Explanation) -> str:
     provenance = explanation.provenance
+    record = provenance.record
+    asks = explanation.trigger is not None and explanation.trigger.asks
     text = f"{provenance.tense.value} now from {provenance.source}"
     if provenance.basis == "first":
         text += ", as a first decision: it gives the placement that the binding has"
+    if record is not None:
+        age = "" if record.age_seconds is None else f" ({_age(record.age_seconds)} ago)"
+        event = f", {record.event}" if record.event else ""
+        same = "with the same result" if record.agrees else "with another result"
+        text = (
+            f"recorded {record.at} by {record.process}, class {record.schedule_class}{event}{age}; the steps below are "
+            f"{text}, {same}"
+        )
+    elif provenance.no_record:
+        text += f"; no record ({provenance.no_record})"
     if not explanation.schedule:
         return f"{text}."
-    if explanation.trigger is not None and explanation.trigger.asks:
-        return f"{text}, {explanation.schedule}."
-    return f"{text}. Now: {explanation.schedule}."
+    return (
+        f"{text}, {explanation.schedule}."
+        if asks and record is None
+        else f"{text}. Now: {explanation.schedule}."
+    )
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _funnel(explanation: Explanation, style: Style) -> Iterator[str]:
@@ -170,7 +191,7 @@ def _cluster(row: ClusterRow) -> tuple[str, ...]:
         limit = f"{capacity.limited_by} {capacity.free} free" if capacity.free else capacity.limited_by
     available = "" if capacity is None else f"{capacity.available:,}" if capacity.source else "-"
     selected = {None: "", True: "yes", False: f"no: {row.not_selected_because}"}[row.selected]
-    replicas = f"{row.replicas:,}" if row.replicas else "0" if row.is_target else ""
+    replicas = f"{row.replicas:,}" if row.replicas else ""
     return row.name, "ok", str(row.score), available, limit, selected, replicas
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -79,6 +81,14 @@ class TransactionHarness:
         return await self.transaction.run(self)
 
 
+@pytest.fixture
+def without_collections() -> Iterator[None]:
+    """Only reference counts free objects."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 async def test_a_result_that_was_written_is_returned_as_written_and_stays_reserved() -> None:
     harness = TransactionHarness()
     result = await harness.run()
@@ -112,6 +122,19 @@ async def test_a_failed_write_is_undone_and_returned(failure: Exception) -> None
     harness.writer.failure = failure
     assert await harness.run() == TransactionResult(harness.binding, error=failure)
     assert harness.calls == ["reserve", "unreserve"]
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_transaction_that_ended_is_in_no_reference_cycle(
+    is_refused: bool, without_collections: None
+) -> None:
+    harness = TransactionHarness()
+    harness.writer.failure = ApiError("conflict", code=409, reason="Conflict") if is_refused else None
+    await harness.run()
+    harness.writer.failure = None  # its traceback has a frame of the fake writer
+    ended = weakref.ref(harness.transaction)
+    del harness.transaction
+    assert ended() is None
 
 
 async def test_a_decision_that_is_outdated_after_permit_is_undone_and_returned() -> None:

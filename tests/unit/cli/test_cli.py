@@ -54,9 +54,9 @@ def test_help_is_a_command(arguments: list[str], shown: str, capsys: pytest.Capt
 def test_an_unknown_command_is_named_with_the_known_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["expl"]) == 1
+    assert main(["describe"]) == 1
     assert capsys.readouterr().err.splitlines()[0] == (
-        'Error: no command "expl"; commands: explain, plugins, simulate, why-not, version, help; or none, with flags'
+        'Error: no command "describe"; commands: explain, plugins, simulate, why-not, version, help; or none, with flags'
     )
 
 

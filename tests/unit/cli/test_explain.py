@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cli import main
+from karmada_scheduler.cli.sources import objects
+from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 
@@ -241,3 +245,109 @@ def test_a_refusal_at_pre_enqueue_gates_the_binding(run: Run, tmp_path: Path) ->
 
 def test_no_colour_without_a_terminal(run: Run) -> None:
     assert "\x1b" not in run("checkout-deployment", "-n", "shop").out
+
+
+def test_a_workload_that_no_policy_matches_is_explained_without_a_binding(run: Run, tmp_path: Path) -> None:
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "shop", "name": "api"},
+    }
+    (tmp_path / "workloads.yaml").write_text(yaml.safe_dump(workload))
+
+    ran = run("deployment/api", "-n", "shop", "--workloads", str(tmp_path / "workloads.yaml"))
+
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.splitlines()[1] == "NOT CLAIMED   there is no policy"
+
+
+def test_a_binding_of_another_scheduler_is_not_decided(run: Run) -> None:
+    asked = [binding("web").replicas(2).scheduler("other")]
+
+    ran = run("web-deployment", "-o", "json", bindings=asked)
+    as_other = run("web-deployment", "-o", "json", "--scheduler-name", "other", bindings=asked)
+
+    assert (ran.status, ran.fields["state"]) == (1, "OTHER SCHEDULER")
+    assert (as_other.status, as_other.fields["state"]) == (0, "PLACED")
+
+
+class Plane:
+    """A control plane that is read instead of files."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.contents = LiveContents(
+            "https://karmada:5443",
+            clusters=[each.manifest() for each in fleet()],
+            bindings=[checkout().manifest()],
+        )
+        self.error: Exception | None = None
+        self.read_all = False
+        self.asked: list[tuple[ControlPlane, Sequence[BindingKey]]] = []
+        monkeypatch.setattr(objects, "read_live", self._read)
+
+    def _read(
+        self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False
+    ) -> LiveContents:
+        self.asked.append((plane, keys))
+        self.read_all = all_bindings
+        if self.error is not None:
+            raise self.error
+        return self.contents
+
+
+@pytest.fixture
+def plane(monkeypatch: pytest.MonkeyPatch) -> Plane:
+    return Plane(monkeypatch)
+
+
+def test_without_files_the_control_plane_is_read(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--kubeconfig", "karmada.config", "--context", "east", "--width", "160"]
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop", *flags]) == 0
+
+    assert "recomputed now from https://karmada:5443" in capsys.readouterr().out
+    [(read, keys)] = plane.asked
+    assert read == ControlPlane(kubeconfig="karmada.config", context="east")
+    assert keys[0] == BindingKey("ResourceBinding", "shop", "checkout-deployment")
+
+
+@pytest.mark.parametrize(
+    "error", [LiveError("clusters is forbidden"), NoSuchBindingError("there is no such binding")]
+)
+def test_an_error_of_the_control_plane_has_the_status_2(
+    plane: Plane, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    plane.error = error
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
+
+    assert capsys.readouterr() == ("", f"Error: {error}\n")
+
+
+def test_a_cluster_that_cannot_be_read_is_reported(plane: Plane, capsys: pytest.CaptureFixture[str]) -> None:
+    plane.contents.clusters.append({**cluster("m9").manifest(), "spec": {"taints": 5}})
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 2
+
+    captured = capsys.readouterr()
+    assert captured.err.startswith("Cluster m9: spec.taints")
+    assert "PLACED" in captured.out
+
+
+def test_policies_that_may_not_be_read_are_a_warning(
+    plane: Plane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plane.contents.problems.append("propagationpolicies: forbidden")
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop"]) == 0
+
+    assert capsys.readouterr().err == "propagationpolicies: forbidden\n"
+
+
+@pytest.mark.parametrize("gates", [True, False])
+def test_other_bindings_are_read_where_decisions_read_them(plane: Plane, gates: bool) -> None:
+    flag = f"--feature-gates=WorkloadAffinity={str(gates).lower()}"
+
+    assert main.main(["explain", "checkout-deployment", "-n", "shop", flag]) == 0
+
+    assert plane.read_all is gates

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -228,11 +230,28 @@ async def test_an_incomplete_response_is_an_error() -> None:
 
 async def test_a_late_response_closes_the_connection_and_is_not_used_for_another_request() -> None:
     async with served() as (server, connections):
+        await request(connections)
         server.behaviours = [never]
         with pytest.raises(TimeoutError):
             await request(connections, timeout=0.01)
         assert (await request(connections)).body == b"ok"
     assert server.connections == 2
+
+
+async def test_a_connection_that_ended_is_in_no_reference_cycle() -> None:
+    async with served() as (_, connections):
+        await request(connections)
+        connection = connections._idle.pop()
+        ended = weakref.ref(connection)
+        gc.disable()
+        try:
+            connection.close()
+            del connection
+            async with asyncio.timeout(20):
+                while ended() is not None:
+                    await asyncio.sleep(0)
+        finally:
+            gc.enable()
 
 
 async def test_a_request_that_is_cancelled_closes_its_connection() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from karmada_scheduler.api.placement import Placement, SpreadConstraint
+from karmada_scheduler.core import select_clusters as select_clusters_module
 from karmada_scheduler.core.cluster_groups import Region
 from karmada_scheduler.core.select_clusters import (
     ignores_spread,
@@ -349,3 +351,13 @@ def _replaced_one_by_one(ordered: list[Candidate], count: int, needed: int) -> l
         if best >= 0 and rest[best].available > chosen[slot].available:
             chosen[slot], rest[best] = rest[best], chosen[slot]
     return chosen if sum(each.available for each in chosen) >= needed else []
+
+
+def test_the_cache_of_selected_regions_counts_the_regions_of_its_keys() -> None:
+    region = SpreadConstraint(spread_by_field="region", min_groups=1, max_groups=1)
+    one_cluster = SpreadConstraint(spread_by_field="cluster", max_groups=1)
+    for score in range(300):
+        regions = [Region(f"r{number}", score, [candidate(f"m{number}")]) for number in range(100)]
+        assert len(select_by_region(regions, region, one_cluster)) == 1
+    keys: Any = select_clusters_module._selected_groups._values
+    assert sum(len(groups) for groups, _ in keys) <= select_clusters_module._MAX_GROUPS

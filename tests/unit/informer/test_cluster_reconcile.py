@@ -143,6 +143,16 @@ def test_every_version_that_an_affinity_can_distinguish_counts() -> None:
     assert harness.enqueued == ["b1"]
 
 
+@pytest.mark.parametrize("deleting", [True, False])
+def test_a_cluster_that_is_gone_requeues_bindings_unless_its_deletion_was_seen(deleting: bool) -> None:
+    harness = ReconcilerHarness(2)
+    built = cluster("m1").deleting() if deleting else cluster("m1")
+    harness.reconciler.on_change(built.build(), None)
+    while harness.reconciler.step():
+        pass
+    assert harness.enqueued == ([] if deleting else ["b0", "b1"])
+
+
 def test_changes_during_a_scan_are_for_the_next_one_and_bindings_are_tested_in_their_newest_version() -> None:
     harness = ReconcilerHarness(20, tick=0.001)
     harness.reconciler.on_change(*versions("m1", 1, 2))

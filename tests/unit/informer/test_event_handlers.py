@@ -143,6 +143,17 @@ def test_a_cluster_with_a_changed_spec_enqueues_the_bindings_that_name_it(harnes
     assert harness.sample("queue_incoming_bindings_total", event="ClusterChanged") == 1
 
 
+def test_another_cluster_of_the_same_name_enqueues_the_bindings_that_name_it(
+    harness: HandlersHarness,
+) -> None:
+    leaving = manifests.cluster("m1", uid="one", deletionTimestamp="2026-01-02T03:04:05Z")
+    harness.handlers.on_event("Cluster", "ADDED", leaving)
+    harness.handlers.on_event(RB, "ADDED", manifests.binding())
+    harness.enqueued()
+    harness.listed("Cluster", [manifests.cluster("m1", version=5, uid="two")], "5")
+    assert harness.enqueued() == ["web-deployment"]
+
+
 def test_a_changed_cluster_enqueues_a_binding_that_is_not_claimed_any_more(harness: HandlersHarness) -> None:
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
@@ -401,6 +412,40 @@ def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harn
     lists_clusters(harness, 5, manifests.cluster("m1", version=2))
     assert not harness.clusters.snapshot().unknown.incomplete
     assert harness.enqueued() == ["placed", "web-deployment"]
+
+
+def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_that_it_is_gone(
+    harness: HandlersHarness,
+) -> None:
+    requests: list[None] = []
+    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
+    harness.listed("Cluster", [manifests.cluster("m2")], "2")
+    harness.handlers.on_event(RB, "ADDED", placed_on("web", "m1", "m2", version=3))
+    harness.enqueued()
+    assert list(harness.clusters.snapshot().unknown.unreadable) == ["m1"]
+    harness.listed("Cluster", [manifests.cluster("m2")], "4")
+    assert not harness.clusters.snapshot().unknown
+    assert harness.enqueued() == ["web"]
+    harness.handlers.on_event(RB, "ADDED", placed_on("other", "m1", version=5))
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize("how", ["deleted", "absent at the start", "of another scheduler"])
+def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness, how: str) -> None:
+    requests: list[None] = []
+    harness.handlers.on_unlisted_cluster(lambda: requests.append(None))
+    found = placed_on("web", "m1", version=3)
+    if how == "deleted":
+        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+        harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
+    elif how == "absent at the start":
+        with harness.handlers.initial_list():
+            harness.listed(RB, [placed_on("web", "m1", version=1)], "1")
+        harness.handlers.cluster_absent("m1", 1)
+    else:
+        found["spec"]["schedulerName"] = "theirs"
+    harness.handlers.on_event(RB, "MODIFIED", found)
+    assert (requests, harness.clusters.unreadable) == ([], {}.keys())
 
 
 def unreadable(name: str = "m1", *, version: int = 1, **metadata: Any) -> dict[str, Any]:

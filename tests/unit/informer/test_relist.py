@@ -49,13 +49,14 @@ class FakeClient:
     async def newest_version(self, resource: Resource) -> str:
         if self.failures:
             raise self.failures.pop(0)
-        return self.version
+        return self.versions.pop(0) if self.versions else self.version
 
 
 class FakeHandlers:
     """Records the events that it gets."""
 
     def __init__(self) -> None:
+        self.absent: list[tuple[str, int]] = []
         self.taken: list[tuple[str, list[Any], str]] = []
         self.newest = {"Cluster": 0, "ResourceBinding": 0}
         self.older = 0
@@ -78,6 +79,9 @@ class FakeHandlers:
 
     def unlisted_clusters(self, diff: "FakeDiff", version: int) -> list[str]:
         return self.unlisted
+
+    def cluster_absent(self, name: str, version: int) -> None:
+        self.absent.append((name, version))
 
     def check_empty_clusters(self) -> None:
         return
@@ -321,6 +325,13 @@ async def test_a_watch_starts_from_scratch_when_its_version_is_ahead_of_a_list(
     assert harness.client.lists == []
 
 
+async def test_an_invalid_version_of_a_list_is_read_again() -> None:
+    harness = RelisterHarness()
+    harness.client.versions = ["", "soon", "9"]
+    assert await harness.relister.must_relist("Cluster", "8") is False
+    assert harness.client.versions == []
+
+
 @pytest.mark.parametrize(("failures", "relisted"), [(4, False), (5, True)])
 async def test_a_watch_starts_from_scratch_after_ten_seconds_without_an_api_server(
     failures: int, relisted: bool
@@ -345,6 +356,7 @@ async def test_a_cluster_that_a_list_lacks_is_gone_if_the_api_server_reports_so(
     await harness.relister.list_and_start_version("Cluster")
     assert harness.handlers.taken == [("Cluster", [{"page": 1}, {"page": 2}], "7")]
     assert (harness.client.read, harness.handlers.kept) == (["m1"], [])
+    assert harness.handlers.absent == [("m1", 7)]
 
 
 async def test_a_cluster_that_a_list_lacks_stays_while_it_cannot_be_read(
@@ -355,6 +367,11 @@ async def test_a_cluster_that_a_list_lacks_stays_while_it_cannot_be_read(
     harness.client.clusters = {"m1": ApiError("forbidden", code=403)}
     await harness.relister.list_and_start_version("Cluster")
     assert harness.handlers.kept == ["m1"]
+    harness.client.clusters = {"m1": None}
+    harness.period.clear()
+    harness.client.lists.clear()
+    await harness.run_until(lambda: harness.handlers.absent == [("m1", 7)])
+    assert set(harness.client.lists) == {"Cluster"}
     assert "A list lacks a Cluster that cannot be read" in caplog.text
 
 

@@ -57,6 +57,23 @@ def test_a_due_key_that_is_added_again_takes_its_new_priority(harness: QueueHarn
     assert [harness.pop() for _ in range(3)] == ["a", "b", None]
 
 
+def test_a_key_is_held_in_each_set_and_while_it_is_processed(harness: QueueHarness) -> None:
+    held = []
+    harness.queue.add("a")
+    held.append(harness.queue.holds("a"))
+    harness.fail("a")
+    held.append(harness.queue.holds("a"))
+    harness.seconds_until_due()
+    harness.fail("a", unschedulable=True)
+    held.append(harness.queue.holds("a"))
+    harness.queue.add("a")
+    harness.pop()
+    held.append(harness.queue.holds("a"))
+    harness.queue.done("a")
+    assert held == [True] * 4
+    assert not harness.queue.holds("a")
+
+
 def test_a_key_with_an_event_while_it_is_processed_is_due_when_it_is_done(harness: QueueHarness) -> None:
     harness.queue.add("a")
     harness.pop()
@@ -166,3 +183,23 @@ def test_a_key_is_taken_with_the_seconds_since_it_was_due(harness: QueueHarness)
     harness.queue.add("a")
     harness.now += 2.5
     assert harness.queue.pop() == ("a", 2.5)
+
+
+@pytest.mark.parametrize("offset", [0.0373, 0.1, 0.7, 3.3])
+def test_a_tick_that_rounding_puts_just_before_a_full_second_makes_keys_due(offset: float) -> None:
+    for number in range(2000):
+        started = offset + number / 1000
+        clock = [started]
+        queue = PrioritySchedulingQueue[str](clock=lambda clock=clock: clock[0])  # type: ignore[misc]
+        queue.add("a")
+        assert queue.pop() is not None
+        queue.add_rate_limited("a")
+        queue.done("a")
+        for _ in range(5):
+            wait = queue.seconds_to_next()
+            assert wait is not None
+            clock[0] = max(clock[0] + wait, started + 1.0 if wait < 1e-6 else 0.0)
+            if queue.pop() is not None:
+                break
+        else:
+            pytest.fail(f"the key is never due; the queue started at {started!r}")

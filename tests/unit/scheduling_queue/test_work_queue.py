@@ -56,6 +56,22 @@ def test_a_key_added_while_it_is_processed_is_due_when_it_is_done(queue: WorkQue
     assert popped(queue) == "a"
 
 
+def test_a_key_is_held_while_it_waits_is_processed_or_is_delayed(queue: WorkQueue[str], clock: Clock) -> None:
+    held = []
+    for step in (
+        lambda: queue.add("a"),
+        queue.pop,
+        lambda: queue.add_rate_limited("a"),
+        lambda: queue.done("a"),
+        lambda: setattr(clock, "now", clock.now + 1.0),
+        queue.pop,
+        lambda: queue.done("a"),
+    ):
+        step()
+        held.append(queue.holds("a"))
+    assert held == [True, True, True, True, True, True, False]
+
+
 def test_a_key_that_is_done_without_a_new_event_is_not_due_again(queue: WorkQueue[str]) -> None:
     queue.add("a")
     popped(queue)

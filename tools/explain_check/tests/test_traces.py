@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
@@ -10,14 +12,15 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.explain import traces
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.inputs import ExplainInputs
-from karmada_scheduler.explain.model import Mismatch
+from karmada_scheduler.explain.model import Mismatch, State
 from karmada_scheduler.explain.trace_divide import Divided, trace_divide
 from karmada_scheduler.explain.traces import attempt_of
 from karmada_scheduler.testing import binding, cluster
+from karmada_scheduler.views.fields import as_json, explanation_fields
 from karmada_scheduler.views.layout import Style
 from karmada_scheduler.views.text import explanation_text
 from tests.explain.asking import inputs_of
-from tools.explain_check.__main__ import generated
+from tools.explain_check.__main__ import generated, generated_inputs
 from tools.explain_check.check import Tally, check
 
 
@@ -55,3 +58,19 @@ def test_a_wrong_trace_is_shown_as_a_defect(monkeypatch: pytest.MonkeyPatch) -> 
     text = explanation_text(explain(inputs), Style())
 
     assert "! defect of this explanation: the trace divide of targets has 4, the decision 5" in text
+
+
+def test_every_explanation_of_a_generated_case_is_complete_and_can_be_written() -> None:
+    for case, inputs in islice(generated_inputs(seed=22), 120):
+        explanation = explain(inputs)
+
+        assert explanation.mismatches == (), case
+        assert [each.primary for each in explanation.causes] == [
+            index == 0 for index in range(len(explanation.causes))
+        ], case
+        without = [each.name for each in explanation.clusters if not each.is_target and not each.cause]
+        assert without == [], case
+        if explanation.state in {State.NOT_PLACED, State.STUCK}:
+            assert explanation.causes, case
+        assert explanation_text(explanation, Style(width=80))
+        assert json.loads(as_json(explanation_fields(explanation)))["kind"] == "Explanation"

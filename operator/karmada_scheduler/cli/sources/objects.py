@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.policy import ID_LABELS
@@ -19,6 +19,8 @@ from karmada_scheduler.explain.names import nearest
 
 Manifest = Mapping[str, Any]
 T = TypeVar("T")
+
+_POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
 
 
 class NoAnswerError(Exception):
@@ -33,17 +35,20 @@ class Objects:
         source: For people: "files", or the URL of the API server.
         bindings: In the order of the files.
         manifests: Clusters by name, and bindings by key, as they were read.
+        policies: None if they were not read.
         workloads: None if none were given.
         problems: What could not be read, one line each.
+        warnings: Problems without which the answer is right all the same: policies that may not be read.
     """
 
     source: str
     clusters: list[Cluster] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
     manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
-    policies: list[Manifest] = field(default_factory=list)
+    policies: list[Manifest] | None = None
     workloads: list[Workload] | None = None
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def add_clusters(self, found: Iterable[tuple[Cluster, Manifest]]) -> None:
         """Add clusters with their manifests."""
@@ -56,6 +61,21 @@ class Objects:
         for binding, manifest in found:
             self.bindings.append(binding)
             self.manifests[binding.key] = manifest
+
+    def template_labels(self, resource: ObjectReference) -> Mapping[str, str] | None:
+        """Return the labels of a resource template, None if it was not read."""
+        for each in self.workloads or ():
+            if (each.kind, each.namespace, each.name) == (resource.kind, resource.namespace, resource.name):
+                return each.labels
+        return None
+
+    def find_template(self, name: str, namespace: str) -> Workload | None:
+        """Return the workload ``KIND/NAME``, None if it was not read."""
+        kind, _, plain = name.rpartition("/")
+        for each in self.workloads or ():
+            if (each.kind.lower(), each.name) == (kind.lower(), plain) and each.namespace in {namespace, ""}:
+                return each
+        return None
 
     def find(self, keys: Sequence[BindingKey]) -> Binding:
         """Return the binding of the first key that exists.
@@ -149,12 +169,13 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
     objects = Objects("files")
     clusters: Contents[tuple[Cluster, Manifest]] = read(arguments.clusters, _with_manifest(as_cluster))
     bindings: Contents[tuple[Binding, Manifest]] = read(arguments.bindings, _with_manifest(as_binding))
-    policies: Contents[Manifest] = read(arguments.policies or (), _as_policy)
     objects.add_clusters(clusters.objects)
     objects.add_bindings(bindings.objects)
-    objects.policies += policies.objects
-    for problems in (clusters.problems, bindings.problems, policies.problems):
-        objects.problems += map(str, problems)
+    objects.problems += map(str, [*clusters.problems, *bindings.problems])
+    if arguments.policies:
+        policies: Contents[Manifest] = read(arguments.policies, _as_policy)
+        objects.policies = policies.objects
+        objects.problems += map(str, policies.problems)
     return objects
 
 
@@ -164,7 +185,11 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         found = read_live(plane, keys, all_bindings=all_bindings)
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
-    objects = Objects(found.server, policies=list(found.policies), problems=list(found.problems))
+    objects = Objects(found.server)
+    for each in found.problems:
+        (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
+    if not objects.warnings:
+        objects.policies = list(found.policies)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
     return objects

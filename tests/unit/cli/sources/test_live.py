@@ -1,4 +1,4 @@
-"""Reading a control plane: what is read, with which requests, and what a person is told when it cannot be read."""
+"""Reading a control plane: what is read, with which requests, and which error a person gets when it cannot be read."""
 
 from __future__ import annotations
 

@@ -1,0 +1,95 @@
+"""Asks a running scheduler for its record of a binding (``--explain-bind-address``, usually through a port-forward)."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.explain.process_view import ProcessView
+
+_TIMEOUT_SECONDS: Final = 5.0
+_MAX_BYTES: Final = 64 * 2**20
+_NOT_FOUND: Final = 404
+
+
+def read_process(url: str, key: BindingKey) -> ProcessView:
+    """Return what a process says about a binding; a process that cannot be reached is a problem, not an error.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process.
+    """
+    path = "/".join(quote(part, safe="") for part in (key.namespace, key.name) if part)
+    try:
+        status, found = _get(url, f"/v1/decisions/{path}")
+    except (OSError, ValueError) as problem:
+        return ProcessView(problem=f"{url} cannot be read: {problem}")
+    queue = found.get("queue") or {}
+    error = found.get("error") or {}
+    record = found.get("record") if status != _NOT_FOUND else None
+    return ProcessView(
+        record=record if isinstance(record, Mapping) else None,
+        queue_state=str(queue.get("state") or ""),
+        due_in=queue.get("dueInSeconds"),
+        process=str(found.get("process") or ""),
+        problem=str(error.get("message") or ""),
+    )
+
+
+def gates_of(url: str, given: Sequence[str]) -> list[str]:
+    """Return the feature gates of a process as ``--feature-gates`` has them.
+
+    Args:
+        url: Of the process.
+        given: The gates on the command line.
+
+    Raises:
+        NoAnswerError: The command line contradicts the process.
+    """
+    of_process = _read_gates(url)
+    if not of_process:
+        return list(given)
+    named = dict(each.partition("=")[::2] for text in given for each in text.split(",") if each)
+    for name, value in named.items():
+        if name in of_process and of_process[name] != (value == "true"):
+            is_on = "on" if of_process[name] else "off"
+            raise NoAnswerError(f"--feature-gates: {name}={value}, but it is {is_on} in the process at {url}")
+    return [
+        *given,
+        *(f"{name}={str(value).lower()}" for name, value in of_process.items() if name not in named),
+    ]
+
+
+def _read_gates(url: str) -> Mapping[str, bool]:
+    """Return the feature gates of a process; empty if it cannot be read.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process.
+    """
+    try:
+        _, found = _get(url, "/v1/state")
+    except (OSError, ValueError):
+        return {}
+    gates = (found.get("configuration") or {}).get("featureGates") or {}
+    return {str(name): bool(value) for name, value in gates.items()}
+
+
+def _get(url: str, path: str) -> tuple[int, Mapping[str, Any]]:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise NoAnswerError(f"--from: expected a URL like http://localhost:10353, got {url!r}")
+    request = urllib.request.Request(f"{url.rstrip('/')}{path}", headers={"Accept": "application/json"})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 (the scheme is checked)
+            status, body = response.status, response.read(_MAX_BYTES)
+    except urllib.error.HTTPError as refused:
+        status, body = refused.code, refused.read(_MAX_BYTES)
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ValueError("the response is no JSON object")  # noqa: TRY004 (as other content that is not JSON)
+    return status, found

@@ -1,0 +1,181 @@
+"""Which policy claims a template, and why others do not: the rules of Karmada's detector.
+
+Source: karmada v1.18.2 pkg/detector policy.go, compare.go, claim.go, preemption.go; pkg/util/selector.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.placement_json import read_affinity
+from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
+from karmada_scheduler.explain.inputs import Manifest
+
+_RESERVED: Final = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*")
+"""Namespaces whose templates are never propagated; the flag skipped-propagating-namespaces adds the last."""
+
+
+_FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
+
+
+class Match(IntEnum):
+    """How a selector matches; the larger one counts."""
+
+    NONE = 0
+    ALL = 1
+    LABELS = 2
+    NAME = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A resource template.
+
+    Attributes:
+        labels: None if they are not known; then no label selector matches.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    labels: Mapping[str, str] | None = None
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether its namespace is never propagated."""
+        return _RESERVED.fullmatch(self.namespace) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A policy that matches a template.
+
+    Attributes:
+        policy: As it was read.
+        match: By what it matches.
+    """
+
+    policy: Manifest
+    match: Match
+    order: tuple[bool, int, int, str] = field(default=(False, 0, 0, ""))
+
+    @property
+    def name(self) -> str:
+        """Kind, namespace and name."""
+        return name_of(self.policy)
+
+
+def name_of(policy: Manifest) -> str:
+    """Return kind, namespace and name of a policy."""
+    metadata = policy.get("metadata") or {}
+    name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name")) if part)
+    return f"{policy.get('kind')} {name}"
+
+
+def claims(policy: Manifest, labels: Mapping[str, str]) -> bool:
+    """Return whether a policy claims the binding with these labels."""
+    label = ID_LABELS.get(str(policy.get("kind")), "")
+    value = ((policy.get("metadata") or {}).get("labels") or {}).get(label)
+    return bool(value) and value == labels.get(label)
+
+
+def matching(policies: Iterable[Manifest], template: Template) -> list[Matching]:
+    """Return the policies that match a template, the one that claims it first if nothing holds it.
+
+    Namespaced policies come before cluster-wide ones, then the higher ``spec.priority``, then a match by name before one
+    by labels before one of all, then the smaller name.
+    """
+    found = [
+        Matching(policy, match, _order(policy, match))
+        for policy in policies
+        if not _is_deleting(policy) and (match := match_of(policy, template)) is not Match.NONE
+    ]
+    return sorted(found, key=lambda each: each.order)
+
+
+def _order(policy: Manifest, match: Match) -> tuple[bool, int, int, str]:
+    spec, metadata = policy.get("spec") or {}, policy.get("metadata") or {}
+    is_namespaced = policy.get("kind") == PROPAGATION_POLICY
+    return not is_namespaced, -int(spec.get("priority") or 0), -match, str(metadata.get("name"))
+
+
+def _is_deleting(policy: Manifest) -> bool:
+    return (policy.get("metadata") or {}).get("deletionTimestamp") is not None
+
+
+def match_of(policy: Manifest, template: Template) -> Match:
+    """Return how a policy matches: the best of its selectors."""
+    if not _is_in_scope(policy, template):
+        return Match.NONE
+    return max((_selector_match(each, template) for each in _selectors(policy)), default=Match.NONE)
+
+
+def _is_in_scope(policy: Manifest, template: Template) -> bool:
+    namespace = (policy.get("metadata") or {}).get("namespace")
+    return policy.get("kind") != PROPAGATION_POLICY or namespace == template.namespace
+
+
+def _selectors(policy: Manifest) -> Sequence[Mapping[str, Any]]:
+    found = (policy.get("spec") or {}).get("resourceSelectors") or ()
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def _selector_match(selector: Mapping[str, Any], template: Template) -> Match:
+    return Match.NONE if miss_of(selector, template) else _kind_of(selector)
+
+
+def _kind_of(selector: Mapping[str, Any]) -> Match:
+    if selector.get("name"):
+        return Match.NAME
+    return Match.ALL if selector.get("labelSelector") is None else Match.LABELS
+
+
+def miss_of(selector: Mapping[str, Any], template: Template) -> str:
+    """Return the first field in which a selector differs from a template; "" if it matches."""
+    wanted = {
+        "apiVersion": template.api_version,
+        "kind": template.kind,
+        "namespace": template.namespace,
+        "name": template.name,
+    }
+    for name, value in wanted.items():
+        asked = selector.get(name)
+        if name in {"namespace", "name"} and not asked:
+            continue
+        if asked != value:
+            return f"{name} is {asked}"
+    if selector.get("name") or selector.get("labelSelector") is None:
+        return ""
+    if template.labels is None:
+        return "labels are not known"
+    try:
+        labels = read_affinity(
+            {"labelSelector": selector["labelSelector"]}, "resourceSelectors"
+        ).label_selector
+    except ManifestError as problem:
+        return str(problem)
+    return "" if labels is not None and labels.matches(template.labels) else "labelSelector does not match"
+
+
+def misses(policies: Iterable[Manifest], template: Template) -> dict[str, str]:
+    """Return by policy why it does not match a template: its nearest selector, the one that differs last."""
+    found: dict[str, str] = {}
+    for policy in policies:
+        if not _is_in_scope(policy, template):
+            found[name_of(policy)] = "is in another namespace"
+            continue
+        reasons = [reason for each in _selectors(policy) if (reason := miss_of(each, template))]
+        if reasons:
+            found[name_of(policy)] = max(reasons, key=progress)
+    return found
+
+
+def progress(reason: str) -> int:
+    """Return how many fields of a selector matched before it differed."""
+    return next((index for index, name in enumerate(_FIELDS) if reason.startswith(name)), -1)

@@ -1,0 +1,80 @@
+"""What a running scheduler says about a binding: its last record, and where it is in the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from karmada_scheduler.explain.model import RecordedDecision, Target
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessView:
+    """The answer of a process that records decisions.
+
+    Attributes:
+        record: The last record of the binding, None without one.
+        queue_state: ``active``, ``backoff``, ``unschedulable``, ``processing``, ``gated``, ``waiting``, or "" if it is in
+            no queue.
+        due_in: Seconds until the next decision, None if none is due by timer.
+        process: The name of the process.
+        problem: Why there is no record; "" if there is one.
+    """
+
+    record: Mapping[str, Any] | None = None
+    queue_state: str = ""
+    due_in: float | None = None
+    process: str = ""
+    problem: str = ""
+
+
+def recorded_decision(
+    view: ProcessView, placement: Mapping[str, int], now: datetime | None
+) -> RecordedDecision | None:
+    """Return the record as an explanation shows it; None without one.
+
+    Args:
+        view: The answer of the process.
+        placement: The result that the explanation shows, to compare with.
+        now: For the age.
+    """
+    record = view.record
+    if record is None:
+        return None
+    targets = record.get("targets")
+    trigger = record.get("trigger") or {}
+    error = record.get("error") or {}
+    at = str(record.get("at") or "")
+    found = (
+        None if targets is None else tuple(Target(str(name), int(count)) for name, count in targets.items())
+    )
+    return RecordedDecision(
+        at=at,
+        age_seconds=_age(at, now),
+        process=str(record.get("process") or view.process),
+        schedule_class=str(trigger.get("class") or ""),
+        event=str(trigger.get("event") or ""),
+        generation=int(record.get("generation") or 0),
+        stages=_stages(record),
+        placement=found,
+        error=str(error.get("message") or ""),
+        ending=str(record.get("ending") or ""),
+        agrees=targets is not None and dict(targets) == dict(placement),
+    )
+
+
+def _stages(record: Mapping[str, Any]) -> dict[str, int]:
+    attempts = record.get("attempts") or ()
+    stages = attempts[-1].get("stages") if attempts else None
+    return {str(name): int(count) for name, count in (stages or {}).items()}
+
+
+def _age(at: str, now: datetime | None) -> float | None:
+    if now is None:
+        return None
+    try:
+        return max(0.0, (now - datetime.fromisoformat(at)).total_seconds())
+    except ValueError:
+        return None

@@ -1,0 +1,43 @@
+"""The explanation of a template without a binding: no policy claims it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karmada_scheduler.explain.inputs import Manifest
+from karmada_scheduler.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, State, Tense
+from karmada_scheduler.explain.policies import Template, matching, misses, progress
+
+
+def explain_unclaimed(
+    template: Template, policies: Sequence[Manifest], *, source: str = "files"
+) -> Explanation:
+    """Return why a template has no binding.
+
+    Args:
+        template: The template.
+        policies: All policies.
+        source: Where they come from, for people.
+    """
+    found = matching(policies, template)
+    missed = misses(policies, template)
+    nearest = dict(sorted(missed.items(), key=lambda item: item[0]))
+    evidence = {
+        "template": f"{template.api_version} {template.kind}",
+        "nearest": nearest,
+        "matching": [each.name for each in found],
+        "reserved": template.is_reserved,
+    }
+    if template.is_reserved:
+        text = f"templates of the namespace {template.namespace} are never propagated"
+    elif found:
+        text = f"{found[0].name} matches, but Karmada's detector has not made a binding yet"
+    elif nearest:
+        name, reason = max(nearest.items(), key=lambda item: progress(item[1]))
+        text = f"no policy matches it; nearest: {name}, but its {reason}"
+    else:
+        text = "there is no policy"
+    cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)
+    head = BindingHead(template.kind, template.namespace, template.name, 0, 0, {})
+    provenance = Provenance(Tense.RECOMPUTED, source)
+    return Explanation(head, State.NOT_CLAIMED, (), text, provenance, causes=(cause,))

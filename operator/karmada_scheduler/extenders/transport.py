@@ -1,0 +1,117 @@
+"""Sends the bytes of a request to an extender, and returns those of its response."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+import aiohttp
+
+from karmada_scheduler import __version__
+from karmada_scheduler.config.extenders import ExtenderConfig
+from karmada_scheduler.extenders import tls
+
+_IDLE_SECONDS: Final = 90.0
+"""How long an unused connection is kept, as in Go; a proxy may drop it later."""
+
+_OF_AIOHTTP: Final = re.compile(r" ssl:(?:\w+|<[^>]*>)")
+"""A suffix that aiohttp adds to the host in errors, also for URLs without TLS."""
+
+_CHUNK: Final = 256 * 1024
+
+
+class ExtenderResponse(NamedTuple):
+    """A response; the body of one that is not 200 is cut."""
+
+    status: int
+    body: bytes
+
+
+class ResponseTooLargeError(Exception):
+    """A response is larger than allowed."""
+
+
+class ExtenderTransport(Protocol):
+    """Connections to one extender."""
+
+    async def post(self, url: str, body: bytes, *, limit: int) -> ExtenderResponse:
+        """Send one request.
+
+        Args:
+            url: Where to.
+            body: A JSON document.
+            limit: The largest size of a response of status 200, in bytes.
+
+        Raises:
+            TimeoutError: There was no response within the ``httpTimeout`` of the extender.
+            ResponseTooLargeError: The response is larger than ``limit``.
+            ConnectionError: There was no whole response; the text says why.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections; requests under way fail."""
+        ...
+
+
+NewExtenderTransport = Callable[[ExtenderConfig], ExtenderTransport]
+"""Makes the transport to an extender. ExtenderTLSError: a certificate, key or CA cannot be used."""
+
+
+class HttpTransport:
+    """Persistent connections over HTTP. The proxies of the environment are ignored, and redirects are not followed."""
+
+    def __init__(self, config: ExtenderConfig) -> None:
+        """Read the certificates.
+
+        Raises:
+            ExtenderTLSError: A certificate, key or CA cannot be used.
+        """
+        self._timeout = config.http_timeout
+        self._tls = tls.context_for(config)
+        self._server_name = (config.tls_config.server_name if config.tls_config else "") or None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def post(self, url: str, body: bytes, *, limit: int) -> ExtenderResponse:
+        """Send one request; see ``ExtenderTransport.post``."""
+        try:
+            async with self._open_session().post(
+                url, data=io.BytesIO(body), server_hostname=self._server_name, allow_redirects=False
+            ) as response:
+                if response.status != 200:
+                    return ExtenderResponse(response.status, await response.content.read(_CHUNK))
+                received = bytearray()
+                async for chunk in response.content.iter_chunked(_CHUNK):
+                    received += chunk
+                    if len(received) > limit:
+                        raise ResponseTooLargeError
+                return ExtenderResponse(200, bytes(received))
+        except TimeoutError:
+            raise
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ConnectionError(_OF_AIOHTTP.sub("", str(error)) or type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close the connections; requests under way fail."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    ssl=True if self._tls is None else self._tls, keepalive_timeout=_IDLE_SECONDS
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=self._timeout),
+                headers={
+                    "Content-Type": "application/json",
+                    "Accept": "application/json",
+                    "Accept-Encoding": "identity",
+                    "User-Agent": f"karmada-pyscheduler/{__version__}",
+                },
+            )
+        return self._session

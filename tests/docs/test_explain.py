@@ -1,0 +1,55 @@
+"""docs/explain.md shows what ``explain`` prints, and lists every code of the sources."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.explain.model import Stage
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "explain.md").read_text()
+_EXPLAIN = ROOT / "operator/karmada_scheduler/explain"
+SOURCES = "".join(path.read_text() for path in (*_EXPLAIN.glob("causes*.py"), _EXPLAIN / "unclaimed.py"))
+
+_ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", re.MULTILINE)
+_QUOTED = re.compile(r'"([A-Z]\w+)"')
+_OF_FILTERS = re.compile(
+    r'"((?:Affinity|Api|Being|Cluster|Group|Plugin|Property|Provider|Region|Untolerated|Zones)[A-Z]\w+)"'
+)
+_PLUGINS = frozenset({"ClusterAffinity", "ClusterEviction", "ClusterLocality"})
+
+
+def documented() -> dict[str, str]:
+    """Return the stage of each code."""
+    return {code: stage for code, stage, _ in _ROW.findall(DOCUMENT)}
+
+
+@pytest.mark.parametrize("name", ["checkout", "billing"])
+def test_the_examples_are_the_output(name: str) -> None:
+    golden = (ROOT / "tests/unit/cli/golden" / f"explain-{name}-100.txt").read_text()
+    shown = "".join(f"    {line}".rstrip() + "\n" for line in golden.splitlines())
+    assert shown in DOCUMENT
+
+
+def test_every_code_of_the_sources_is_documented() -> None:
+    found = set(re.findall(r'Cause\(\s*"(\w+)"', SOURCES)) | set(_OF_FILTERS.findall(SOURCES)) - _PLUGINS
+    assert sorted(found - set(documented())) == []
+
+
+def test_every_documented_code_is_in_the_sources() -> None:
+    assert sorted(set(documented()) - set(_QUOTED.findall(SOURCES))) == []
+
+
+def test_each_stage_is_one_of_the_model() -> None:
+    assert set(documented().values()) <= {stage.value for stage in Stage}
+
+
+def test_the_answer_in_the_readme_is_a_part_of_the_output() -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.partition("explain -n pay billing-deployment\n")[2].partition("\n- **Flags**")[0]
+    lines = {line.removeprefix("    ") for line in shown.splitlines() if line.strip()}
+    assert len(lines) > 5
+    assert lines <= set((ROOT / "tests/unit/cli/golden/explain-billing-100.txt").read_text().splitlines())

@@ -1,0 +1,156 @@
+"""``explain --from``: the record and the queue of a running scheduler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler.cli import main
+from karmada_scheduler.cli.sources import process
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
+from tests.explain.fleet import billing, checkout, fleet
+
+URL = "http://localhost:10353"
+RECORD = {
+    "v": 1,
+    "key": "shop/checkout-deployment",
+    "generation": 7,
+    "at": "2026-11-22T14:02:11.482Z",
+    "process": "karmada-pyscheduler-7d9f-x2x",
+    "trigger": {"event": "BindingAdd", "class": "First"},
+    "attempts": [{"term": None, "stages": {"all": 8, "filtered": 5, "selected": 3, "placed": 3}}],
+    "targets": {"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8},
+    "error": None,
+    "ending": "written",
+}
+
+
+class Process:
+    """A scheduler: what it responds by path."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gates: dict[str, bool] = {}
+        self.responses: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        monkeypatch.setattr(process, "_get", self._get)
+
+    def _get(self, url: str, path: str) -> tuple[int, Mapping[str, Any]]:
+        assert url == URL
+        if path == "/v1/state":
+            return 200, {"configuration": {"featureGates": self.gates}}
+        if path not in self.responses:
+            raise OSError("connection refused")
+        return self.responses[path]
+
+
+@pytest.fixture
+def scheduler(monkeypatch: pytest.MonkeyPatch) -> Process:
+    return Process(monkeypatch)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    objects: dict[str, Sequence[BindingBuilder | ClusterBuilder]] = {
+        "clusters": fleet(),
+        "bindings": [checkout(), billing()],
+    }
+    for kind, builders in objects.items():
+        (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in builders]))
+    return [f"--{kind}={tmp_path / kind}.yaml" for kind in objects]
+
+
+def explain(name: str, namespace: str, files: list[str], *flags: str) -> int:
+    return main.main(["explain", name, "-n", namespace, *files, "--from", URL, *flags])
+
+
+def test_the_third_line_has_time_and_process_of_the_recorded_decision(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheduler.responses["/v1/decisions/shop/checkout-deployment"] = 200, {"record": RECORD, "queue": {}}
+
+    assert explain("checkout-deployment", "shop", files, "--width", "240") == 0
+
+    line = capsys.readouterr().out.splitlines()[2]
+    assert line.startswith(
+        "recorded 2026-11-22T14:02:11.482Z by karmada-pyscheduler-7d9f-x2x, class First, BindingAdd"
+    )
+    assert "with the same result" in line
+
+
+def test_another_result_than_the_recorded_one_is_named(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = RECORD | {"targets": {"us-east-1": 24}}
+    scheduler.responses["/v1/decisions/shop/checkout-deployment"] = 200, {"record": record, "queue": {}}
+
+    explain("checkout-deployment", "shop", files, "-o", "json")
+
+    found = json.loads(capsys.readouterr().out)["provenance"]["record"]
+    assert found["agrees"] is False
+    assert found["placement"] == [{"name": "us-east-1", "replicas": 24}]
+    assert found["stages"] == {"all": 8, "filtered": 5, "selected": 3, "placed": 3}
+
+
+def test_the_queue_has_the_time_of_the_next_decision(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = {"state": "backoff", "dueInSeconds": 34.0}
+    scheduler.responses["/v1/decisions/shop/checkout-deployment"] = (
+        404,
+        {
+            "error": {"code": "NoRecord", "message": "no record of it"},
+            "queue": queue,
+            "process": "pod-a",
+        },
+    )
+
+    explain("checkout-deployment", "shop", files, "-o", "json")
+
+    fields = json.loads(capsys.readouterr().out)
+    assert fields["causes"][0]["code"] == "BackingOff"
+    assert fields["causes"][0]["evidence"]["dueInSeconds"] == 34.0
+    assert fields["provenance"]["noRecord"] == "no record of it"
+    assert fields["provenance"]["queueState"] == "backoff"
+
+
+def test_a_binding_that_waits_for_others_says_so(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheduler.responses["/v1/decisions/shop/checkout-deployment"] = (
+        404,
+        {
+            "queue": {"state": "active", "dueInSeconds": None},
+            "process": "pod-a",
+        },
+    )
+
+    explain("checkout-deployment", "shop", files, "-o", "json")
+
+    assert json.loads(capsys.readouterr().out)["causes"][0]["code"] == "WaitingInQueue"
+
+
+def test_a_process_that_cannot_be_reached_does_not_prevent_the_answer(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert explain("checkout-deployment", "shop", files, "--width", "240") == 0
+    assert "no record (http://localhost:10353 cannot be read: connection refused)" in capsys.readouterr().out
+    assert scheduler.responses == {}
+
+
+def test_gates_come_from_the_process_and_a_difference_is_refused(
+    scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheduler.gates = {"WorkloadAffinity": True}
+
+    assert explain("checkout-deployment", "shop", files, "--feature-gates=WorkloadAffinity=false") == 2
+    assert "it is on in the process" in capsys.readouterr().err
+    assert explain("checkout-deployment", "shop", files, "--feature-gates=WorkloadAffinity=true") == 0
+
+
+def test_only_urls_are_accepted(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:
+    assert main.main(["explain", "web", *files, "--from", "localhost"]) == 2
+    assert "--from: expected a URL" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""The names of bindings in plans, and new bindings."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from tests.fake_apiserver.objects import binding
+from tools.apiserver_model import BY_NAME, Key
+
+Object = dict[str, Any]
+
+BINDING_KINDS: Final = ("ResourceBinding", "ClusterResourceBinding")
+
+
+def kind_and_key(name: str) -> tuple[str, str, str]:
+    """Return kind, namespace and name for the name of a binding in a plan.
+
+    ``b1`` is in the namespace ``default``, ``shop/b1`` in ``shop``, and ``/b1`` is a ClusterResourceBinding.
+    """
+    namespace, slash, plain = name.rpartition("/")
+    if slash and not namespace:
+        return "ClusterResourceBinding", "", plain
+    return "ResourceBinding", namespace or "default", plain
+
+
+def key_of(name: str) -> Key:
+    """Return the key of a binding in the state of the model."""
+    kind, namespace, plain = kind_and_key(name)
+    return BY_NAME[kind].key(namespace, plain)
+
+
+def id_of_policy(policy: str) -> tuple[str, str]:
+    """Return the label with the permanent id of a policy, and its value; ``/p1`` is a ClusterPropagationPolicy."""
+    label = CLUSTER_POLICY_ID_LABEL if policy.startswith("/") else POLICY_ID_LABEL
+    return label, f"id-of-{policy.replace('/', '-')}"
+
+
+def new_binding(
+    name: str,
+    replicas: int,
+    placement: Object,
+    *,
+    priority: int | None = None,
+    policy: str = "",
+    scheduler: str = "my-scheduler",
+    cpu: str = "",
+) -> Object:
+    """Return a binding as the detector makes it.
+
+    Args:
+        name: See ``kind_and_key``.
+        replicas: Of the workload.
+        placement: Its placement.
+        priority: Its ``schedulePriority``.
+        policy: The policy that claims it; see ``id_of_policy``.
+        scheduler: Its ``schedulerName``.
+        cpu: What one replica needs.
+    """
+    kind, namespace, plain = kind_and_key(name)
+    found = binding(
+        plain,
+        namespace=namespace,
+        replicas=replicas,
+        placement=placement,
+        scheduler=scheduler,
+        requests={"cpu": cpu} if cpu else None,
+    )
+    if kind == "ClusterResourceBinding":
+        found["kind"] = kind
+        del found["metadata"]["namespace"]
+        found["spec"]["resource"].pop("namespace")
+    if priority is not None:
+        found["spec"]["schedulePriority"] = {"priority": priority}
+    if policy:
+        label, value = id_of_policy(policy)
+        found["metadata"]["labels"] = {label: value}
+    return found

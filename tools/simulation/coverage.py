@@ -1,0 +1,47 @@
+"""What must occur in enough runs of a profile: a fault that never applies finds nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from tools.simulation.estimators import ESTIMATOR_FAULTS
+from tools.simulation.extenders import EXTENDER_FAULTS
+from tools.simulation.faults import REQUEST_FAULTS, WATCH_FAULTS
+from tools.simulation.plugin_kit import PLUGIN_FAULTS
+
+_FRONT_ENDS: Final = ("front_end_late", "front_end_older")
+_FAULTS: Final = {
+    "kinds": _FRONT_ENDS,
+    "plugins": (*PLUGIN_FAULTS, *_FRONT_ENDS),
+    "extenders": (*EXTENDER_FAULTS, *_FRONT_ENDS),
+    "estimators": (*ESTIMATOR_FAULTS, *_FRONT_ENDS),
+}
+_COMMON_FAULTS: Final = (*REQUEST_FAULTS, *WATCH_FAULTS)
+_COMMON_ACTIONS: Final = (
+    "create_binding", "scale", "change_placement", "report_status",
+    "put_cluster", "report_cluster", "taint_cluster", "break_cluster", "delete_cluster",
+    "kill", "terminate", "freeze", "freeze_leader", "stall", "set_clock",
+    "outage", "restore", "cut_watches", "compact", "take_lease", "clear_lease", "delete_lease",
+)  # fmt: skip
+_SUSPENSIONS: Final = ("suspend", "evict", "finish_eviction")
+_CHURN: Final = (*_SUSPENSIONS, "delete_binding", "recreate_binding", "assign_scheduler")
+_OBJECTS: Final = (*_CHURN, "break_binding", "repair_binding", "lag_front_end", "move_client")
+_ACTIONS: Final = {
+    "storm": _SUSPENSIONS,
+    "churn": _CHURN,
+    "kinds": (*_OBJECTS, "put_policy", "touch_policy", "delete_policy"),
+    "plugins": (*_OBJECTS, "replace_plugin", "remove_plugin"),
+    "extenders": _OBJECTS,
+    "estimators": _OBJECTS,
+}
+
+
+def never_occurred(profiles: Iterable[str], faults: Counter[str], actions: Counter[str]) -> list[str]:
+    """Return the faults and actions of profiles that did not occur in any of their runs."""
+    expected: dict[str, None] = {}
+    for profile in profiles:
+        expected |= dict.fromkeys((*_COMMON_FAULTS, *_FAULTS.get(profile, ())))
+        expected |= dict.fromkeys((*_COMMON_ACTIONS, *_ACTIONS.get(profile, ())))
+    return [each for each in expected if not faults[each] and not actions[each]]

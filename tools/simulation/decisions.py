@@ -1,0 +1,190 @@
+"""The decisions with which the schedulers of a run are judged: the pure decision core, with healthy plugins around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import orjson
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.cli.simulate.forecast import Simulation
+from karmada_scheduler.cli.simulate.result import SimulationResult
+from karmada_scheduler.cli.simulate.state import SimulatedBindings
+from karmada_scheduler.cli.simulate.workloads import NONE_GIVEN
+from karmada_scheduler.config.profiles import SchedulerConfiguration, load
+from karmada_scheduler.extenders.http_extender import HttpExtender
+from karmada_scheduler.framework import Plugin
+from karmada_scheduler.framework.cycle import no_workload
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.testing import framework, gates
+from tests.fake_apiserver.objects import DUPLICATED
+from tools.simulation.estimators import HealthyEstimator
+from tools.simulation.extenders import HealthyTransport, NamedManifests
+from tools.simulation.setup import Setup
+
+_DECIDING = ("region_filter", "name_score", "reading", "divider")
+"""The plugin files with extension points of the decision. Others only delay or fail what is decided."""
+
+Targets = dict[str, int]
+
+
+def targets_of(manifest: Any) -> Targets:
+    """Return the clusters of a stored binding."""
+    return {each["name"]: each.get("replicas", 0) for each in manifest["spec"].get("clusters") or ()}
+
+
+def read_binding(raw: bytes) -> Binding | None:
+    """Return a binding, None if it is unreadable."""
+    try:
+        return Binding.from_manifest(orjson.loads(raw))
+    except ManifestError:
+        return None
+
+
+class DecisionCore:
+    """Decides as healthy schedulers would."""
+
+    def __init__(self, setup: Setup) -> None:
+        """Take the surroundings."""
+        self._setup = setup
+        self._frameworks: dict[int, Framework] = {}
+
+    def decide(self, binding: Binding, clusters: Sequence[Cluster], version: int = 1) -> SimulationResult:
+        """Return the decision about a binding, with a version of the plugins."""
+        simulation = Simulation(
+            clusters,
+            framework_of=lambda _: self._framework(version),
+            gates=self._setup.gates,
+            known=SimulatedBindings([binding]),
+            empty_workload_propagation=False,
+            workload_of=lambda _: NONE_GIVEN,
+            stored_workload=no_workload,
+        )
+        if self._setup.estimators:
+            algorithm = simulation._algorithm
+            decide = partial(algorithm.decide, session=HealthyEstimator())
+            algorithm.decide = decide  # type: ignore[method-assign]
+        (result,) = simulation.run([binding])
+        return result
+
+    def explains(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
+        """Return whether a change of a stored binding is what is decided for some clusters."""
+        binding = Binding.from_manifest(before)
+        if any(
+            {each.name: each.replicas for each in self.decide(binding, clusters, version).targets} == after
+            for version in self._setup.versions
+        ):
+            return True
+        return self._setup.varies_capacity and self.may_have(before, after, clusters)
+
+    def may_have(self, before: Any, after: Targets, clusters: Sequence[Cluster]) -> bool:
+        """Return whether clusters are feasible for a binding, and its replicas complete, whatever the capacities are.
+
+        That is what can be said without the estimates and assumed placements of the moment. A cleared placement needs
+        clusters none of which is feasible, so it is never explained here.
+        """
+        placement = before["spec"]["placement"]
+        everywhere = {**placement, "replicaScheduling": DUPLICATED}
+        everywhere.pop("spreadConstraints", None)
+        binding = Binding.from_manifest({**before, "spec": {**before["spec"], "placement": everywhere}})
+        feasible = {each.name for each in self.decide(binding, clusters).targets}
+        if not after or not feasible.issuperset(after):
+            return False
+        wanted: int = before["spec"].get("replicas", 0)
+        if placement.get("replicaScheduling") == DUPLICATED or not wanted:
+            return all(each == wanted for each in after.values())
+        return sum(after.values()) == wanted
+
+    def problem_of(self, manifest: Any, clusters: Sequence[Cluster]) -> str:
+        """Return what differs between a stored binding and the decision about it; "" if nothing does."""
+        binding = Binding.from_manifest(manifest)
+        result = self.decide(binding, clusters)
+        stored, wanted = targets_of(manifest), {each.name: each.replicas for each in result.targets}
+        condition = next((each for each in binding.status.conditions if each.get("type") == "Scheduled"), {})
+        if stored != wanted:
+            is_explained = self._setup.varies_capacity and condition.get("status") == "True"
+            if not (is_explained and self.may_have(manifest, stored, clusters)):
+                return f"has {stored}, the decision is {wanted}"
+        elif binding.spec.scheduling_suspended:
+            return ""
+        elif result.condition is not None and (condition.get("status"), condition.get("reason")) != (
+            result.condition.status,
+            result.condition.reason,
+        ):
+            return f"has the condition {condition}, the decision gives {result.condition}"
+        if not condition:
+            return "has no condition Scheduled"
+        observed = binding.status.scheduler_observed_generation
+        if condition.get("status") == "True" and observed != binding.generation:
+            return f"generation {binding.generation}, observed {observed}"
+        return ""
+
+    def _framework(self, version: int) -> Framework:
+        found = self._frameworks.get(version)
+        if found is None:
+            found = self._frameworks[version] = self._new_framework(version)
+        return found
+
+    def _new_framework(self, version: int) -> Framework:
+        files = tuple(each for each in self._setup.plugins if each in _DECIDING)
+        base = _in_tree_framework(files, version, self._setup)
+        if not self._setup.extenders:
+            return base
+        configs = load_extenders(self._setup)
+        extenders = [
+            HttpExtender(each, NamedManifests(), clock=lambda: 0.0, transport=HealthyTransport)
+            for each in configs.extenders
+        ]
+        return Framework(base.plugins, extenders=extenders)
+
+
+def load_extenders(setup: Setup) -> SchedulerConfiguration:
+    """Return the configuration of a run."""
+    path = setup.options(0).config
+    assert path is not None  # a setup with extenders has one
+    return load(path, scheduler_name="my-scheduler")
+
+
+def _in_tree_framework(files: Sequence[str], version: int, setup: Setup) -> Framework:
+    plugins = [_plugin(each, version) for each in sorted(files)]
+    if plugins:
+        return framework(*plugins, gates=setup.gates)
+    return _framework_without_files(tuple(sorted(setup.gates.settings.items())))
+
+
+@cache
+def _framework_without_files(settings: tuple[tuple[str, bool], ...]) -> Framework:
+    return framework(gates=gates(**dict(settings)))
+
+
+@cache
+def _plugin(file: str, version: int) -> type[Plugin]:
+    module = import_module(f"tools.simulation.plugin_files.{file}")
+    name = "".join(part.capitalize() for part in file.split("_"))
+    found: type[Plugin] = getattr(module, name)
+    return type(name, (found,), {"version": version}) if hasattr(found, "version") else found
+
+
+class ReadableClusters:
+    """The last readable version of each cluster, as schedulers keep it while the newest one is unreadable."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._last: dict[str, Cluster] = {}
+
+    def read(self, state: Mapping[tuple[str, str], bytes]) -> tuple[tuple[Cluster, ...], frozenset[str]]:
+        """Return the clusters of a state, old versions of unreadable ones included, and the names of these."""
+        unreadable = set()
+        for (_, name), raw in state.items():
+            try:
+                self._last[name] = Cluster.from_manifest(orjson.loads(raw))
+            except ManifestError:
+                unreadable.add(name)
+        names = sorted(name for _, name in state)
+        self._last = {name: self._last[name] for name in names if name in self._last}
+        return tuple(self._last.values()), frozenset(unreadable)

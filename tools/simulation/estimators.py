@@ -1,0 +1,140 @@
+"""Estimators of member clusters in memory: what they respond when they are healthy, and how they fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.config.options import EstimatorOptions
+from karmada_scheduler.estimator.pb import estimator_pb2 as pb
+from karmada_scheduler.estimator.transport import DialEstimator, EstimatorCallError, EstimatorChannel
+from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
+from tools.simulation.faults import Faults
+from tools.simulation.plugin_kit import number_of
+
+ESTIMATOR_FAULTS: Final = (
+    "estimator_silent",
+    "estimator_error",
+    "estimator_number",
+    "estimator_garbage",
+    "estimator_slow",
+    "estimator_lost",
+)
+"""Faults of estimators; the kind of a request is ``estimator m0``.
+
+``estimator_number`` responds with ``value``, ``estimator_slow`` takes ``value`` seconds, and with ``estimator_lost``
+there is no connection.
+"""
+
+_KINDS: Final = frozenset(ESTIMATOR_FAULTS) - {"estimator_lost"}
+_SECONDS: Final = 0.002
+
+
+def replicas_in(cluster: str) -> int:
+    """Return what a healthy estimator responds."""
+    return 4 + 3 * number_of(cluster)
+
+
+def dial_for(process: int, faults: Faults, clock: Callable[[], float]) -> DialEstimator:
+    """Return what opens the channels of a process."""
+
+    async def dial(
+        address: str, settings: EstimatorOptions, /, *, seconds: float, on_failure: Callable[[], None]
+    ) -> EstimatorChannel:
+        cluster = address.partition(".")[0].removeprefix(f"{settings.prefix}-")
+        channel = _Channel(address, f"estimator {cluster}", process, faults, clock)
+        await asyncio.sleep(_SECONDS)
+        if not channel.is_ready:
+            on_failure()
+            if not await channel.wait_ready(seconds):
+                raise ConnectionError(f"dial {address} error: timeout waiting for connection")
+        return channel
+
+    return dial
+
+
+class _Channel:
+    def __init__(
+        self, address: str, event: str, process: int, faults: Faults, clock: Callable[[], float]
+    ) -> None:
+        self.address = address
+        self._event = event
+        self._process = process
+        self._faults = faults
+        self._clock = clock
+
+    def _lost_until(self) -> float | None:
+        return self._faults.active("estimator_lost", self._process, self._event, self._clock())
+
+    @property
+    def is_ready(self) -> bool:
+        return self._lost_until() is None
+
+    async def wait_while_ready(self) -> None:
+        while self.is_ready:
+            now = self._clock()
+            start = self._faults.next_start("estimator_lost", self._process, self._event, now)
+            if start is None:
+                await asyncio.get_running_loop().create_future()
+            else:
+                await asyncio.sleep(start - now + 0.001)
+
+    async def wait_ready(self, seconds: float) -> bool:
+        end = self._lost_until()
+        if end is not None:
+            await asyncio.sleep(min(seconds, end - self._clock() + 0.001))
+        return self.is_ready
+
+    async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
+        del request, about
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._respond(cluster, method)
+        except TimeoutError:
+            raise EstimatorCallError("injected: deadline exceeded", timed_out=True) from None
+
+    async def _respond(self, cluster: str, method: str) -> bytes:
+        await asyncio.sleep(_SECONDS)
+        if not self.is_ready:
+            raise EstimatorCallError("injected: the connection is lost")
+        for fault, _ in self._faults.drawn(_KINDS, self._process, self._event, self._clock()):
+            match fault.kind:
+                case "estimator_silent":
+                    await asyncio.get_running_loop().create_future()
+                case "estimator_error":
+                    raise EstimatorCallError("injected: rpc error")
+                case "estimator_number":
+                    return _response(method, int(fault.value))
+                case "estimator_garbage":
+                    return b"\xff\xff\xff"
+                case _:
+                    await asyncio.sleep(float(fault.value))
+        return _response(method, replicas_in(cluster))
+
+    async def close(self) -> None:
+        return
+
+
+def _response(method: str, number: int) -> bytes:
+    response = (
+        pb.MaxAvailableReplicasResponse(max_replicas=number)
+        if method == MAX_AVAILABLE_REPLICAS
+        else pb.MaxAvailableComponentSetsResponse(max_sets=number)
+    )
+    return response.SerializeToString()
+
+
+class HealthyEstimator:
+    """The estimates of healthy estimators, for the judge."""
+
+    name = "healthy"
+
+    def max_available_replicas(self, clusters: Sequence[Cluster], *_: Any) -> list[int]:
+        """Return how many replicas clusters can take."""
+        return [replicas_in(each.name) for each in clusters]
+
+    def max_available_component_sets(self, clusters: Sequence[Cluster], *_: Any) -> list[int]:
+        """Return how many sets of components clusters can take."""
+        return [replicas_in(each.name) for each in clusters]

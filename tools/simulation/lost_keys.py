@@ -1,0 +1,61 @@
+"""Whether a scheduler has lost a key: a binding in its cache needs scheduling, and its queue does not hold the key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.app.application import Application
+from karmada_scheduler.app.state import State
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.classify import ScheduleType, classify
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT
+from karmada_scheduler.informer import requeue_rules
+from tools.simulation.setup import Setup
+
+CHECK_SECONDS: Final = 2.0
+"""Seconds between two checks. A key is lost if two in succession miss it for the same version of its binding."""
+
+_PARKED: Final = NO_CLUSTER_FIT
+"""The reason in the condition for which a key waits for an event, outside the queue."""
+
+Missed = dict[BindingKey, str]
+"""Keys that are not held, with the resourceVersions of their bindings."""
+
+
+def missed_keys(application: Application, setup: Setup) -> Missed:
+    """Return the keys of a process that its queue should hold and does not."""
+    if not application.is_filled:
+        return {}
+    state = application.state
+    return {
+        each.key: each.resource_version
+        for each in _not_held(state, setup)
+        if _needs(each, state, setup.gates)
+    }
+
+
+def _not_held(state: State, setup: Setup) -> Iterator[Binding]:
+    for binding in state.bindings:
+        if (
+            not state.queue.holds(binding.key)
+            and not binding.deleting
+            and binding.spec.placement is not None
+            and requeue_rules.is_claimed_and_assigned(binding, setup.names)
+        ):
+            yield binding
+
+
+def _needs(binding: Binding, state: State, gates: FeatureGates) -> bool:
+    condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+    is_observed = binding.status.scheduler_observed_generation == binding.generation
+    found = classify(binding, terminating=state.clusters.terminating, gates=gates)
+    if condition.get("reason") == _PARKED:
+        return False
+    if found.type is ScheduleType.AVOID:
+        # A leader that ended between its two patches leaves the condition of an earlier failure
+        # (docs/decisions/0015-results-before-statuses.md).
+        return not is_observed
+    return condition.get("status") != "True" or not is_observed or not found.is_routine

@@ -1,0 +1,1 @@
+"""The plugins of simulations; each file is one of a plugin directory."""

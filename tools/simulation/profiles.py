@@ -1,0 +1,17 @@
+"""All profiles of plans."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.simulation import generate, generate_breadth
+from tools.simulation.plan import Plan
+
+PROFILES: Final = (*generate.PROFILES, *generate_breadth.PROFILES)
+
+
+def plan_for(seed: str, profile: str) -> Plan:
+    """Return the plan of a seed."""
+    if profile in generate_breadth.PROFILES:
+        return generate_breadth.plan_for(seed, profile)
+    return generate.plan_for(seed, profile)

@@ -1,0 +1,120 @@
+"""What is around the schedulers of a run: gates, profiles, plugin files, extenders and estimators.
+
+``Plan.setup`` has these fields, all optional:
+
+- ``gates``: feature gates by name.
+- ``profiles``: the scheduler names of the profiles, ``my-scheduler`` among them.
+- ``plugins``: the names of files of ``plugin_files``, in a directory of each replica.
+- ``extenders``: entries of the configuration file; see ``extenders``.
+- ``estimators``: the failure policy, if estimators are enabled; see ``estimators``.
+- ``longest_backoff``: in seconds. The default of 1,000 s is longer than a run, and each event during a fault doubles it.
+- ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.options import EstimatorOptions, Options, RetryLimits
+from tools.simulation.plan import Plan
+
+NAME: Final = "my-scheduler"
+SOURCES: Final = Path(__file__).parent / "plugin_files"
+
+
+def _plugin_name(file: str) -> str:
+    return "".join(part.capitalize() for part in file.split("_"))
+
+
+class Setup:
+    """The surroundings of one run.
+
+    Attributes:
+        names: The scheduler names that the schedulers of the run are responsible for.
+        gates: The feature gates.
+        plugins: The names of the plugin files.
+        extenders: The extenders, as in a configuration file.
+        versions: The versions of the plugins whose decisions may have been written so far.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """Read a plan; nothing is written before ``options``."""
+        found: Mapping[str, Any] = plan.setup
+        self._plan = plan
+        self.gates: Final = FeatureGates(MappingProxyType(dict(found.get("gates", {}))))
+        self.profiles: Final[tuple[str, ...]] = tuple(found.get("profiles", ()))
+        self.names: Final = frozenset(self.profiles or (NAME,))
+        self.plugins: Final[tuple[str, ...]] = tuple(found.get("plugins", ()))
+        self.extenders: Final[tuple[Mapping[str, Any], ...]] = tuple(found.get("extenders", ()))
+        self.estimators: Final[Any] = found.get("estimators", "")
+        self.front_ends: Final[int] = found.get("front_ends", 0)
+        self.versions: set[int] = {1}
+        self._folder: Path | None = None
+
+    @property
+    def varies_capacity(self) -> bool:
+        """Whether decisions depend on more than what is stored: on assumed placements, or on responses of estimators."""
+        return bool(self.estimators) or self.gates.enabled("SchedulingOvercommitProtection")
+
+    def options(self, replica: int) -> Options:
+        """Return the options of a replica, with its files."""
+        more: dict[str, Any] = dict(self._plan.options)
+        if self.profiles or self.extenders:
+            more["config"] = self._configuration()
+        if "longest_backoff" in self._plan.setup:
+            more["retry_limits"] = RetryLimits(max_delay=self._plan.setup["longest_backoff"])
+        if self.plugins:
+            more["plugin_dirs"] = (self.plugin_dir(replica),)
+        if self.estimators:
+            ttl = 0.0 if self.estimators == "upstream" else 1.0
+            more["estimators"] = EstimatorOptions(
+                enabled=True,
+                failure_policy=self.estimators,
+                answer_ttl=ttl,
+            )
+        return Options(
+            scheduler_name=NAME, health_address="", metrics_address="", feature_gates=self.gates, **more
+        )
+
+    def plugin_dir(self, replica: int) -> Path:
+        """Return the directory with the plugin files of a replica; it is made at the first call."""
+        folder = self._root() / f"scheduler-{replica}"
+        if not folder.exists():
+            folder.mkdir()
+            for name in self.plugins:
+                shutil.copyfile(SOURCES / f"{name}.py", folder / f"{name}.py")
+        return folder
+
+    def close(self) -> None:
+        """Remove all files."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+            self._folder = None
+
+    def _root(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="simulation-"))
+        return self._folder
+
+    def _configuration(self) -> Path:
+        path = self._root() / "config.yaml"
+        if not path.exists():
+            enabled = {"multiPoint": {"enabled": [{"name": _plugin_name(each)} for each in self.plugins]}}
+            document = {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [
+                    {"schedulerName": name, "plugins": enabled} for name in self.profiles or (NAME,)
+                ],
+                "extenders": list(self.extenders),
+            }
+            path.write_bytes(orjson.dumps(document))
+        return path
