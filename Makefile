@@ -75,6 +75,10 @@ SEED  ?= 1
 check-traces: install ## compare the traces of explanations with recorded and generated decisions (CASES=10000 SEED=1)
 	@$(BIN)/python -m tools.explain_check --cases $(CASES) --seed $(SEED)
 
+.PHONY: check-why-not
+check-why-not: install ## random why-nots: simulate has to confirm every remedy, and that no part can be left out (CASES=10000 SEED=1 ARGS=--help)
+	@$(BIN)/python -m tools.why_not_check --cases $(CASES) --seed $(SEED) $(ARGS)
+
 .PHONY: record
 record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
 	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)
@@ -154,6 +158,10 @@ bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=
 .PHONY: bench-record
 bench-record: install ## time and size of records of decisions, and CPU time per binding with and without (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.records $(ARGS)
+
+.PHONY: bench-why-not
+bench-why-not: install ## latency of why-not at 100, 1,000 and 5,000 clusters (ARGS=--adversarial, ARGS=--help)
+	@exec $(BIN)/python -m tools.why_not_check.bench $(ARGS)
 
 .PHONY: bench-start
 bench-start: install ## a cold start with 100,000 bindings and 5,000 clusters, replayed (ARGS=--help)

@@ -40,7 +40,8 @@ def test_every_code_of_the_sources_is_documented() -> None:
 
 
 def test_every_documented_code_is_in_the_sources() -> None:
-    assert sorted(set(documented()) - set(_QUOTED.findall(SOURCES))) == []
+    why_not = (_EXPLAIN.parent / "cli" / "whynot.py").read_text()
+    assert sorted(set(documented()) - set(_QUOTED.findall(SOURCES + why_not))) == []
 
 
 def test_each_stage_is_one_of_the_model() -> None:

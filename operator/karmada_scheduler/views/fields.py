@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_scheduler.whynot.model import WhyNot
+from karmada_scheduler.whynot.reverse import WhyNotCluster
 
 
 def explanation_fields(explanation: Explanation) -> dict[str, Any]:
@@ -18,6 +20,16 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
     fields: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Explanation"}
     fields |= fields_of(explanation)
     return fields
+
+
+def why_not_fields(found: WhyNot) -> dict[str, Any]:
+    """Return the object that ``why-not -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "WhyNot", **fields_of(found)}
+
+
+def why_not_cluster_fields(found: WhyNotCluster) -> dict[str, Any]:
+    """Return the object that ``why-not --cluster -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "WhyNotCluster", **fields_of(found)}
 
 
 def fields_of(value: Any) -> Any:

@@ -10,6 +10,8 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
 from karmada_scheduler.views.fields import camel
+from karmada_scheduler.whynot.model import WhyNot
+from karmada_scheduler.whynot.reverse import WhyNotCluster
 
 _TYPES: Final[dict[object, dict[str, Any]]] = {
     str: {"type": "string"},
@@ -22,6 +24,16 @@ _TYPES: Final[dict[object, dict[str, Any]]] = {
 def explanation_schema() -> dict[str, Any]:
     """Return the schema of an ``Explanation``."""
     return schema_of(Explanation, "Explanation")
+
+
+def why_not_schema() -> dict[str, Any]:
+    """Return the schema of a ``WhyNot``."""
+    return schema_of(WhyNot, "WhyNot")
+
+
+def why_not_cluster_schema() -> dict[str, Any]:
+    """Return the schema of a ``WhyNotCluster``."""
+    return schema_of(WhyNotCluster, "WhyNotCluster")
 
 
 def schema_of(root: type, kind: str) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Simulation:
 
     def __init__(
         self,
-        clusters: Iterable[Cluster],
+        clusters: Iterable[Cluster] | Snapshot,
         *,
         framework_of: Callable[[Binding], Framework | None],
         gates: FeatureGates,
@@ -80,16 +80,21 @@ class Simulation:
         empty_workload_propagation: bool,
         workload_of: Callable[[Binding], WorkloadAnswer],
         stored_workload: Callable[[BindingKey], Workload | None],
+        algorithm: SchedulingAlgorithm | None = None,
     ) -> None:
-        """Prepare; the arguments are those of ``simulate``."""
-        self._snapshot = Snapshot.of(clusters)
-        self._terminating = frozenset(cluster.name for cluster in self._snapshot if cluster.deleting)
+        """Prepare; the other arguments are those of ``simulate``.
+
+        Args:
+            algorithm: The core with the same arguments, to share its caches; None for a new one.
+        """
+        self._snapshot = clusters if isinstance(clusters, Snapshot) else Snapshot.of(clusters)
+        self._terminating = self._snapshot.terminating
         self._framework_of = framework_of
         self._gates = gates
         self._known = known
         self._workload_of = workload_of
         self._assumed: Assumed = {}
-        self._algorithm = SchedulingAlgorithm(
+        self._algorithm = algorithm or SchedulingAlgorithm(
             gates,
             [GeneralEstimator(gates)],
             empty_workload_propagation=empty_workload_propagation,

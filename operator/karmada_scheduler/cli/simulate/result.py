@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -62,6 +62,7 @@ class SimulationResult:
         has_profile: Whether a profile has the binding's ``schedulerName``. If not, another scheduler is responsible,
             and the binding is shown as it is.
         held: Why it is gated or waits at Permit; the binding is shown as it is. None otherwise.
+        decision: The decision, None if the binding is not scheduled.
     """
 
     binding: Binding
@@ -71,6 +72,7 @@ class SimulationResult:
     affinity_name: str
     has_profile: bool = True
     held: Held | None = None
+    decision: Decision | None = field(default=None, compare=False, repr=False)
 
     @property
     def outcome(self) -> Outcome:
@@ -131,4 +133,5 @@ def decided(binding: Binding, type_: ScheduleType, decision: Decision) -> Simula
         binding.spec.clusters if decision.targets is None else decision.targets,
         Condition(SCHEDULED_CONDITION, condition.status, condition.reason, condition.message),
         binding.status.scheduler_observing_affinity_name if name is None else name,
+        decision=decision,
     )

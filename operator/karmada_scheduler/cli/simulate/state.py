@@ -66,6 +66,10 @@ class SimulatedBindings:
 
     def __init__(self, bindings: Iterable[Binding]) -> None:
         """Start with the bindings of the files."""
+        self.replace(bindings)
+
+    def replace(self, bindings: Iterable[Binding]) -> None:
+        """Start again with other bindings."""
         self.waiting: dict[BindingKey, WaitingDecision] = {}
         self._bindings: dict[BindingKey, Binding] = {}
         self._keys: dict[tuple[int, str], list[BindingKey]] = {}

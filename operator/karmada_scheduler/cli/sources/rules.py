@@ -24,7 +24,7 @@ from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
-from karmada_scheduler_plugins.registry import IN_TREE, in_tree
+from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
 
 _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND, Point.POST_BIND)
 _NO_ELECTION: Final = LeaderElection(enabled=False)
@@ -45,6 +45,8 @@ class Frameworks:
     names: frozenset[str] | None
     declaring: Mapping[str, bool]
     any: Framework
+    has_own_plugins: bool = False
+    """Whether a profile has plugins of the user's own, which may read other bindings."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,14 +142,16 @@ def _frameworks(
     for text in _not_called(built):
         _print_error(text)
     declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
+    has_own_plugins = any(each.registration.origin != ORIGIN for each in built.made.values())
     if every:
         [only] = by_name.values()
-        return Frameworks(lambda _: only, None, declaring, only)
+        return Frameworks(lambda _: only, None, declaring, only, has_own_plugins)
     return Frameworks(
         lambda binding: by_name.get(binding.spec.responsible_scheduler),
         frozenset(by_name),
         declaring,
         next(iter(by_name.values())),
+        has_own_plugins,
     )
 
 

@@ -1,0 +1,371 @@
+"""``karmada-pyscheduler why-not``: why a cluster has no replicas of a binding, and what would change that.
+
+Reads the objects of a control plane, or files as ``simulate`` reads them. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.cli.explain import add_output_arguments, style_of
+from karmada_scheduler.cli.sources import objects as objects_source
+from karmada_scheduler.cli.sources import rules
+from karmada_scheduler.cli.sources.bindings import possible_keys
+from karmada_scheduler.cli.sources.configurations import alternatives
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.cli.sources.rules import Frameworks
+from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
+from karmada_scheduler.config import features
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.explain.causes import causes_of_binding, causes_of_cluster
+from karmada_scheduler.explain.explain import fleet_of
+from karmada_scheduler.explain.inputs import ExplainInputs, as_new
+from karmada_scheduler.explain.model import Cause, Provenance, Stage, Tense
+from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.explain.situation import Situation
+from karmada_scheduler.explain.trace_trigger import at
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
+from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.why_not import why_not_cluster_text, why_not_text
+from karmada_scheduler.whynot.answer import Question, answer, remedy_of_configuration
+from karmada_scheduler.whynot.blockers import Step, blocker_of
+from karmada_scheduler.whynot.edits import ObjectRef
+from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster
+from karmada_scheduler.whynot.model import Remedy
+from karmada_scheduler.whynot.objects import ObjectSet, Outcome
+from karmada_scheduler.whynot.reverse import why_not_cluster
+from karmada_scheduler.whynot.search import Bounds
+
+ANSWERED: Final = 0
+NONE_FOUND: Final = 1
+NO_ANSWER: Final = 2
+
+_SEARCH_SECONDS: Final = 2.0
+_CLUSTER_SECONDS: Final = 30.0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to the command line."""
+    parser = subparsers.add_parser(
+        "why-not",
+        help="why a cluster has no replicas of a binding, and verified changes that give it some",
+        description="Explain why a cluster has no replicas of a binding, and find changes after which the scheduler, "
+        "run again, puts replicas there.",
+        epilog="Exit status: 0 the cluster has replicas, or a change was found; 1 no change was found; 2 there is no "
+        "answer, or some input cannot be used.",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="[KIND/]NAME",
+        help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
+    )
+    parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help="the cluster")
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of the binding (default default)"
+    )
+    goals = parser.add_mutually_exclusive_group()
+    goals.add_argument("--placed", action="store_true", help="find changes that place the binding anywhere")
+    goals.add_argument("--off", action="store_true", help="find changes after which the cluster has none")
+    goals.add_argument(
+        "--cluster",
+        dest="of_cluster",
+        default="",
+        metavar="CLUSTER",
+        help="without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)",
+    )
+    goals.add_argument("--replicas", type=_positive, default=1, metavar="N", help="at least N (default 1)")
+    parser.add_argument(
+        "--allow",
+        action="append",
+        choices=("configuration",),
+        default=[],
+        help="also try single changes of gates and plugins of the scheduler",
+    )
+    parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
+    parser.add_argument("--timeout", type=_seconds, metavar="TIME", help="of the search (default 2s)")
+    parser.add_argument(
+        "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
+    )
+    objects_source.add_arguments(parser)
+    rules.add_arguments(parser)
+    add_output_arguments(parser)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+        if text.endswith(suffix):
+            try:
+                seconds = float(text.removesuffix(suffix)) * factor
+            except ValueError:
+                break
+            if 0 < seconds < float("inf"):
+                return seconds
+    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")
+
+
+def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
+    """Run the command; return its exit status.
+
+    Args:
+        arguments: As parsed.
+        own: The plugins of a main program of the user's own.
+    """
+    try:
+        with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the answer
+            written, status = _answer(arguments, own)
+    except NoAnswerError as error:
+        for line in str(error).splitlines():
+            _print_error(f"Error: {line}")
+        return NO_ANSWER
+    sys.stdout.write(written)
+    sys.stdout.flush()
+    return status
+
+
+def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[str, int]:
+    """Return what to print, and the exit status.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    _check_question(arguments)
+    try:
+        gates = features.parse(arguments.feature_gates)
+    except ValueError as error:
+        raise NoAnswerError(f"--feature-gates: {error}") from error
+    keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
+    objects = gather(arguments, keys, all_bindings=True)
+    for problem in objects.problems:
+        _print_error(problem)
+    cluster = arguments.of_cluster or arguments.cluster
+    _check_cluster(cluster, objects)
+    scheduler = SimulatedScheduler(gates, arguments, objects.workloads)
+    try:
+        with (
+            rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks,
+            _without_collection(),
+        ):
+            scheduler.use(frameworks)
+            session = _Session(arguments, objects, scheduler, frameworks, own)
+            if arguments.of_cluster:
+                text, is_good = session.of_cluster(gates)
+            else:
+                text, is_good = session.of_binding(gates, objects.find(keys).key)
+    except ConfigError as unusable:
+        raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable
+    if objects.problems:
+        return text, NO_ANSWER
+    return text, ANSWERED if is_good else NONE_FOUND
+
+
+def _check_question(arguments: argparse.Namespace) -> None:
+    if arguments.of_cluster:
+        if arguments.name:
+            raise NoAnswerError(
+                "--cluster asks about all bindings: give a binding and a cluster, or only --cluster"
+            )
+    elif not arguments.name:
+        raise NoAnswerError("name a binding and a cluster, or use --cluster")
+    elif not arguments.cluster and not arguments.placed:
+        raise NoAnswerError("name a cluster, or use --placed")
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Leave what was read out of garbage collections, which take longer than a decision."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _check_cluster(cluster: str, objects: Objects) -> None:
+    names = [each.name for each in objects.clusters]
+    if cluster and cluster not in names:
+        near = nearest(cluster, names)
+        raise NoAnswerError(f"cluster {cluster} does not exist" + (f". Nearest: {near}" if near else ""))
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The objects and rules of one call of the command."""
+
+    arguments: argparse.Namespace
+    objects: Objects
+    scheduler: SimulatedScheduler
+    frameworks: Frameworks
+    own: Sequence[Registration]
+
+    def of_binding(self, gates: FeatureGates, key: BindingKey) -> tuple[str, bool]:
+        """Return the answer about one binding, and whether it is good."""
+        arguments, objects = self.arguments, self.objects
+        editable = self._editable(gates, key, self.scheduler)
+        inputs = self._inputs(editable.bindings[editable.ref][1], editable.snapshot, gates)
+
+        def causes(root: Outcome) -> list[Cause]:
+            self.scheduler.show(editable.snapshot, objects.bindings)
+            situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
+            return _causes(
+                situation,
+                arguments.cluster,
+                _goal(arguments),
+                of_binding=arguments.off or not arguments.cluster,
+            )
+
+        found = answer(
+            editable,
+            Question(arguments.cluster, _goal(arguments)),
+            Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
+            provenance=self._provenance(inputs),
+            causes=causes,
+            more=lambda root: self._by_configuration(editable, root) if arguments.allow else (),
+        )
+        text = _written(arguments, why_not_fields(found), lambda style: why_not_text(found, style))
+        return text, found.holds or bool(found.remedies)
+
+    def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
+        objects = self.objects
+        return ObjectSet(
+            key,
+            gates,
+            scheduler,
+            {
+                ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
+                for each in objects.clusters
+            },
+            {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in objects.bindings},
+            as_new=self.arguments.as_new,
+        )
+
+    def _by_configuration(self, editable: ObjectSet, root: Outcome) -> list[Remedy]:
+        """Return the single changes of the configuration that reach the goal, each decided by a scheduler with it."""
+        arguments, found = self.arguments, []
+        blocker = blocker_of(root, arguments.cluster) if arguments.cluster else None
+        refusing = blocker.code if blocker is not None and blocker.step is Step.FILTER else ""
+        for each in alternatives(arguments, editable.gates, refusing):
+            changed = each.applied(arguments)
+            gates = features.parse(changed.feature_gates)
+            scheduler = SimulatedScheduler(gates, changed, self.objects.workloads)
+            try:
+                with rules.configured(
+                    changed, gates, self.own, handle_for=scheduler.handle_for
+                ) as frameworks:
+                    scheduler.use(frameworks)
+                    outcome = self._editable(gates, editable.key, scheduler).outcome(())
+            except ConfigError:
+                continue  # for example the last plugin cannot be disabled
+            if outcome is not None and _goal(arguments).holds(outcome):
+                found.append(
+                    remedy_of_configuration(
+                        editable, arguments.cluster, outcome, op=each.op, text=each.text, flags=each.flags
+                    )
+                )
+        return found
+
+    def of_cluster(self, gates: FeatureGates) -> tuple[str, bool]:
+        """Return the answer about all bindings that a cluster does not have; it is always good."""
+        snapshot, bindings = Snapshot.of(self.objects.clusters), self.objects.bindings
+        self.scheduler.show(snapshot, bindings)
+        end = time.monotonic() + (self.arguments.timeout or _CLUSTER_SECONDS)
+        found = why_not_cluster(
+            self.arguments.of_cluster,
+            bindings,
+            lambda binding: Situation(self._inputs(binding, snapshot, gates)),
+            causes_of_cluster,
+            provenance=self._provenance(self._inputs(None, snapshot, gates)),
+            may_go_on=lambda: time.monotonic() < end,
+        )
+        fields = why_not_cluster_fields(found)
+        return _written(self.arguments, fields, lambda style: why_not_cluster_text(found, style)), True
+
+    def _provenance(self, inputs: ExplainInputs) -> Provenance:
+        now = at(inputs.now) if inputs.now is not None else ""
+        return Provenance(Tense.RECOMPUTED, self.objects.source, now, fleet_of(inputs))
+
+    def _inputs(self, binding: Binding | None, snapshot: Snapshot, gates: FeatureGates) -> ExplainInputs:
+        """Return what a decision about a binding reads; None if only the clusters matter."""
+        scheduler, frameworks = self.scheduler, self.frameworks
+        given = binding or Binding(BindingKey(RESOURCE_BINDING, "", ""))
+        framework = frameworks.of(given) or frameworks.any
+        return ExplainInputs(
+            as_new(given) if self.arguments.as_new else given,
+            snapshot,
+            framework,
+            gates,
+            scheduler.core,
+            Estimators((scheduler.estimator,)),
+            peers=scheduler.peers,
+            empty_workload_propagation=scheduler.empty_workload_propagation,
+            workload=scheduler.workloads.of(given) if framework.needs_workload else None,
+            scheduler_names=frameworks.names,
+            binding_manifest=self.objects.manifests.get(given.key),
+            cluster_manifest=self.objects.manifests.get,
+            policies=self.objects.policies,
+            now=datetime.now(UTC),
+        )
+
+
+def _causes(situation: Situation, cluster: str, goal: Goal, *, of_binding: bool) -> list[Cause]:
+    """Return why the cluster has no replicas.
+
+    If no cluster has any and this one passes the filters, what fails for all of them comes first.
+    """
+    if of_binding:
+        return causes_of_binding(situation)
+    found = causes_of_cluster(situation, cluster)
+    is_refused = bool(found) and found[0].stage in {Stage.TRIGGER, Stage.POLICY, Stage.FILTER}
+    if not is_refused and situation.is_decided and situation.now.decision.error is not None:
+        found = [*causes_of_binding(situation), *found]
+    by_code = {each.code: each for each in reversed(found)}
+    ranked = [by_code[code] for code in dict.fromkeys(each.code for each in found)]
+    if not ranked:
+        replicas = situation.placement.get(cluster, 0)
+        wanted = goal.replicas if isinstance(goal, OnCluster) else 1
+        text = f"{cluster} gets {replicas} of the {situation.inputs.binding.spec.replicas} replicas"
+        ranked = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
+    return [replace(each, primary=index == 0) for index, each in enumerate(ranked)]
+
+
+def _goal(arguments: argparse.Namespace) -> Goal:
+    if arguments.placed:
+        return IsPlaced()
+    if arguments.off:
+        return OffCluster(arguments.cluster)
+    return OnCluster(arguments.cluster, arguments.replicas)
+
+
+def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callable[[Style], str]) -> str:
+    match arguments.output:
+        case "json":
+            return as_json(fields)
+        case "yaml":
+            return as_yaml(fields)
+    return text(style_of(arguments))
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -1,0 +1,197 @@
+"""The answer to "why not" as text: why, verified changes with their whole effect, and what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from karmada_scheduler.explain.model import Cause, Stage, Target
+from karmada_scheduler.views.layout import Style, table
+from karmada_scheduler.whynot.edits import Side
+from karmada_scheduler.whynot.model import EditShown, GoalType, Remedy, WhyNot
+from karmada_scheduler.whynot.reverse import WhyNotCluster
+
+_CLUSTERS: Final = 4
+_TRIED: Final = 8
+_NAMES: Final = 3
+_VERIFIED: Final = "Each was verified by deciding again; none of their parts can be left out."
+
+
+def why_not_text(found: WhyNot, style: Style) -> str:
+    """Return the answer for people."""
+    sections = [list(_head(found, style)), *_answers(found, style), list(_end(found, style))]
+    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+
+
+def _head(found: WhyNot, style: Style) -> Iterator[str]:
+    yield from style.wrap(_first_line(found, style), indent="  ")
+    for number, cause in enumerate(found.causes):
+        yield from style.wrap(f"{_label(number, cause):<9}{cause.code}: {cause.text}", indent=" " * 9)
+
+
+def _label(number: int, cause: Cause) -> str:
+    if number == 0:
+        return "WHY"
+    return "AND NOW" if cause.stage is Stage.TRIGGER else "AND"
+
+
+def _first_line(found: WhyNot, style: Style) -> str:
+    asked = (
+        f"the {found.binding.replicas} replicas of {found.binding}"
+        if found.binding.replicas
+        else str(found.binding)
+    )
+    where = f" ({_placement(found.present, style)})" if found.present else ""
+    if found.goal.type is GoalType.PLACED:
+        return f"{found.binding} is {'placed' if found.holds else 'not placed'}{where}" + (
+            f": {found.binding.replicas} replicas wanted" if found.binding.replicas else ""
+        )
+    if found.goal.type is GoalType.OFF_CLUSTER:
+        return f"{found.cluster} has {'none' if found.holds else 'some'} of {asked}{where}"
+    if found.holds:
+        return _holds(found, asked, style)
+    if not found.present:
+        where = (
+            ", which is placed nowhere"
+            if not found.next.result
+            else f" ({_placement(found.next.result, style)})"
+        )
+    count = f"fewer than {found.goal.replicas}" if found.goal.replicas > 1 else "none"
+    return f"{found.cluster} has {count} of {asked}{where}"
+
+
+def _holds(found: WhyNot, asked: str, style: Style) -> str:
+    count = next((each.replicas for each in found.next.result if each.name == found.cluster), 0)
+    share = f"{count} of {asked}" if count else asked
+    result = _placement(found.next.result, style)
+    if any(each.name == found.cluster for each in found.present):
+        return f"{found.cluster} has {share}: {result}"
+    return f"{found.cluster} gets {share} at the next decision: {result}"
+
+
+def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
+    if found.holds:
+        return
+    if not found.remedies:
+        yield style.wrap(_none_found(found), indent="  ")
+        return
+    is_here = {
+        id(each): each.uses_cluster or found.goal.type is not GoalType.ON_CLUSTER for each in found.remedies
+    }
+    here = [each for each in found.remedies if is_here[id(each)]]
+    others = [each for each in found.remedies if not is_here[id(each)]]
+    lines: list[str] = []
+    number = 1
+    for title, remedies in (
+        (_title(found), here),
+        (f"Changes that place the binding without {found.cluster}", others),
+    ):
+        if remedies:
+            lines += style.wrap(f"{title}. {_VERIFIED}" if not lines else f"{title}:")
+        for remedy in remedies:
+            lines += _remedy(number, remedy, style)
+            number += 1
+    yield lines
+
+
+def _title(found: WhyNot) -> str:
+    match found.goal.type:
+        case GoalType.PLACED:
+            return "Changes that place it"
+        case GoalType.OFF_CLUSTER:
+            return f"Changes after which it leaves {found.cluster}"
+        case _:
+            return f"Changes that put replicas on {found.cluster}"
+
+
+def _none_found(found: WhyNot) -> str:
+    facts = found.search
+    if facts.complete:
+        return (
+            f"None found: no set of up to {facts.max_depth} changes that this search knows reaches it "
+            f"({facts.decisions} decisions)."
+        )
+    bound = (
+        f"--timeout {facts.timeout_seconds:g}s"
+        if facts.ended_by == "timeout"
+        else f"--max-runs {facts.max_runs}"
+    )
+    return f"None found within {bound}; a wider search may find one."
+
+
+def _remedy(number: int, remedy: Remedy, style: Style) -> Iterator[str]:
+    indent = " " * 16
+    for index, edit in enumerate(remedy.edits):
+        lead = f"  {number:<3}" if index == 0 else "     "
+        joined = "" if index == 0 else "and "
+        yield from style.wrap(
+            f"{lead}{edit.side.value:<10} {joined}{_described(edit)}{_boundary(edit)}", indent=indent
+        )
+    facts = [f"moves {remedy.moves}"]
+    if remedy.touches.bindings > 1:
+        facts.append(f"touches {remedy.touches.bindings} bindings")
+    if not remedy.touches.checked:
+        facts.append("other bindings not checked")
+    yield from style.wrap(
+        f"{'':<13}-> {_placement(remedy.result, style)}   {', '.join(facts)}", indent=indent
+    )
+
+
+def _boundary(edit: EditShown) -> str:
+    if edit.minimal is None:
+        return ""
+    return f"; {edit.minimal.fails_at}{edit.minimal.unit} is not enough"
+
+
+def _described(edit: EditShown) -> str:
+    if edit.side in {Side.CLUSTER, Side.COMPETITOR} and edit.object.kind == "Cluster":
+        return f"{edit.object.name}: {edit.text}"
+    return edit.text
+
+
+def _placement(placement: Sequence[Target], style: Style) -> str:
+    if not placement:
+        return "no cluster"
+    return style.fold(
+        [f"{each.name} {each.replicas}" if each.replicas else each.name for each in placement],
+        limit=_CLUSTERS,
+    )
+
+
+def _end(found: WhyNot, style: Style) -> Iterator[str]:
+    if found.holds:
+        return
+    if found.ineffective:
+        tried = [_described(edit) for each in found.ineffective for edit in each.edits]
+        listed = style.fold(tried, limit=_TRIED, separator="; ")
+        yield from style.wrap(f"Without effect (tried): {listed}.", indent="  ")
+    facts = found.search
+    singles = "all single changes were" if facts.exhausted_singles else "not all single changes were"
+    ended = f" The search ended by its bound ({facts.ended_by})." if facts.ended_by and found.remedies else ""
+    yield from style.wrap(
+        f"Unknown to this search: Pods pending in member clusters, changes of more than {facts.max_depth} parts. "
+        f"{facts.decisions} decisions in {facts.seconds:.1f} s; {singles}.{ended}",
+        indent="  ",
+    )
+
+
+def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
+    """Return which bindings a cluster does not have, for people: a line per cause with three names."""
+    head = [
+        f"{found.bindings} bindings: {found.present} are on it",
+        f"{found.at_once} get it at the next decision",
+        f"{found.after_rebalance} would after a WorkloadRebalancer",
+    ]
+    lines = style.wrap(f"{found.cluster}, of {', '.join(head)}", indent="  ")
+    if found.groups:
+        rows = [
+            [str(each.count), each.code, each.stage.value, style.fold(each.names, limit=_NAMES)]
+            for each in found.groups
+        ]
+        lines += ["", *table(["BINDINGS", "CAUSE", "STEP", "NAMES"], rows, style, align="><<<")]
+    if found.not_looked_at:
+        lines += [
+            "",
+            *style.wrap(f"{found.not_looked_at} bindings were not looked at (--timeout).", indent="  "),
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,10 @@
+"""Finds verified changes after which a cluster gets replicas of a binding.
+
+- ``edits``: a change of one field of one object, and its RFC 6902 patch.
+- ``objects``: the objects as they were read, and the decision about a binding after edits.
+- ``blockers``: the step at which a cluster drops out of a decision.
+- ``vocabulary``: the edits that can cure a blocker.
+- ``quantities``: the least amount of an edit.
+- ``search``: irreducible sets of edits that reach a goal.
+- ``answer``, ``model``: the whole answer, and its data. ``reverse``: all bindings that one cluster does not have.
+"""

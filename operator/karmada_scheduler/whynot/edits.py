@@ -1,0 +1,288 @@
+"""Edits: changes of one field of one object, written as one RFC 6902 operation against the object as it was read.
+
+Edits of a set do not depend on each other: fields are set first, then items are appended, and items are removed from the
+end of a list to its start, so every index is that of the object as it was read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from karmada_scheduler.api.manifest import Manifest
+
+Operation = dict[str, Any]
+"""One operation of RFC 6902: ``op``, ``path``, and ``value`` except for remove."""
+
+
+class Side(Enum):
+    """The part of the system that an edit changes; remedies of different sides are preferred."""
+
+    TRIGGER = "trigger"
+    POLICY = "policy"
+    WORKLOAD = "workload"
+    CLUSTER = "cluster"
+    COMPETITOR = "competitor"
+    PEER = "peer"
+    CONFIGURATION = "configuration"
+
+
+class ObjectRef(NamedTuple):
+    """An object that can be edited: a Cluster or a binding; the namespace is "" for cluster-scoped ones."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def as_fields(self) -> dict[str, str]:
+        """Return it as the ``object`` of a patch."""
+        return {"kind": self.kind, "namespace": self.namespace, "name": self.name}
+
+
+class Action(Enum):
+    """What an edit does with the value at its path; edits are applied in this order."""
+
+    SET = "set"
+    APPEND = "append"
+    REMOVE = "remove"
+
+
+_ORDER: Final = {Action.SET: 0, Action.APPEND: 1, Action.REMOVE: 2}
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """An amount of an edit that may be larger than necessary.
+
+    Attributes:
+        name: What it counts, for people: ``replicas``.
+        at: The amount of this edit.
+        base: The amount without the edit.
+        make: Returns the edit with another amount.
+        unit: The unit of ``at`` for people; "" for a number.
+    """
+
+    name: str
+    at: int
+    base: int
+    make: Any = field(compare=False, repr=False)
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The boundary of an amount.
+
+    Attributes:
+        at: The least amount that reaches the goal.
+        fails_at: The next smaller step, which does not.
+        monotone: ``sampled`` if smaller amounts were tried and none reached it, ``unchecked`` if the time was over.
+    """
+
+    at: int
+    fails_at: int
+    monotone: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of one field of one object.
+
+    Attributes:
+        side: The part of the system that it changes.
+        op: What it is called in the output: ``removeTaint``.
+        target: The object.
+        action: What happens with the value at the path.
+        path: Keys and indexes from the root of the object; an append's is that of the list.
+        value: The new value or item; None for a removal.
+        text: For people, without the object.
+        cost: Effort of the change; edits of low cost are tried first.
+        quantity: Its amount, None without one.
+        minimal: The boundary of its amount, None if it has none or is not known.
+    """
+
+    side: Side
+    op: str
+    target: ObjectRef
+    action: Action
+    path: Path
+    value: Any = field(default=None, compare=False, hash=False)
+    text: str = field(default="", compare=False)
+    cost: float = field(default=0.0, compare=False)
+    quantity: Quantity | None = field(default=None, compare=False, repr=False)
+    minimal: Minimum | None = field(default=None, compare=False)
+    identity: bytes = b""
+    """The value as JSON, for comparisons; set by ``edit``."""
+
+    @property
+    def slot(self) -> tuple[ObjectRef, Path]:
+        """The place that it changes; two edits of one place exclude each other, except for appended items."""
+        return self.target, (*self.path, "-") if self.action is Action.APPEND else self.path
+
+    def with_minimum(self, minimal: Minimum) -> Edit:
+        """Return the edit with the boundary of its amount."""
+        return replace(self, minimal=minimal)
+
+
+def edit(
+    side: Side, op: str, target: ObjectRef, action: Action, path: Sequence[str | int], **rest: Any
+) -> Edit:
+    """Return an edit; the other arguments are the attributes of ``Edit``."""
+    value = rest.get("value")
+    try:
+        identity = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # numbers beyond 64 bits
+        identity = json.dumps(value, sort_keys=True).encode()
+    return Edit(side, op, target, action, tuple(path), identity=identity, **rest)
+
+
+def compatible(one: Edit, other: Edit) -> bool:
+    """Return whether two edits can be in one set: neither changes what the other one is based on."""
+    (first, path), (second, other_path) = one.slot, other.slot
+    if first != second:
+        return True
+    if path == other_path:
+        return one.action is other.action is Action.APPEND and one.identity != other.identity
+    shorter, longer = sorted((path, other_path), key=len)
+    return longer[: len(shorter)] != shorter
+
+
+def ordered(edits: Iterable[Edit]) -> list[Edit]:
+    """Return edits in the order in which they are applied."""
+
+    def key(each: Edit) -> tuple[Any, ...]:
+        indexes = tuple(-part if isinstance(part, int) else 0 for part in each.path)
+        names = tuple(str(part) for part in each.path if not isinstance(part, int))
+        return _ORDER[each.action], each.target, -len(each.path), names, indexes, each.identity
+
+    return sorted(edits, key=key)
+
+
+def operation(change: Edit, manifest: Manifest) -> Operation | None:
+    """Return the operation of an edit on an object; None if the object does not have what it removes."""
+    if change.action is Action.REMOVE:
+        return {"op": "remove", "path": pointer(change.path)} if _has(manifest, change.path) else None
+    if change.action is Action.APPEND:
+        found = _value_at(manifest, change.path)
+        if isinstance(found, list):
+            return {"op": "add", "path": f"{pointer(change.path)}/-", "value": change.value}
+        return _set(manifest, change.path, [change.value])
+    return _set(manifest, change.path, change.value)
+
+
+def _set(manifest: Manifest, path: Path, value: Any) -> Operation | None:
+    """Return the operation that sets a value; missing objects on the way to it are part of the value."""
+    current: Any = manifest
+    for depth, part in enumerate(path):
+        if isinstance(part, int):
+            if not isinstance(current, list) or part >= len(current):
+                return None
+            current = current[part]
+        elif isinstance(current, dict) and current.get(part) is not None:
+            current = current[part]
+        elif isinstance(current, dict):
+            for inner in reversed(path[depth + 1 :]):
+                if isinstance(inner, int):
+                    return None
+                value = {inner: value}
+            return {"op": "add", "path": pointer(path[: depth + 1]), "value": value}
+        else:
+            return None
+    return {"op": "replace", "path": pointer(path), "value": value}
+
+
+def pointer(path: Path) -> str:
+    """Return a path as a JSON pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+_MISSING: Final = object()
+
+
+def _value_at(manifest: Any, path: Path) -> Any:
+    current = manifest
+    for part in path:
+        if isinstance(part, int):
+            if not isinstance(current, list) or part >= len(current):
+                return _MISSING
+            current = current[part]
+        else:
+            if not isinstance(current, dict) or part not in current:
+                return _MISSING
+            current = current[part]
+    return current
+
+
+def _has(manifest: Any, path: Path) -> bool:
+    return _value_at(manifest, path) is not _MISSING
+
+
+@dataclass(frozen=True)
+class Patched:
+    """Objects after a set of edits.
+
+    Attributes:
+        manifests: The changed objects.
+        operations: The operation of each edit, in the order in which they were applied.
+    """
+
+    manifests: Mapping[ObjectRef, Manifest]
+    operations: Sequence[tuple[Edit, Operation]]
+
+    def apply(self) -> list[dict[str, Any]]:
+        """Return the patches as they are printed, one per edit."""
+        return [
+            {"object": each.target.as_fields(), "patch": [operation]} for each, operation in self.operations
+        ]
+
+
+def patched(edits: Iterable[Edit], manifests: Mapping[ObjectRef, Manifest]) -> Patched | None:
+    """Apply edits to objects; None if one of them cannot be applied.
+
+    Args:
+        edits: A set of compatible edits.
+        manifests: The objects as they were read; they are not changed.
+    """
+    changed: dict[ObjectRef, Any] = {}
+    operations = []
+    for each in ordered(edits):
+        manifest = changed.get(each.target)
+        if manifest is None:
+            if each.target not in manifests:
+                return None
+            manifest = manifests[each.target]
+        found = operation(each, manifest)
+        if found is None:
+            return None
+        changed[each.target] = _applied(found, manifest, list(_parts(found["path"])))
+        operations.append((each, found))
+    return Patched(changed, operations)
+
+
+def _applied(found: Operation, value: Any, parts: Sequence[str]) -> Any:
+    """Return an object after an operation whose path exists; only what is on the path is copied."""
+    changed: Any = list(value) if isinstance(value, list) else dict(value)
+    part: Any = parts[0]
+    if isinstance(changed, list) and part != "-":
+        part = int(part)
+    if len(parts) > 1:
+        changed[part] = _applied(found, changed[part], parts[1:])
+    elif found["op"] == "remove":
+        del changed[part]
+    elif part == "-":
+        changed.append(found["value"])
+    else:
+        changed[part] = found["value"]
+    return changed
+
+
+def _parts(path: str) -> Iterator[str]:
+    for part in path.split("/")[1:]:
+        yield part.replace("~1", "/").replace("~0", "~")

@@ -1,0 +1,68 @@
+"""What a set of edits has to reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import SUCCESS
+from karmada_scheduler.whynot.objects import Outcome
+
+
+def has_replicas(binding: Binding) -> bool:
+    """Return whether the scheduler divides replicas; otherwise a cluster is a target or not."""
+    spec = binding.spec
+    return (spec.replicas > 0 or spec.replica_requirements is not None) and len(spec.components) <= 1
+
+
+def on_cluster(outcome: Outcome, cluster: str) -> int:
+    """Return the replicas on a cluster; 1 for a target of a workload without replicas."""
+    replicas = outcome.replicas
+    if cluster not in replicas:
+        return 0
+    return replicas[cluster] if has_replicas(outcome.binding) else 1
+
+
+def is_placed(outcome: Outcome) -> bool:
+    """Return whether the binding has clusters and its last decision did not fail."""
+    if not outcome.scheduled.targets:
+        return False
+    return outcome.scheduled.type is ScheduleType.AVOID or outcome.scheduled.code == SUCCESS
+
+
+@dataclass(frozen=True)
+class OnCluster:
+    """A cluster has at least some replicas."""
+
+    cluster: str
+    replicas: int = 1
+
+    def holds(self, outcome: Outcome) -> bool:
+        """Return whether it is reached."""
+        return on_cluster(outcome, self.cluster) >= self.replicas
+
+
+@dataclass(frozen=True)
+class OffCluster:
+    """A cluster has none of the replicas, and the binding is placed."""
+
+    cluster: str
+
+    def holds(self, outcome: Outcome) -> bool:
+        """Return whether it is reached."""
+        return is_placed(outcome) and self.cluster not in outcome.replicas
+
+
+@dataclass(frozen=True)
+class IsPlaced:
+    """The binding is placed at all; without a cluster, if ``without`` is not empty."""
+
+    without: str = ""
+
+    def holds(self, outcome: Outcome) -> bool:
+        """Return whether it is reached."""
+        return is_placed(outcome) and (not self.without or self.without not in outcome.replicas)
+
+
+Goal = OnCluster | OffCluster | IsPlaced

@@ -1,0 +1,37 @@
+"""Edits after which a binding leaves a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from karmada_scheduler.whynot.edits import Action, Edit, Side
+from karmada_scheduler.whynot.vocabulary import affinity, capacity, division, selection, triggers
+from karmada_scheduler.whynot.vocabulary.context import Context
+
+
+def proposals(context: Context) -> Iterator[Edit]:
+    """Yield edits that take a cluster out of the candidates, the selection or the division."""
+    yield from triggers.reschedule(context)
+    yield from affinity.exclude(context, context.name)
+    for path, _ in context.affinity_paths():
+        if context.cluster.region:
+            yield context.policy(
+                "excludeRegion",
+                Action.APPEND,
+                (*path, "fieldSelector", "matchExpressions"),
+                f"region NotIn [{context.cluster.region}]",
+                value={"key": "region", "operator": "NotIn", "values": [context.cluster.region]},
+                extra=0.5,
+            )
+        break
+    yield context.on_cluster(
+        "addTaint",
+        Action.APPEND,
+        ("spec", "taints"),
+        "add a NoSchedule taint",
+        value={"key": "example.com/reserved", "effect": "NoSchedule"},
+    )
+    yield from capacity.less(context, context.cluster, Side.CLUSTER)
+    yield from division.replicas(context)
+    yield from selection.fewer_competitors(context)
+    yield from division.strategies(context)

@@ -1,0 +1,60 @@
+"""Edits of the spread constraints, for a cluster that is a candidate and not selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
+from karmada_scheduler.whynot.edits import Action, Edit
+from karmada_scheduler.whynot.quantities import amounts_of
+from karmada_scheduler.whynot.vocabulary import filters
+from karmada_scheduler.whynot.vocabulary.context import PLACEMENT, Context
+
+
+def proposals(context: Context) -> Iterator[Edit]:
+    """Yield other limits, none at all, and another region."""
+    constraints = context.items(*PLACEMENT, "spreadConstraints")
+    candidates = context.attempt.candidates if context.attempt is not None else ()
+    most = {
+        SPREAD_BY_CLUSTER: len(candidates),
+        SPREAD_BY_REGION: len({each.cluster.region for each in candidates if each.cluster.region}),
+    }
+    for index, constraint in enumerate(constraints):
+        name = str(constraint.get("spreadByField") or constraint.get("spreadByLabel") or "")
+        yield from _limits(context, index, constraint, name, most.get(name, 1))
+        yield filters.drop_constraint(context, index, name)
+    if len(constraints) > 1:
+        yield context.policy(
+            "dropConstraints", Action.REMOVE, ("spreadConstraints",), "drop all spread constraints", extra=1.0
+        )
+    if any(each.get("spreadByField") == SPREAD_BY_REGION for each in constraints):
+        yield from filters.new_field(context, SPREAD_BY_REGION)
+
+
+def fewer_competitors(context: Context) -> Iterator[Edit]:
+    """Yield smaller maxima: fewer clusters are selected, so that each gets more."""
+    for index, constraint in enumerate(context.items(*PLACEMENT, "spreadConstraints")):
+        name = str(constraint.get("spreadByField") or "")
+        yield from _limits(context, index, constraint, name, 0)
+
+
+def _limits(context: Context, index: int, constraint: dict[str, Any], name: str, most: int) -> Iterator[Edit]:
+    for field in ("maxGroups", "minGroups"):
+        base = constraint.get(field) or 0
+        amounts = [most] if most > base else [1] if base > 1 else []
+        if field == "minGroups" and base > 1 and most > base:
+            amounts.append(1)
+        if not most and field == "minGroups":
+            continue
+
+        def build(amount: int, field: str = field, base: int = base) -> Edit:
+            return context.policy(
+                "setGroups",
+                Action.SET,
+                ("spreadConstraints", index, field),
+                f"{name} {field} {amount} ({base} now)",
+                value=amount,
+            )
+
+        yield from amounts_of(build, f"{name} {field}", base=base, amounts=amounts)

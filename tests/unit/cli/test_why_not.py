@@ -1,0 +1,236 @@
+"""The command why-not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.cli.main import main
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.explain.fleet import billing, checkout, fleet
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    placed = checkout().on(**{"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8}).applied()
+    placed.last_scheduled("2026-11-22T10:00:00Z")
+    return write(tmp_path, fleet(), [placed, billing()])
+
+
+def write(folder: Path, clusters: list[ClusterBuilder], bindings: list[BindingBuilder]) -> list[str]:
+    for name, builders in (("clusters", clusters), ("bindings", bindings)):
+        items = [each.manifest() for each in builders]
+        (folder / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return ["--clusters", str(folder / "clusters.json"), "--bindings", str(folder / "bindings.json")]
+
+
+def test_the_text_has_cause_changes_and_what_was_tried(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["why-not", "-n", "shop", "checkout-deployment", "us-east-1", *files, "--timeout", "60s"]) == 0
+    )
+
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert lines[0].startswith(
+        "us-east-1 has none of the 24 replicas of shop/checkout-deployment (ap-south-1 4,"
+    )
+    assert any(line.startswith("WHY      RegionTie: ") for line in lines)
+    assert any(line.startswith("AND NOW  NothingAsks: ") for line in lines)
+    assert "33 replicas (24 now); 32 is not enough" in out
+    assert "-> eu-west-1 13, eu-west-2 9, us-east-1 2   moves 4" in out
+    assert "Without effect (tried): " in out
+    assert all(len(line) <= 100 for line in lines)
+
+
+@pytest.mark.parametrize("width", ["80", "100", "160"])
+def test_lines_are_as_wide_as_asked_for(
+    files: list[str], width: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["why-not", "-n", "shop", "checkout-deployment", "us-east-1", *files, "--width", width])
+
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= int(width)
+
+
+def test_a_binding_that_is_placed_nowhere_gets_changes_without_the_cluster_too(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why-not", "-n", "pay", "deployment/billing", "us-east-2", *files]) == 0
+
+    out = capsys.readouterr().out
+    assert "WHY      UntoleratedTaint: " in out
+    assert "Changes that put replicas on us-east-2." in out
+    assert "Changes that place the binding without us-east-2:" in out
+
+
+def test_a_cluster_that_has_replicas_is_no_question(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why-not", "-n", "shop", "checkout-deployment", "eu-west-1", *files]) == 0
+
+    assert capsys.readouterr().out == (
+        "eu-west-1 has 12 of the 24 replicas of shop/checkout-deployment: ap-south-1 4, eu-west-1 12,\n"
+        "  eu-west-2 8\n"
+    )
+
+
+def test_the_next_decision_may_use_the_cluster_already(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write(tmp_path, [cluster("m1")], [binding("web").replicas(2, cpu=1).dynamic_weight()])
+
+    assert main(["why-not", "web-deployment", "m1", *files]) == 0
+
+    assert capsys.readouterr().out == (
+        "m1 gets 2 of the 2 replicas of default/web-deployment at the next decision: m1 2\n"
+    )
+
+
+def test_no_change_is_found_for_a_cluster_that_is_being_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clusters = [cluster("m1").deleting(), cluster("m2")]
+    files = write(tmp_path, clusters, [binding("web").replicas(2, cpu=1).dynamic_weight()])
+
+    assert main(["why-not", "web-deployment", "m1", *files]) == 1
+
+    assert (
+        "None found: no set of up to 4 changes that this search knows reaches it" in capsys.readouterr().out
+    )
+
+
+def test_a_search_that_ends_by_its_bound_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = (
+        binding("web")
+        .replicas(2, cpu=1)
+        .dynamic_weight()
+        .affinity(labelSelector={"matchLabels": dict.fromkeys("abcd", "x")})
+    )
+    files = write(tmp_path, [cluster("m1").taint("a:NoSchedule")], [made])
+
+    assert main(["why-not", "web-deployment", "m1", *files, "--max-runs", "2"]) == 1
+
+    assert "None found within --max-runs 2; a wider search may find one." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["checkout-deploymnt", "us-east-1"], "does not exist. Nearest: checkout-deployment"),
+        (["checkout-deployment", "us-east-3"], "cluster us-east-3 does not exist. Nearest: us-east-"),
+        (["checkout-deployment"], "name a cluster, or use --placed"),
+        (
+            ["checkout-deployment", "us-east-1", "--feature-gates", "Nope=true"],
+            "unrecognized feature gate: Nope",
+        ),
+    ],
+)
+def test_bad_input_has_no_answer(
+    files: list[str], arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why-not", "-n", "shop", *arguments, *files]) == 2
+
+    shown = capsys.readouterr()
+    assert error in shown.err
+    assert shown.out == ""
+
+
+def test_an_object_that_cannot_be_read_is_named_and_the_rest_is_answered(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(files[3])
+    listed = json.loads(path.read_text())
+    listed["items"].append(
+        {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "x"}}
+    )
+    path.write_text(json.dumps(listed))
+
+    assert main(["why-not", "-n", "shop", "checkout-deployment", "us-east-1", *files]) == 2
+
+    shown = capsys.readouterr()
+    assert "metadata.namespace: is missing" in shown.err
+    assert "RegionTie" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"), [("2s", True), ("500ms", True), ("1m", True), ("0", False), ("x", False)]
+)
+def test_the_timeout_is_a_time(files: list[str], text: str, *, valid: bool) -> None:
+    arguments = ["why-not", "-n", "shop", "checkout-deployment", "eu-west-1", *files, "--timeout", text]
+    if valid:
+        assert main(arguments) == 0
+        return
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+
+
+def test_all_bindings_that_a_cluster_does_not_have_are_grouped_by_cause(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why-not", "--cluster", "us-east-1", *files]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "us-east-1, of 2 bindings: 0 are on it, 0 get it at the next decision, 0 would after"
+    )
+    assert [line.split()[:3] for line in lines[4:]] == [
+        ["1", "AffinityMismatch", "filter"],
+        ["1", "RegionTie", "select"],
+    ]
+    assert lines[4].endswith("pay/billing-deployment")
+
+
+def test_the_reverse_question_counts_what_a_rebalance_would_move(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    placed = binding("web").replicas(4, cpu=1).dynamic_weight().on(m1=4).applied()
+    fresh = binding("new").replicas(4, cpu=1).dynamic_weight()
+    files = write(
+        tmp_path, [cluster("m1"), cluster("m2")], [placed.last_scheduled("2026-11-22T10:00:00Z"), fresh]
+    )
+
+    assert main(["why-not", "--cluster", "m2", *files, "-o", "json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["present"], found["atOnce"], found["afterRebalance"]) == (
+        "WhyNotCluster",
+        0,
+        1,
+        1,
+    )
+    assert [(each["code"], each["names"]) for each in found["groups"]] == [
+        ("NothingAsks", ["default/web-deployment"])
+    ]
+
+
+@pytest.mark.parametrize("arguments", [[], ["web-deployment", "--cluster", "m1"]])
+def test_the_question_is_either_about_a_binding_or_about_a_cluster(
+    files: list[str], arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why-not", *arguments, *files]) == 2
+
+    assert "--cluster" in capsys.readouterr().err
+
+
+def test_configuration_is_changed_only_where_it_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write(
+        tmp_path, [cluster("m1").taint("a:NoSchedule")], [binding("web").replicas(2, cpu=1).dynamic_weight()]
+    )
+    asked = ["why-not", "web-deployment", "m1", *files, "-o", "json"]
+
+    main(asked)
+    without = json.loads(capsys.readouterr().out)
+    assert main([*asked, "--allow", "configuration"]) == 0
+    found = json.loads(capsys.readouterr().out)
+
+    assert all(each["flags"] == [] for each in without["remedies"])
+    [configured] = [each for each in found["remedies"] if each["flags"]]
+    assert configured["flags"] == ["--plugins=*,-TaintToleration"]
+    assert configured["apply"] == []
+    assert configured["result"] == [{"name": "m1", "replicas": 2}]

@@ -1,0 +1,1 @@
+"""Tests of karmada_scheduler.whynot."""

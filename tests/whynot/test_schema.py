@@ -1,0 +1,43 @@
+"""The JSON Schema of why-not in the repository is that of the model, and the output follows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karmada_scheduler.testing import BindingBuilder, binding
+from karmada_scheduler.views.schema import why_not_schema
+from tests.explain.fleet import billing, checkout, fleet
+from tests.unit.views.test_schema import problems
+from tests.whynot.asking import ask
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "whynot.v1alpha1.json"
+
+
+def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
+    assert json.loads(SCHEMA.read_text()) == why_not_schema()
+
+
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [
+        (checkout(), ()),
+        (checkout(), ("--replicas", "3")),
+        (checkout().on(**{"us-east-1": 24}).applied(), ("--off",)),
+        (billing(), ("--placed",)),
+        (binding("web").replicas(2).suspended(), ("--as-new",)),
+    ],
+)
+def test_the_output_follows_the_schema(asked: BindingBuilder, options: tuple[str, ...]) -> None:
+    schema = why_not_schema()
+
+    found = ask(asked, *fleet(), cluster="us-east-1", options=options).fields
+
+    assert found["apiVersion"] == "explain.pyscheduler.karmada.io/v1alpha1"
+    assert found["kind"] == "WhyNot"
+    assert list(problems(found, schema, schema)) == []
+    assert [each.get("primary", False) for each in found["causes"]].count(True) == (
+        0 if found["holds"] else 1
+    )

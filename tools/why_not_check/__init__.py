@@ -1,0 +1,1 @@
+"""Checks the answers of ``why-not`` without trusting them; see ``__main__``."""
