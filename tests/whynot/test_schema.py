@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.testing import BindingBuilder, binding
-from karmada_scheduler.views.schema import why_not_schema
+from karmada_scheduler.views.schema import why_not_cluster_schema, why_not_schema
 from tests.explain.fleet import billing, checkout, fleet
 from tests.unit.views.test_schema import problems
 from tests.whynot.asking import ask
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "whynot.v1alpha1.json"
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 
-def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
-    assert json.loads(SCHEMA.read_text()) == why_not_schema()
+def test_the_schemas_in_the_repository_are_those_of_the_models() -> None:
+    assert json.loads((SCHEMAS / "whynot.v1alpha1.json").read_text()) == why_not_schema()
+    assert json.loads((SCHEMAS / "whynotcluster.v1alpha1.json").read_text()) == why_not_cluster_schema()
 
 
 @pytest.mark.parametrize(
