@@ -261,14 +261,16 @@ def test_a_workload_that_no_policy_matches_is_explained_without_a_binding(run: R
     assert ran.out.splitlines()[1] == "NOT CLAIMED   there is no policy"
 
 
-def test_a_binding_of_another_scheduler_is_not_decided(run: Run) -> None:
+def test_only_with_a_scheduler_name_a_binding_is_that_of_another_scheduler(run: Run) -> None:
     asked = [binding("web").replicas(2).scheduler("other")]
 
     ran = run("web-deployment", "-o", "json", bindings=asked)
     as_other = run("web-deployment", "-o", "json", "--scheduler-name", "other", bindings=asked)
+    as_ours = run("web-deployment", "-o", "json", "--scheduler-name", "ours", bindings=asked)
 
-    assert (ran.status, ran.fields["state"]) == (1, "OTHER SCHEDULER")
+    assert (ran.status, ran.fields["state"]) == (0, "PLACED")
     assert (as_other.status, as_other.fields["state"]) == (0, "PLACED")
+    assert (as_ours.status, as_ours.fields["state"]) == (1, "OTHER SCHEDULER")
 
 
 class Plane:

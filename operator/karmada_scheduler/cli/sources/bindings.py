@@ -114,11 +114,10 @@ async def _advice(connection: Connection, keys: Sequence[BindingKey]) -> str:
     elsewhere = sorted({namespace for namespace, name in names if name == wanted.name and namespace})
     if elsewhere:
         return f"{text}. There is one in namespace {_joined(elsewhere)}"
-    near = get_close_matches(
-        wanted.name,
-        sorted({name for namespace, name in names if namespace in (wanted.namespace, "")}),
-        n=_SHOWN,
-    )
+    candidates = sorted({name for namespace, name in names if namespace in (wanted.namespace, "")})
+    # The name of a workload is the beginning of its binding's.
+    longer = [name for name in candidates if name.startswith(f"{wanted.name}-")]
+    near = longer[:_SHOWN] or get_close_matches(wanted.name, candidates, n=_SHOWN)
     return f"{text}. Nearest: {_joined(near)}" if near else text
 
 

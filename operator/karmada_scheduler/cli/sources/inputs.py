@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.cli.simulate.state import SimulatedBindings, handles
 from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.cli.sources import rules
@@ -74,7 +74,7 @@ def explain_inputs(
                     peers=peers,
                     empty_workload_propagation=empty,
                     workload=workloads.of(binding) if framework.needs_workload else None,
-                    scheduler_names=frameworks.names or frozenset({DEFAULT_SCHEDULER_NAME}),
+                    scheduler_names=frameworks.names or None,
                     binding_manifest=objects.manifests.get(binding.key),
                     cluster_manifest=objects.manifests.get,
                     policies=objects.policies,

@@ -66,6 +66,12 @@ def test_an_unknown_binding_names_the_nearest_of_its_namespace(
         read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "wb")])
 
 
+def test_the_name_of_a_workload_names_its_binding(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.put(binding("api-deployment"))
+    with pytest.raises(NoSuchBindingError, match=r"Nearest: api-deployment$"):
+        read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "api")])
+
+
 def test_a_binding_of_another_namespace_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
     server.put(binding("api", namespace="shop"))
     with pytest.raises(NoSuchBindingError, match="There is one in namespace shop"):
