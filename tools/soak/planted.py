@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime import filter_cache
+from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.informer.event_handlers import EventHandlers
 
 _held: list[object] = []
@@ -36,9 +39,16 @@ def _bindings() -> None:
 
 
 def _filter_cache() -> None:
-    """Never forget the filter results of a placement."""
+    """Have the binding in the key of its filter results, and never forget them."""
     filter_cache._MAX_REPORTS = 1 << 40  # type: ignore[misc]
     filter_cache.MAX_ENTRIES = 1 << 40  # type: ignore[misc]
+    original = Framework._key
+
+    def key(self: Framework, cycle: Cycle, functions: Any, point: Point) -> Hashable | None:
+        found = original(self, cycle, functions, point)
+        return None if found is None else (found, cycle.binding.uid)
+
+    Framework._key = key  # type: ignore[method-assign]
 
 
 def _series() -> None:
