@@ -104,7 +104,10 @@ def test_gates_of_a_group_follow_it_unless_they_are_set() -> None:
     ("arguments", "message"),
     [
         (["--nope=1"], "unknown flag: --nope"),
-        (["x"], 'no command "x"; commands: explain, plugins, simulate, why-not, version, help; or none, with flags'),
+        (
+            ["x"],
+            'no command "x"; commands: explain, plugins, simulate, why-not, version, help; or none, with flags',
+        ),
         (["simulat"], 'no command "simulat"; did you mean "simulate"? commands: explain'),
         (["--leader-elect=maybe"], "'maybe' is not true or false"),
         (["--leader-elect-retry-period=2"], "is not a duration such as 15s"),
