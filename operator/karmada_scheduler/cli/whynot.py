@@ -224,10 +224,12 @@ class _Session:
         """Return the answer about one binding, and whether it is good."""
         arguments, objects = self.arguments, self.objects
         editable = self._editable(gates, key, self.scheduler)
-        inputs = self._inputs(editable.bindings[editable.ref][1], editable.snapshot, gates)
+        binding = editable.bindings[editable.ref][1]
 
         def causes(root: Outcome) -> list[Cause]:
-            self.scheduler.show(editable.snapshot, objects.bindings)
+            snapshot = editable.snapshot
+            self.scheduler.show(snapshot, objects.bindings)
+            inputs = self._inputs(binding, snapshot, gates)
             situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
             return _causes(
                 situation,
@@ -240,7 +242,7 @@ class _Session:
             editable,
             Question(arguments.cluster, _goal(arguments)),
             Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
-            provenance=self._provenance(inputs),
+            provenance=self._provenance(self._inputs(binding, editable.snapshot, gates)),
             causes=causes,
             more=lambda root: self._by_configuration(editable, root) if arguments.allow else (),
         )
