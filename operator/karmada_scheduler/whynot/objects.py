@@ -15,6 +15,7 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Patched, patched
 
@@ -99,6 +100,7 @@ class ObjectSet:
         scheduler: Schedules the changed objects.
         clusters: Every Cluster as read, and parsed, in the order of the files.
         bindings: Every binding as read, and parsed, in the order of the files.
+        has_all_bindings: Whether ``bindings`` has all; without the permission to list them there is only the one.
         as_new: Whether placements, statuses and evictions are forgotten before anything is scheduled.
         now: The time at which a reschedule would be requested.
         decisions: How many outcomes were computed.
@@ -109,6 +111,7 @@ class ObjectSet:
     scheduler: Scheduler
     clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]]
     bindings: Mapping[ObjectRef, tuple[Manifest, Binding]]
+    has_all_bindings: bool = True
     as_new: bool = False
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     decisions: int = 0
@@ -120,6 +123,7 @@ class ObjectSet:
         self._unedited = Snapshot.of((cluster for _, cluster in self.clusters.values()), log=self._log)
         self._latest, self._replaced = self._unedited, dict[str, Cluster]()
         self._last_parsed: dict[ObjectRef, tuple[Manifest, Cluster]] = {}
+        self._nearest: dict[str, str] = {}
         self._without_edits: dict[BindingKey, Scheduled] = {}
         self._outcomes: dict[Edits, Outcome | None] = {}
 
@@ -143,6 +147,12 @@ class ObjectSet:
     def knows(self, edits: Iterable[Edit]) -> bool:
         """Return whether the outcome was computed before."""
         return frozenset(edits) in self._outcomes
+
+    def nearest_cluster(self, name: str) -> str:
+        """Return the existing cluster whose name is most like a name; "" if none is."""
+        if name not in self._nearest:
+            self._nearest[name] = nearest(name, (each.name for _, each in self.clusters.values()))
+        return self._nearest[name]
 
     def forced(self, edits: Iterable[Edit]) -> Outcome | None:
         """Return the binding after edits as if its placement had changed, so that it is scheduled in any case."""
