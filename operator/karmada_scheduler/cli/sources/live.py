@@ -29,6 +29,7 @@ TIMEOUT_SECONDS: Final = 60.0
 
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+_FORBIDDEN: Final = 403
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
 Manifest = dict[str, Any]
@@ -58,6 +59,7 @@ class LiveContents:
     Attributes:
         server: The URL of the API server.
         problems: What could not be read without ending the command: single objects, and policies.
+        unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
     """
 
     server: str
@@ -65,6 +67,7 @@ class LiveContents:
     bindings: list[Manifest] = field(default_factory=list)
     policies: list[Manifest] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
 
 
 def read_live(
@@ -75,6 +78,8 @@ def read_live(
     timeout: float = TIMEOUT_SECONDS,
 ) -> LiveContents:
     """Read the clusters, the policies, and bindings.
+
+    Other bindings than the wanted one may be forbidden; then the contents say so.
 
     Args:
         plane: The control plane.
@@ -150,7 +155,13 @@ class _Reading:
     async def other_bindings(self) -> None:
         known = {_identity(each) for each in self.found.bindings}
         for resource in _BINDINGS:
-            listed = await self._list(resource)
+            try:
+                listed = await self._list(resource)
+            except ApiError as error:
+                if not known or error.code != _FORBIDDEN:
+                    raise
+                self.found.unlisted.append(str(error))
+                continue
             self.found.bindings += [each for each in listed if _identity(each) not in known]
 
     async def _list(self, resource: Resource) -> list[Manifest]:
