@@ -21,9 +21,10 @@ from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explain_inputs
-from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, gather
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration, read_process
 from karmada_scheduler.config import features
+from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
 from karmada_scheduler.explain.model import Explanation
 from karmada_scheduler.explain.policies import Template
@@ -147,7 +148,12 @@ def _explanation(
         if not arguments.scheduler_name and not arguments.config:
             names = configuration.scheduler_names
     keys = possible_keys(arguments.name, arguments.namespace)
-    objects = gather(arguments, keys, all_bindings=_reads_peers(arguments.feature_gates))
+    reads_all = _reads_peers(arguments.feature_gates)
+    objects = gather(arguments, keys, all_bindings=reads_all)
+    if objects.is_live and not reads_all:
+        mine = [each for each in objects.bindings if each.key in keys]
+        if any(may_be_overcommitted(each, objects.clusters) for each in mine):
+            add_other_bindings(arguments, objects)
     for problem in (*objects.problems, *objects.warnings):
         _print_error(problem)
     if (unclaimed := _unclaimed(arguments, objects, keys)) is not None:

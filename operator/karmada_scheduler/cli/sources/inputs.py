@@ -79,6 +79,7 @@ def explain_inputs(
                     cluster_manifest=objects.manifests.get,
                     policies=objects.policies,
                     template_labels=objects.template_labels(binding.spec.resource),
+                    others=objects.bindings,
                     now=datetime.now(UTC),
                 )
 

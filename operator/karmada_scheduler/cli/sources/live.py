@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -94,7 +94,7 @@ async def _read(
 ) -> LiveContents:
     async with _connection(plane) as connection:
         reading = _Reading(connection)
-        try:
+        with _errors(connection, timeout):
             async with asyncio.timeout(timeout):
                 if keys:
                     reading.found.bindings.append(await find_binding(connection, keys))
@@ -102,11 +102,36 @@ async def _read(
                 await reading.policies()
                 if all_bindings:
                     await reading.other_bindings()
-        except TimeoutError:
-            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
-        except ApiError as error:
-            raise LiveError(str(error)) from error
         return reading.found
+
+
+def read_bindings(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> LiveContents:
+    """Read all bindings.
+
+    Raises:
+        LiveError: They cannot be read.
+    """
+    return asyncio.run(_read_bindings(plane, timeout=timeout))
+
+
+async def _read_bindings(plane: ControlPlane, *, timeout: float) -> LiveContents:
+    async with _connection(plane) as connection:
+        reading = _Reading(connection)
+        with _errors(connection, timeout):
+            async with asyncio.timeout(timeout):
+                await reading.other_bindings()
+        return reading.found
+
+
+@contextmanager
+def _errors(connection: Connection, timeout: float) -> Iterator[None]:
+    """Raise LiveError for what ends the reading."""
+    try:
+        yield
+    except TimeoutError:
+        raise LiveError(f"{connection.server} has not answered within {timeout:g} s") from None
+    except ApiError as error:
+        raise LiveError(str(error)) from error
 
 
 @asynccontextmanager

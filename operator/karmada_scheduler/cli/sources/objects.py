@@ -14,7 +14,7 @@ from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cli.simulate.files import Contents, as_binding, as_cluster, as_workload, read
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_live
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_bindings, read_live
 from karmada_scheduler.explain.names import nearest
 
 Manifest = Mapping[str, Any]
@@ -33,6 +33,7 @@ class Objects:
 
     Attributes:
         source: For people: "files", or the URL of the API server.
+        is_live: Whether they come from a control plane.
         bindings: In the order of the files.
         manifests: Clusters by name, and bindings by key, as they were read.
         policies: None if they were not read.
@@ -42,6 +43,7 @@ class Objects:
     """
 
     source: str
+    is_live: bool = False
     clusters: list[Cluster] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
     manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
@@ -185,7 +187,7 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         found = read_live(plane, keys, all_bindings=all_bindings)
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
-    objects = Objects(found.server)
+    objects = Objects(found.server, is_live=True)
     for each in found.problems:
         (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
     if not objects.warnings:
@@ -193,6 +195,20 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
     return objects
+
+
+def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
+    """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
+    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    try:
+        found = read_bindings(plane)
+    except LiveError as error:
+        objects.warnings.append(f"bindings: {error}")
+        return
+    objects.warnings += found.problems
+    known = {each.key for each in objects.bindings}
+    parsed = _parsed(found.bindings, as_binding, objects.warnings)
+    objects.add_bindings((each, manifest) for each, manifest in parsed if each.key not in known)
 
 
 def _parsed(
