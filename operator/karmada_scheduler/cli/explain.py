@@ -20,9 +20,10 @@ from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
-from karmada_scheduler.cli.sources.inputs import explain_inputs
+from karmada_scheduler.cli.sources.inputs import explaining
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, gather
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration, read_process
+from karmada_scheduler.cli.sources.remedies import with_remedies
 from karmada_scheduler.config import features
 from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
@@ -38,6 +39,7 @@ GOOD: Final = 0
 NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
 
+_REMEDY_SECONDS: Final = 2.0
 _DEFAULT_WIDTH: Final = 100
 _LEAST_WIDTH: Final = 40
 
@@ -69,6 +71,19 @@ def add_parser(subparsers: Any) -> None:
         metavar="URL",
         help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
         "(it needs --explain-bind-address); its feature gates are used",
+    )
+    parser.add_argument(
+        "--no-remedies",
+        dest="remedies",
+        action="store_false",
+        help="do not search for changes that place a binding which is not placed",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=_REMEDY_SECONDS,
+        metavar="TIME",
+        help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
     )
     add_output_arguments(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
@@ -103,6 +118,19 @@ def _width(written: str) -> int:
     if width < _LEAST_WIDTH:
         raise argparse.ArgumentTypeError(f"at least {_LEAST_WIDTH} columns are needed, got {width}")
     return width
+
+
+def seconds(text: str) -> float:
+    """Return a time such as ``2s`` or ``500ms`` in seconds; the type of an argument."""
+    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+        if text.endswith(suffix):
+            try:
+                found = float(text.removesuffix(suffix)) * factor
+            except ValueError:
+                break
+            if 0 < found < float("inf"):
+                return found
+    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")
 
 
 def style_of(arguments: argparse.Namespace) -> Style:
@@ -158,12 +186,15 @@ def _explanation(
         _print_error(problem)
     if (unclaimed := _unclaimed(arguments, objects, keys)) is not None:
         return unclaimed, objects.problems
-    with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
-        inputs = inputs_of(objects.find(keys))
+    with explaining(arguments, objects, own) as using, _without_collection():
+        inputs = using.inputs_of(objects.find(keys))
         if arguments.process:
             view = read_process(arguments.process, inputs.binding.key)
             inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names)
-        return explain(inputs, source=objects.source), objects.problems
+        explanation = explain(inputs, source=objects.source)
+        if arguments.remedies and not (arguments.quiet and arguments.output == "text"):
+            explanation = with_remedies(explanation, inputs, using, arguments.timeout)
+        return explanation, objects.problems
 
 
 def _reads_peers(gates: Sequence[str]) -> bool:

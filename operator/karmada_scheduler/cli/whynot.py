@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
-from karmada_scheduler.cli.explain import add_output_arguments, style_of
+from karmada_scheduler.cli.explain import add_output_arguments, seconds, style_of
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
@@ -98,7 +98,7 @@ def add_parser(subparsers: Any) -> None:
         help="also try single changes of gates and plugins of the scheduler",
     )
     parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
-    parser.add_argument("--timeout", type=_seconds, metavar="TIME", help="of the search (default 2s)")
+    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="of the search (default 2s)")
     parser.add_argument(
         "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
     )
@@ -112,18 +112,6 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
     return number
-
-
-def _seconds(text: str) -> float:
-    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
-        if text.endswith(suffix):
-            try:
-                seconds = float(text.removesuffix(suffix)) * factor
-            except ValueError:
-                break
-            if 0 < seconds < float("inf"):
-                return seconds
-    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

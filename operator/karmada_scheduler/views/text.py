@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karmada_scheduler.explain.amounts import listed
@@ -12,6 +12,8 @@ from karmada_scheduler.explain.model import (
     DivideTrace,
     Explanation,
     FunnelStage,
+    Remedy,
+    RemedySearch,
     SelectTrace,
     State,
 )
@@ -288,16 +290,50 @@ def _causes(explanation: Explanation, style: Style) -> Iterator[str]:
 def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
     if explanation.remedies:
         yield "Any one of these places it (each verified by deciding again):"
-        rows = [
-            (
-                each.side,
-                each.subject,
-                each.change,
-                f"-> {style.fold([f'{t.name} {t.replicas}' for t in each.result])}",
-            )
-            for each in explanation.remedies
-        ]
-        yield from table((), rows, style, indent="  ")
+        yield from _remedy_lines(explanation.remedies, style)
+    if explanation.remedy_search is not None and (
+        end := _search_end(explanation.remedy_search, found=bool(explanation.remedies))
+    ):
+        yield from style.wrap(end, indent="  ")
+
+
+def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
+    """Return one line per change with its result at the end; below it where that is too wide."""
+    side, subject = (max(len(getattr(each, name)) for each in remedies) for name in ("side", "subject"))
+    leads = [f"  {each.side:<{side}}  {each.subject:<{subject}}  " for each in remedies]
+    results = [
+        f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result])}"
+        for each in remedies
+    ]
+    change = max(len(each.change) for each in remedies)
+    lines = [
+        f"{lead}{each.change:<{change}}  {result}"
+        for lead, each, result in zip(leads, remedies, results, strict=True)
+    ]
+    if all(len(line) <= style.width for line in lines):
+        return lines
+    indent = " " * len(leads[0])
+    return [
+        line
+        for lead, each, result in zip(leads, remedies, results, strict=True)
+        for text in (f"{lead}{each.change}", f"{indent}{result}")
+        for line in style.wrap(text, indent=indent)
+    ]
+
+
+def _search_end(search: RemedySearch, *, found: bool) -> str:
+    """Return how the search for remedies ended; "" if there is nothing to say."""
+    if search.ended_by:
+        bound = (
+            f"{search.timeout_seconds:g} s (--timeout)"
+            if search.ended_by == "timeout"
+            else f"{search.runs} tries"
+        )
+        result = "" if found else ", and no change that places it was found"
+        return f"The search for changes ended after {bound}{result}. `why-not --placed --timeout 30s` searches on."
+    return (
+        "" if found else f"No change that why-not knows places it; {search.runs} sets of changes were tried."
+    )
 
 
 def _end(explanation: Explanation, style: Style) -> Iterator[str]:

@@ -74,7 +74,9 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 def test_the_text_is_as_in_the_golden_files(
     run: Run, width: int, colour: str, namespace: str, name: str, status: int
 ) -> None:
-    ran = run(f"{name}-deployment", "-n", namespace, "--width", str(width), "--color", colour)
+    flags = ["--width", str(width), "--color", colour, "--timeout", "5m"]
+
+    ran = run(f"{name}-deployment", "-n", namespace, *flags)
 
     suffix = "-colour" if colour == "always" else ""
     expected = (GOLDEN / f"explain-{name}-{width}{suffix}.txt").read_text()

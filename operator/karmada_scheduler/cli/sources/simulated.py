@@ -41,7 +41,7 @@ class SimulatedScheduler:
     ) -> None:
         """Use the gates and flags of the command line."""
         self._gates = gates
-        self._as_new: bool = arguments.as_new
+        self._as_new: bool = getattr(arguments, "as_new", False)
         self.empty_workload_propagation: bool = arguments.enable_empty_workload_propagation == "true"
         self._snapshot = Snapshot()
         self._known = SimulatedBindings(())
@@ -88,8 +88,8 @@ class SimulatedScheduler:
         The others are scheduled only where their decisions can change this one.
         """
         self._snapshot = snapshot
-        every = [as_new(each) for each in bindings] if self._as_new and self._is_coupled else bindings
-        if self._is_coupled:
+        every = [as_new(each) for each in bindings] if self._as_new and self.is_coupled else bindings
+        if self.is_coupled:
             self._known.replace(every)
             chosen = every
         else:
@@ -108,7 +108,7 @@ class SimulatedScheduler:
         return _scheduled(next(each for each in simulation.run(chosen) if each.binding.key == key))
 
     @property
-    def _is_coupled(self) -> bool:
+    def is_coupled(self) -> bool:
         """Whether the decision about one binding can change that about another."""
         return (
             self._gates.enabled("SchedulingOvercommitProtection")
