@@ -14,21 +14,24 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
-from karmada_scheduler.cli.sources import rules
+from karmada_scheduler.cli.sources.anonymous import anonymous
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.inputs import explaining
-from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, gather
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration, read_process
 from karmada_scheduler.cli.sources.remedies import with_remedies
 from karmada_scheduler.config import features
 from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
-from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.model import Explanation, Tense
 from karmada_scheduler.explain.policies import Template
+from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields
@@ -56,6 +59,8 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "name",
+        nargs="?",
+        default="",
         metavar="[KIND/]NAME",
         help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
     )
@@ -71,6 +76,17 @@ def add_parser(subparsers: Any) -> None:
         metavar="URL",
         help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
         "(it needs --explain-bind-address); its feature gates are used",
+    )
+    parser.add_argument(
+        "--capture",
+        default="",
+        metavar="FILE",
+        help="also write all that the answer is made of into a file, for --replay and for bug reports",
+    )
+    parser.add_argument(
+        "--anonymise",
+        action="store_true",
+        help="with --capture: replace names by numbers, so that the reasons stay the same",
     )
     parser.add_argument(
         "--no-remedies",
@@ -169,32 +185,95 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 def _explanation(
     arguments: argparse.Namespace, own: Sequence[Registration]
 ) -> tuple[Explanation, Sequence[str]]:
-    names: frozenset[str] = frozenset()
-    if arguments.process:
-        configuration = read_configuration(arguments.process)
-        arguments.feature_gates = gates_of(arguments.process, configuration.gates, arguments.feature_gates)
-        if not arguments.scheduler_name and not arguments.config:
-            names = configuration.scheduler_names
+    """Return the explanation, and what could not be read.
+
+    Raises:
+        NoAnswerError: There is no explanation.
+    """
+    if arguments.replay:
+        with capture.replayed(arguments) as found:
+            return _of_objects(found.arguments, own, found.view, found.scheduler_names)
+    if not arguments.name:
+        raise NoAnswerError("name a binding")
+    if not arguments.process:
+        return _of_objects(arguments, own, None, frozenset())
+    configuration = read_configuration(arguments.process)
+    arguments.feature_gates = gates_of(arguments.process, configuration.gates, arguments.feature_gates)
+    is_named = bool(arguments.scheduler_name or arguments.config)
+    names = frozenset() if is_named else configuration.scheduler_names
+    return _of_objects(arguments, own, None, names)
+
+
+def _of_objects(
+    arguments: argparse.Namespace,
+    own: Sequence[Registration],
+    view: ProcessView | None,
+    names: frozenset[str],
+) -> tuple[Explanation, Sequence[str]]:
+    """Read the objects and explain.
+
+    Args:
+        arguments: As parsed, with the rules of a process or a capture.
+        own: The plugins of a main program of the user's own.
+        view: What a process said; None if it has to be asked, or none is named.
+        names: The scheduler names of the process.
+    """
     keys = possible_keys(arguments.name, arguments.namespace)
+    objects = _read(arguments, keys)
+    for problem in (*objects.problems, *objects.warnings):
+        _print_error(problem)
+    now = objects.at or datetime.now(UTC)
+    unclaimed = _unclaimed(arguments, objects, keys)
+    if view is None and arguments.process and unclaimed is None:
+        view = read_process(arguments.process, objects.find(keys).key)
+    if arguments.capture:
+        _capture(arguments, objects, view, names, now)
+    if unclaimed is not None:
+        return unclaimed, objects.problems
+    with explaining(arguments, objects, own) as using, _without_collection():
+        inputs = using.inputs_of(objects.find(keys))
+        inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names, now=now)
+        tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
+        explanation = explain(inputs, source=objects.source, tense=tense)
+        if arguments.remedies and not (arguments.quiet and arguments.output == "text"):
+            explanation = with_remedies(explanation, inputs, using, arguments.timeout)
+        return explanation, objects.problems
+
+
+def _read(arguments: argparse.Namespace, keys: Sequence[BindingKey]) -> Objects:
+    """Read the objects, with the other bindings where they matter."""
     reads_all = _reads_peers(arguments.feature_gates)
     objects = gather(arguments, keys, all_bindings=reads_all)
     if objects.is_live and not reads_all:
         mine = [each for each in objects.bindings if each.key in keys]
         if any(may_be_overcommitted(each, objects.clusters) for each in mine):
             add_other_bindings(arguments, objects)
-    for problem in (*objects.problems, *objects.warnings):
-        _print_error(problem)
-    if (unclaimed := _unclaimed(arguments, objects, keys)) is not None:
-        return unclaimed, objects.problems
-    with explaining(arguments, objects, own) as using, _without_collection():
-        inputs = using.inputs_of(objects.find(keys))
-        if arguments.process:
-            view = read_process(arguments.process, inputs.binding.key)
-            inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names)
-        explanation = explain(inputs, source=objects.source)
-        if arguments.remedies and not (arguments.quiet and arguments.output == "text"):
-            explanation = with_remedies(explanation, inputs, using, arguments.timeout)
-        return explanation, objects.problems
+    return objects
+
+
+def _capture(
+    arguments: argparse.Namespace,
+    objects: Objects,
+    view: ProcessView | None,
+    names: frozenset[str],
+    now: datetime,
+) -> None:
+    """Write what the answer is made of into a file.
+
+    Raises:
+        NoAnswerError: It cannot be written.
+    """
+    fields = {
+        "at": now.isoformat(),
+        "asked": {"name": arguments.name, "namespace": arguments.namespace},
+        "rules": capture.rules_of(arguments) | {"scheduler_names": sorted(names)},
+        "process": capture.process_of(view),
+        **captured(objects),
+    }
+    capture.write(arguments.capture, anonymous(fields) if arguments.anonymise else fields)
+    _print_error(
+        f"wrote {len(objects.clusters)} clusters and {len(objects.bindings)} bindings to {arguments.capture}"
+    )
 
 
 def _reads_peers(gates: Sequence[str]) -> bool:

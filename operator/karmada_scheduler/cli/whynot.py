@@ -18,8 +18,8 @@ from typing import Any, Final
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.cli.explain import add_output_arguments, seconds, style_of
+from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
-from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.configurations import alternatives
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
@@ -123,7 +123,11 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """
     try:
         with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the answer
-            written, status = _answer(arguments, own)
+            if arguments.replay:
+                with capture.replayed(arguments) as found:
+                    written, status = _answer(found.arguments, own)
+            else:
+                written, status = _answer(arguments, own)
     except NoAnswerError as error:
         for line in str(error).splitlines():
             _print_error(f"Error: {line}")

@@ -16,6 +16,7 @@ from karmada_scheduler.explain.model import (
     RemedySearch,
     SelectTrace,
     State,
+    Tense,
 )
 from karmada_scheduler.views.layout import Style, folded_to, table
 
@@ -69,7 +70,8 @@ def _provenance(explanation: Explanation) -> str:
     provenance = explanation.provenance
     record = provenance.record
     asks = explanation.trigger is not None and explanation.trigger.asks
-    text = f"{provenance.tense.value} now from {provenance.source}"
+    now = "" if provenance.tense is Tense.REPLAYED else " now"
+    text = f"{provenance.tense.value}{now} from {provenance.source}"
     if provenance.basis == "first":
         text += ", as a first decision: it gives the placement that the binding has"
     if record is not None:

@@ -52,7 +52,7 @@ class Explaining:
             policies=objects.policies,
             template_labels=objects.template_labels(binding.spec.resource),
             others=objects.bindings,
-            now=datetime.now(UTC),
+            now=objects.at or datetime.now(UTC),
         )
 
 
