@@ -287,10 +287,16 @@ def _reads_peers(gates: Sequence[str]) -> bool:
 def _unclaimed(
     arguments: argparse.Namespace, objects: Objects, keys: Sequence[BindingKey]
 ) -> Explanation | None:
-    """Return why a workload of the files has no binding; None if it has one, or is not in the files."""
+    """Return why a workload has no binding; None if it has one, or was not read.
+
+    Raises:
+        NoAnswerError: The policies cannot be read.
+    """
     found = objects.find_template(arguments.name, arguments.namespace)
     if found is None or any(each.key in keys for each in objects.bindings):
         return None
+    if objects.is_live and objects.policies is None:
+        raise NoAnswerError(f"{arguments.name} has no binding, and the policies cannot be read")
     template = Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
     return explain_unclaimed(template, objects.policies or (), source=objects.source)
 

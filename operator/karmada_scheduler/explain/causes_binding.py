@@ -73,7 +73,8 @@ def _suspended_by(situation: Situation) -> str:
         suspension = (policy.get("spec") or {}).get("suspension") or {}
         if suspension.get("scheduling") and claims(policy, binding_labels):
             return name_of(policy)
-    return "a policy or the binding itself"
+    # The API of policies of Karmada 1.18 has no such field, so it is usually a controller or webhook of the user's own.
+    return "a policy or the binding itself" if situation.inputs.policies is None else "the binding itself"
 
 
 def before_failure(situation: Situation) -> Iterator[Cause]:

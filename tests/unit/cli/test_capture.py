@@ -39,7 +39,7 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> LiveContents:
     )  # fmt: skip
     reads: list[ControlPlane] = []
 
-    def read(plane: ControlPlane, keys: object = (), *, all_bindings: bool = False) -> LiveContents:
+    def read(plane: ControlPlane, keys: object = (), *, all_bindings: bool = False, **_: Any) -> LiveContents:
         assert not reads, "the control plane was read again"
         reads.append(plane)
         return contents

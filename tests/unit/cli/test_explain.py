@@ -297,7 +297,7 @@ class Plane:
         return LiveContents("https://karmada:5443", bindings=[each.manifest() for each in self.others])
 
     def _read(
-        self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False
+        self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False, **_: Any
     ) -> LiveContents:
         self.asked.append((plane, keys))
         self.read_all = all_bindings

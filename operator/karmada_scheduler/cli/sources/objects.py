@@ -15,7 +15,7 @@ from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cli.simulate.files import Contents, as_binding, as_cluster, as_workload, read
 from karmada_scheduler.cli.sources import capture
-from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
+from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, singular, workload_of
 from karmada_scheduler.cli.sources.errors import NoAnswerError
 from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_bindings, read_live
 from karmada_scheduler.explain.names import nearest
@@ -78,7 +78,10 @@ class Objects:
         """Return the workload ``KIND/NAME``, None if it was not read."""
         kind, _, plain = name.rpartition("/")
         for each in self.workloads or ():
-            if (each.kind.lower(), each.name) == (kind.lower(), plain) and each.namespace in {namespace, ""}:
+            if (each.kind.lower(), each.name) == (singular(kind), plain) and each.namespace in {
+                namespace,
+                "",
+            }:
                 return each
         return None
 
@@ -165,7 +168,7 @@ def gather(
     objects = _from_files(arguments) if given else _from_plane(arguments, keys, all_bindings=all_bindings)
     if arguments.workloads:
         workloads = read(arguments.workloads, as_workload)
-        objects.workloads = workloads.objects
+        objects.workloads = [*(objects.workloads or ()), *workloads.objects]
         objects.problems += map(str, workloads.problems)
     if not objects.clusters and objects.problems:
         raise NoAnswerError(
@@ -228,8 +231,9 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
 
 def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool) -> Objects:
     plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    workload = workload_of(arguments.name, arguments.namespace) if keys else None
     try:
-        found = read_live(plane, keys, all_bindings=all_bindings)
+        found = read_live(plane, keys, all_bindings=all_bindings, workload=workload)
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
     objects = Objects(found.server, is_live=True)
@@ -239,6 +243,8 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         objects.policies = list(found.policies)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
+    if found.templates:
+        objects.workloads = [each for each, _ in _parsed(found.templates, as_workload, objects.problems)]
     return objects
 
 
