@@ -82,9 +82,12 @@ class Asking:
     kubeconfig: Path
     namespace: str
 
-    def explain(self, name: str = "deployment/web", *flags: str, output: str = "json") -> Answer:
-        """Run ``explain``; it has no process of a scheduler to ask unless a flag names one."""
-        return self._run("explain", name, "--no-remedies", "-o", output, *flags)
+    def explain(
+        self, name: str = "deployment/web", *flags: str, output: str = "json", remedies: bool = False
+    ) -> Answer:
+        """Run ``explain``; no process of a scheduler is asked unless a flag names one."""
+        search = "--timeout=60s" if remedies else "--no-remedies"
+        return self._run("explain", name, search, "-o", output, *flags)
 
     def why_not(self, *arguments: str) -> Answer:
         """Run ``why-not``."""
@@ -93,6 +96,6 @@ class Asking:
     def _run(self, command: str, *arguments: str) -> Answer:
         program = [sys.executable, "-m", "karmada_scheduler", command, *arguments]
         flags: Sequence[str] = ["-n", self.namespace, f"--kubeconfig={self.kubeconfig}"]
-        done = subprocess.run([*program, *flags], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([*program, *flags], capture_output=True, text=True, timeout=300, check=False)
         assert "Traceback" not in done.stderr, done.stderr
         return Answer(done.returncode, done.stdout, done.stderr)

@@ -106,7 +106,7 @@ def test_row_14_a_binding_that_waits_for_others_is_in_the_queue(
                 return name
         return ""
 
-    name = controlplane.wait_for(waiting, "a binding in the queue", interval=0.05)
+    name = controlplane.wait_for(waiting, "a binding in the queue")
     answer = ask.explain(f"deployment/{name}", f"--from={url}")
 
     assert (answer.status, answer.codes[0]) == (0, "WaitingInQueue")

@@ -35,7 +35,10 @@ from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields
+from karmada_scheduler.views.html import explanation_html
 from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.markdown import explanation_markdown
+from karmada_scheduler.views.printable import printable, with_printable_texts
 from karmada_scheduler.views.text import explanation_text
 
 GOOD: Final = 0
@@ -101,16 +104,16 @@ def add_parser(subparsers: Any) -> None:
         metavar="TIME",
         help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
     )
-    add_output_arguments(parser)
+    add_output_arguments(parser, "markdown", "html")
     parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
 
 
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags for the output."""
+def add_output_arguments(parser: argparse.ArgumentParser, *documents: str) -> None:
+    """Add the flags for the output; ``documents`` are further formats."""
     parser.add_argument(
         "-o",
         "--output",
-        choices=("json", "text", "yaml"),
+        choices=("json", "text", "yaml", *documents),
         default="text",
         help="what to print (default text)",
     )
@@ -319,8 +322,14 @@ def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
             return as_json(explanation_fields(explanation))
         case "yaml":
             return as_yaml(explanation_fields(explanation))
-    return explanation_text(explanation, style_of(arguments), quiet=arguments.quiet)
+    shown = with_printable_texts(explanation)
+    match arguments.output:
+        case "markdown":
+            return explanation_markdown(shown, unfolded=arguments.all)
+        case "html":
+            return explanation_html(shown, unfolded=arguments.all)
+    return explanation_text(shown, style_of(arguments), quiet=arguments.quiet)
 
 
 def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -40,6 +40,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
 from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.printable import printable, with_printable_texts
 from karmada_scheduler.views.why_not import why_not_cluster_text, why_not_text
 from karmada_scheduler.whynot.answer import Question, answer, remedy_of_configuration
 from karmada_scheduler.whynot.blockers import Step, blocker_of
@@ -236,7 +237,9 @@ class _Session:
             causes=causes,
             more=lambda root: self._by_configuration(editable, root) if arguments.allow else (),
         )
-        text = _written(arguments, why_not_fields(found), lambda style: why_not_text(found, style))
+        text = _written(
+            arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+        )
         return text, found.holds or bool(found.remedies)
 
     def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
@@ -292,7 +295,9 @@ class _Session:
             may_go_on=lambda: time.monotonic() < end,
         )
         fields = why_not_cluster_fields(found)
-        return _written(self.arguments, fields, lambda style: why_not_cluster_text(found, style)), True
+        return _written(
+            self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
+        ), True
 
     def _provenance(self, inputs: ExplainInputs) -> Provenance:
         now = at(inputs.now) if inputs.now is not None else ""
@@ -360,4 +365,4 @@ def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callab
 
 
 def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

@@ -55,7 +55,7 @@ def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     first, *rest = style.wrap(f"{state}   {answer}" if answer else state, indent="  ")
     yield style.paint(state, colour) + first[len(state) :]
     yield from rest
-    yield from style.wrap(_provenance(explanation), indent="  ")
+    yield from style.wrap(provenance_text(explanation), indent="  ")
 
 
 def _asked(explanation: Explanation) -> str:
@@ -66,7 +66,8 @@ def _asked(explanation: Explanation) -> str:
     return f"{count} of {listed(binding.request)}" if binding.request else f"{count} without requests"
 
 
-def _provenance(explanation: Explanation) -> str:
+def provenance_text(explanation: Explanation) -> str:
+    """Return where an explanation comes from, and what the next decision is."""
     provenance = explanation.provenance
     record = provenance.record
     asks = explanation.trigger is not None and explanation.trigger.asks

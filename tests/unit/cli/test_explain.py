@@ -91,6 +91,17 @@ def test_no_line_is_wider_than_asked(run: Run, width: int) -> None:
         assert max(map(len, out.splitlines())) <= width
 
 
+@pytest.mark.parametrize(("output", "suffix"), [("markdown", "md"), ("html", "html")])
+@pytest.mark.parametrize(("namespace", "name", "status"), [("shop", "checkout", 0), ("pay", "billing", 1)])
+def test_documents_are_as_in_the_golden_files(
+    run: Run, output: str, suffix: str, namespace: str, name: str, status: int
+) -> None:
+    ran = run(f"{name}-deployment", "-n", namespace, "-o", output, "--timeout", "5m")
+
+    assert (ran.status, ran.err) == (status, "")
+    assert ran.out == (GOLDEN / f"explain-{name}.{suffix}").read_text()
+
+
 def test_yaml_and_json_hold_the_same(run: Run) -> None:
     as_json = run("checkout-deployment", "-n", "shop", "-o", "json").fields
     as_yaml = yaml.safe_load(run("checkout-deployment", "-n", "shop", "-o", "yaml").out)
