@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+import yaml
 
+from karmada_scheduler.cli import main
 from karmada_scheduler.explain.model import Stage
+from tests.explain.fleet import billing, checkout, fleet, manifests
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "explain.md").read_text()
@@ -48,9 +52,28 @@ def test_each_stage_is_one_of_the_model() -> None:
     assert set(documented().values()) <= {stage.value for stage in Stage}
 
 
-def test_the_answer_in_the_readme_is_a_part_of_the_output() -> None:
-    readme = (ROOT / "README.md").read_text()
-    shown = readme.partition("explain -n pay billing-deployment\n")[2].partition("\n- **Flags**")[0]
-    lines = {line.removeprefix("    ") for line in shown.splitlines() if line.strip()}
-    assert len(lines) > 5
-    assert lines <= set((ROOT / "tests/unit/cli/golden/explain-billing-100.txt").read_text().splitlines())
+def test_the_command_in_the_readme_prints_the_answer_in_the_readme(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = iter((ROOT / "README.md").read_text().splitlines())
+    folder = next(
+        line.removeprefix("    $ cd ") for line in lines if line.startswith("    $ cd docs/examples/fleet")
+    )
+    command = next(lines).removeprefix("    $ karmada-pyscheduler ").split()
+    shown = [line.removeprefix("    ") for line in takewhile(lambda line: not line.startswith("- "), lines)]
+    monkeypatch.chdir(ROOT / folder)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    status = main.main([*command, "--timeout", "5m"])
+
+    captured = capsys.readouterr()
+    assert (status, captured.err) == (1, "")
+    assert captured.out.splitlines() == shown[:-1]
+
+
+def test_the_files_of_the_example_are_the_fleet_of_the_tests() -> None:
+    folder = ROOT / "docs/examples/fleet"
+    assert list(yaml.safe_load_all((folder / "clusters.yaml").read_text())) == manifests(*fleet())
+    assert list(yaml.safe_load_all((folder / "bindings.yaml").read_text())) == manifests(
+        checkout(), billing()
+    )

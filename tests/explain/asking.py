@@ -7,7 +7,7 @@ from typing import Any
 
 from karmada_scheduler.api.binding import AssumedWorkload
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.core.available_replicas import Estimators, ReplicaEstimator
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.explain.causes import Cause, causes_of
@@ -28,6 +28,8 @@ def inputs_of(
     policies: Sequence[Mapping[str, Any]] | None = None,
     scheduler_names: frozenset[str] | None = None,
     empty_workload_propagation: bool = False,
+    others: Sequence[BindingBuilder] = (),
+    session: ReplicaEstimator | None = None,
 ) -> ExplainInputs:
     """Return what a decision about the binding reads."""
     gates = gates or FeatureGates()
@@ -42,7 +44,7 @@ def inputs_of(
         framework(*plugins, gates=gates),
         gates,
         algorithm,
-        Estimators(local),
+        Estimators(local, session),
         assumed=assumed or {},
         peers=peers,
         empty_workload_propagation=empty_workload_propagation,
@@ -51,6 +53,8 @@ def inputs_of(
         binding_manifest=binding.manifest(),
         cluster_manifest=manifests.get,
         policies=policies,
+        others=[each.build() for each in others],
+        waits=session is not None,
     )
 
 

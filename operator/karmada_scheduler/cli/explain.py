@@ -14,29 +14,38 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
-from karmada_scheduler.cli.sources import rules
+from karmada_scheduler.cli.sources.anonymous import anonymous
 from karmada_scheduler.cli.sources.bindings import possible_keys
-from karmada_scheduler.cli.sources.inputs import explain_inputs
-from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
+from karmada_scheduler.cli.sources.inputs import explaining
+from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration, read_process
+from karmada_scheduler.cli.sources.remedies import with_remedies
 from karmada_scheduler.config import features
+from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
-from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.explain.model import Explanation, Tense
 from karmada_scheduler.explain.policies import Template
+from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.views.fields import as_json, as_yaml, explanation_fields
+from karmada_scheduler.views.html import explanation_html
 from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.markdown import explanation_markdown
+from karmada_scheduler.views.printable import printable, with_printable_texts
 from karmada_scheduler.views.text import explanation_text
 
 GOOD: Final = 0
 NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
 
+_REMEDY_SECONDS: Final = 2.0
 _DEFAULT_WIDTH: Final = 100
 _LEAST_WIDTH: Final = 40
 
@@ -53,6 +62,8 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "name",
+        nargs="?",
+        default="",
         metavar="[KIND/]NAME",
         help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deployment/NAME)",
     )
@@ -69,16 +80,40 @@ def add_parser(subparsers: Any) -> None:
         help="the running scheduler, for its record and its queue: http://localhost:10353 after kubectl port-forward "
         "(it needs --explain-bind-address); its feature gates are used",
     )
-    add_output_arguments(parser)
+    parser.add_argument(
+        "--capture",
+        default="",
+        metavar="FILE",
+        help="also write all that the answer is made of into a file, for --replay and for bug reports",
+    )
+    parser.add_argument(
+        "--anonymise",
+        action="store_true",
+        help="with --capture: replace names by numbers, so that the reasons stay the same",
+    )
+    parser.add_argument(
+        "--no-remedies",
+        dest="remedies",
+        action="store_false",
+        help="do not search for changes that place a binding which is not placed",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=_REMEDY_SECONDS,
+        metavar="TIME",
+        help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
+    )
+    add_output_arguments(parser, "markdown", "html")
     parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
 
 
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags for the output."""
+def add_output_arguments(parser: argparse.ArgumentParser, *documents: str) -> None:
+    """Add the flags for the output; ``documents`` are further formats."""
     parser.add_argument(
         "-o",
         "--output",
-        choices=("json", "text", "yaml"),
+        choices=("json", "text", "yaml", *documents),
         default="text",
         help="what to print (default text)",
     )
@@ -102,6 +137,19 @@ def _width(written: str) -> int:
     if width < _LEAST_WIDTH:
         raise argparse.ArgumentTypeError(f"at least {_LEAST_WIDTH} columns are needed, got {width}")
     return width
+
+
+def seconds(text: str) -> float:
+    """Return a time such as ``2s`` or ``500ms`` in seconds; the type of an argument."""
+    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+        if text.endswith(suffix):
+            try:
+                found = float(text.removesuffix(suffix)) * factor
+            except ValueError:
+                break
+            if 0 < found < float("inf"):
+                return found
+    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")
 
 
 def style_of(arguments: argparse.Namespace) -> Style:
@@ -140,24 +188,95 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
 def _explanation(
     arguments: argparse.Namespace, own: Sequence[Registration]
 ) -> tuple[Explanation, Sequence[str]]:
-    names: frozenset[str] = frozenset()
-    if arguments.process:
-        configuration = read_configuration(arguments.process)
-        arguments.feature_gates = gates_of(arguments.process, configuration.gates, arguments.feature_gates)
-        if not arguments.scheduler_name and not arguments.config:
-            names = configuration.scheduler_names
+    """Return the explanation, and what could not be read.
+
+    Raises:
+        NoAnswerError: There is no explanation.
+    """
+    if arguments.replay:
+        with capture.replayed(arguments) as found:
+            return _of_objects(found.arguments, own, found.view, found.scheduler_names)
+    if not arguments.name:
+        raise NoAnswerError("name a binding")
+    if not arguments.process:
+        return _of_objects(arguments, own, None, frozenset())
+    configuration = read_configuration(arguments.process)
+    arguments.feature_gates = gates_of(arguments.process, configuration.gates, arguments.feature_gates)
+    is_named = bool(arguments.scheduler_name or arguments.config)
+    names = frozenset() if is_named else configuration.scheduler_names
+    return _of_objects(arguments, own, None, names)
+
+
+def _of_objects(
+    arguments: argparse.Namespace,
+    own: Sequence[Registration],
+    view: ProcessView | None,
+    names: frozenset[str],
+) -> tuple[Explanation, Sequence[str]]:
+    """Read the objects and explain.
+
+    Args:
+        arguments: As parsed, with the rules of a process or a capture.
+        own: The plugins of a main program of the user's own.
+        view: What a process said; None if it has to be asked, or none is named.
+        names: The scheduler names of the process.
+    """
     keys = possible_keys(arguments.name, arguments.namespace)
-    objects = gather(arguments, keys, all_bindings=_reads_peers(arguments.feature_gates))
+    objects = _read(arguments, keys)
     for problem in (*objects.problems, *objects.warnings):
         _print_error(problem)
-    if (unclaimed := _unclaimed(arguments, objects, keys)) is not None:
+    now = objects.at or datetime.now(UTC)
+    unclaimed = _unclaimed(arguments, objects, keys)
+    if view is None and arguments.process and unclaimed is None:
+        view = read_process(arguments.process, objects.find(keys).key)
+    if arguments.capture:
+        _capture(arguments, objects, view, names, now)
+    if unclaimed is not None:
         return unclaimed, objects.problems
-    with explain_inputs(arguments, objects, own) as inputs_of, _without_collection():
-        inputs = inputs_of(objects.find(keys))
-        if arguments.process:
-            view = read_process(arguments.process, inputs.binding.key)
-            inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names)
-        return explain(inputs, source=objects.source), objects.problems
+    with explaining(arguments, objects, own) as using, _without_collection():
+        inputs = using.inputs_of(objects.find(keys))
+        inputs = replace(inputs, process=view, scheduler_names=names or inputs.scheduler_names, now=now)
+        tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
+        explanation = explain(inputs, source=objects.source, tense=tense)
+        if arguments.remedies and not (arguments.quiet and arguments.output == "text"):
+            explanation = with_remedies(explanation, inputs, using, arguments.timeout)
+        return explanation, objects.problems
+
+
+def _read(arguments: argparse.Namespace, keys: Sequence[BindingKey]) -> Objects:
+    """Read the objects, with the other bindings where they matter."""
+    reads_all = _reads_peers(arguments.feature_gates)
+    objects = gather(arguments, keys, all_bindings=reads_all)
+    if objects.is_live and not reads_all:
+        mine = [each for each in objects.bindings if each.key in keys]
+        if any(may_be_overcommitted(each, objects.clusters) for each in mine):
+            add_other_bindings(arguments, objects)
+    return objects
+
+
+def _capture(
+    arguments: argparse.Namespace,
+    objects: Objects,
+    view: ProcessView | None,
+    names: frozenset[str],
+    now: datetime,
+) -> None:
+    """Write what the answer is made of into a file.
+
+    Raises:
+        NoAnswerError: It cannot be written.
+    """
+    fields = {
+        "at": now.isoformat(),
+        "asked": {"name": arguments.name, "namespace": arguments.namespace},
+        "rules": capture.rules_of(arguments) | {"scheduler_names": sorted(names)},
+        "process": capture.process_of(view),
+        **captured(objects),
+    }
+    capture.write(arguments.capture, anonymous(fields) if arguments.anonymise else fields)
+    _print_error(
+        f"wrote {len(objects.clusters)} clusters and {len(objects.bindings)} bindings to {arguments.capture}"
+    )
 
 
 def _reads_peers(gates: Sequence[str]) -> bool:
@@ -171,10 +290,16 @@ def _reads_peers(gates: Sequence[str]) -> bool:
 def _unclaimed(
     arguments: argparse.Namespace, objects: Objects, keys: Sequence[BindingKey]
 ) -> Explanation | None:
-    """Return why a workload of the files has no binding; None if it has one, or is not in the files."""
+    """Return why a workload has no binding; None if it has one, or was not read.
+
+    Raises:
+        NoAnswerError: The policies cannot be read.
+    """
     found = objects.find_template(arguments.name, arguments.namespace)
     if found is None or any(each.key in keys for each in objects.bindings):
         return None
+    if objects.is_live and objects.policies is None:
+        raise NoAnswerError(f"{arguments.name} has no binding, and the policies cannot be read")
     template = Template(found.api_version, found.kind, found.namespace, found.name, found.labels)
     return explain_unclaimed(template, objects.policies or (), source=objects.source)
 
@@ -197,8 +322,14 @@ def _written(explanation: Explanation, arguments: argparse.Namespace) -> str:
             return as_json(explanation_fields(explanation))
         case "yaml":
             return as_yaml(explanation_fields(explanation))
-    return explanation_text(explanation, style_of(arguments), quiet=arguments.quiet)
+    shown = with_printable_texts(explanation)
+    match arguments.output:
+        case "markdown":
+            return explanation_markdown(shown, unfolded=arguments.all)
+        case "html":
+            return explanation_html(shown, unfolded=arguments.all)
+    return explanation_text(shown, style_of(arguments), quiet=arguments.quiet)
 
 
 def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

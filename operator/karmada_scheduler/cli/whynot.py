@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
-from karmada_scheduler.cli.explain import add_output_arguments, style_of
+from karmada_scheduler.cli.explain import add_output_arguments, seconds, style_of
+from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
-from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.bindings import possible_keys
 from karmada_scheduler.cli.sources.configurations import alternatives
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
@@ -40,6 +40,7 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.views.fields import as_json, as_yaml, why_not_cluster_fields, why_not_fields
 from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.printable import printable, with_printable_texts
 from karmada_scheduler.views.why_not import why_not_cluster_text, why_not_text
 from karmada_scheduler.whynot.answer import Question, answer, remedy_of_configuration
 from karmada_scheduler.whynot.blockers import Step, blocker_of
@@ -98,7 +99,7 @@ def add_parser(subparsers: Any) -> None:
         help="also try single changes of gates and plugins of the scheduler",
     )
     parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
-    parser.add_argument("--timeout", type=_seconds, metavar="TIME", help="of the search (default 2s)")
+    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="of the search (default 2s)")
     parser.add_argument(
         "--max-runs", type=_positive, default=96, metavar="N", help="sets of changes to try (default 96)"
     )
@@ -114,18 +115,6 @@ def _positive(text: str) -> int:
     return number
 
 
-def _seconds(text: str) -> float:
-    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
-        if text.endswith(suffix):
-            try:
-                seconds = float(text.removesuffix(suffix)) * factor
-            except ValueError:
-                break
-            if 0 < seconds < float("inf"):
-                return seconds
-    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")
-
-
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """Run the command; return its exit status.
 
@@ -135,7 +124,11 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """
     try:
         with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the answer
-            written, status = _answer(arguments, own)
+            if arguments.replay:
+                with capture.replayed(arguments) as found:
+                    written, status = _answer(found.arguments, own)
+            else:
+                written, status = _answer(arguments, own)
     except NoAnswerError as error:
         for line in str(error).splitlines():
             _print_error(f"Error: {line}")
@@ -247,7 +240,9 @@ class _Session:
             notes=self._notes(),
             more=lambda root: self._by_configuration(editable, root) if arguments.allow else (),
         )
-        text = _written(arguments, why_not_fields(found), lambda style: why_not_text(found, style))
+        text = _written(
+            arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
+        )
         return text, found.holds or bool(found.remedies)
 
     def _notes(self) -> list[str]:
@@ -319,7 +314,9 @@ class _Session:
             may_go_on=lambda: time.monotonic() < end,
         )
         fields = why_not_cluster_fields(found)
-        return _written(self.arguments, fields, lambda style: why_not_cluster_text(found, style)), True
+        return _written(
+            self.arguments, fields, lambda style: why_not_cluster_text(with_printable_texts(found), style)
+        ), True
 
     def _provenance(self, inputs: ExplainInputs) -> Provenance:
         now = at(inputs.now) if inputs.now is not None else ""
@@ -387,4 +384,4 @@ def _written(arguments: argparse.Namespace, fields: dict[str, Any], text: Callab
 
 
 def _print_error(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 (a command, not a server)
+    print(printable(text), file=sys.stderr)  # noqa: T201 (a command, not a server)

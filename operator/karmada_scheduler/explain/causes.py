@@ -12,6 +12,7 @@ from typing import Final
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.explain import (
     causes_binding,
+    causes_capacity,
     causes_divide,
     causes_failure,
     causes_filter,
@@ -52,13 +53,13 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
     return _ranked(
         [
             *causes_objects.of_placed(situation),
+            *causes_capacity.burst(situation),
             *causes_trigger.of_placed(situation),
             *causes_select.of_placed(situation),
             *causes_divide.of_placed(situation),
+            *causes_capacity.own_replicas(situation),
             *causes_binding.after_placement(situation),
             *causes_objects.summary_counts(situation),
-            *causes_objects.propagation(situation),
-            *causes_objects.policy_chosen(situation),
             *causes_objects.propagation(situation),
             *causes_objects.policy_chosen(situation),
         ]

@@ -8,6 +8,7 @@ from typing import Any
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
+from karmada_scheduler.explain.causes_capacity import estimators_failed
 from karmada_scheduler.explain.model import Cause, Stage, State
 from karmada_scheduler.explain.policies import claims, name_of
 from karmada_scheduler.explain.situation import Situation
@@ -72,7 +73,8 @@ def _suspended_by(situation: Situation) -> str:
         suspension = (policy.get("spec") or {}).get("suspension") or {}
         if suspension.get("scheduling") and claims(policy, binding_labels):
             return name_of(policy)
-    return "a policy or the binding itself"
+    # The API of policies of Karmada 1.18 has no such field, so it is usually a controller or webhook of the user's own.
+    return "a policy or the binding itself" if situation.inputs.policies is None else "the binding itself"
 
 
 def before_failure(situation: Situation) -> Iterator[Cause]:
@@ -114,7 +116,7 @@ def after_placement(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that are left for a placed binding."""
     yield from _no_capacity_check(situation)
     yield from _no_requests(situation)
-    yield from _fallbacks(situation)
+    yield from estimators_failed(situation)
 
 
 def _no_capacity_check(situation: Situation) -> Iterator[Cause]:
@@ -146,10 +148,3 @@ def _no_requests(situation: Situation) -> Iterator[Cause]:
         pods = {each.name: each.available for each in traces.attempt.selected[:10]}
         text = "the workload requests no resources, so only free pods count"
         yield Cause("OnlyPodsCount", Stage.CAPACITY, {"pods": pods}, text)
-
-
-def _fallbacks(situation: Situation) -> Iterator[Cause]:
-    fallbacks = situation.now.decision.fallbacks
-    if fallbacks:
-        text = "the resource summary counted where an estimator did not answer"
-        yield Cause("EstimatorFailed", Stage.CAPACITY, {"clusters": dict(fallbacks)}, text)

@@ -17,6 +17,7 @@ from karmada_scheduler.core.classify import Classification, classify
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.estimator.session import EstimationSession
 from karmada_scheduler.explain.process_view import ProcessView
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -54,6 +55,7 @@ class ExplainInputs:
         template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
         process: What a running scheduler says about the binding; None if none was asked.
         now: The time for ages, None if there is no clock.
+        others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
         waits: Whether a decision waits for estimators in member clusters, or for plugins.
     """
 
@@ -74,6 +76,7 @@ class ExplainInputs:
     template_labels: Mapping[str, str] | None = None
     process: ProcessView | None = None
     now: datetime | None = None
+    others: Sequence[Binding] = ()
     waits: bool = False
 
     def with_binding(self, binding: Binding) -> ExplainInputs:
@@ -90,15 +93,19 @@ class ExplainInputs:
 
     def decide(self) -> Decision:
         """Return the stable decision of the core, whether or not anything asks for it."""
-        decision = self.algorithm.decide(
+        session = self.estimators.session
+        deciding = self.algorithm.decide(
             self.binding,
             self.snapshot,
             self.framework,
-            session=self.estimators.session,
+            session=session,
             assumed=self.assumed,
             workload=self.workload if self.framework.needs_workload else None,
         )
-        return asyncio.run(decision) if self.waits else run_sync(decision)
+        decision = asyncio.run(deciding) if self.waits else run_sync(deciding)
+        if isinstance(session, EstimationSession) and session.fallbacks:
+            return replace(decision, fallbacks=session.fallbacks)
+        return decision
 
 
 def as_new(binding: Binding) -> Binding:

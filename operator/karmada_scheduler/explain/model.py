@@ -517,20 +517,78 @@ class ConditionShown:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedObject:
+    """A Cluster or binding; the namespace is "" for cluster-scoped ones."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyEdit:
+    """One change of one object.
+
+    Attributes:
+        side: The part of the system: trigger, policy, workload, cluster, competitor, peer.
+        op: The kind of the change; stable.
+        text: For people.
+    """
+
+    side: str
+    op: str
+    object: ChangedObject
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyPatch:
+    """An RFC 6902 patch of an object as it was read."""
+
+    object: ChangedObject
+    patch: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Remedy:
     """A change that places the binding, verified by deciding again; found by why-not.
 
     Attributes:
-        side: cluster, policy, workload, trigger.
-        subject: The object to change.
-        change: What to change.
+        side: The side of the first edit.
+        subject: The object of the first edit, for people.
+        change: What to change, in one line.
         result: The placement afterwards.
+        edits: The edits, in the order in which they are applied; none of them can be left out.
+        apply: The patches, one per edit, in the same order.
+        moves: Replicas that stop in one cluster.
     """
 
     side: str
     subject: str
     change: str
     result: tuple[Target, ...]
+    edits: tuple[RemedyEdit, ...] = ()
+    apply: tuple[RemedyPatch, ...] = ()
+    moves: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RemedySearch:
+    """How far the search for remedies went.
+
+    Attributes:
+        runs: Sets of changes that were tried.
+        seconds: Time that it took.
+        complete: Whether nothing was left to try.
+        ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
+        timeout_seconds: The bound of its time.
+    """
+
+    runs: int
+    seconds: float
+    complete: bool
+    ended_by: str
+    timeout_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,6 +599,8 @@ class Explanation:
         placement: What the binding has, or gets if a decision is due.
         answer: The rest of the second line: what to know after the state.
         schedule: One sentence about the next decision.
+        remedies: Changes that place a binding which is not placed, at most three.
+        remedy_search: How far the search for them went; None if there was none.
     """
 
     binding: BindingHead
@@ -559,6 +619,7 @@ class Explanation:
     terms: tuple[TermRow, ...] = ()
     causes: tuple[Cause, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    remedy_search: RemedySearch | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     condition: ConditionShown | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karmada_scheduler.explain.amounts import listed
@@ -12,8 +12,11 @@ from karmada_scheduler.explain.model import (
     DivideTrace,
     Explanation,
     FunnelStage,
+    Remedy,
+    RemedySearch,
     SelectTrace,
     State,
+    Tense,
 )
 from karmada_scheduler.views.layout import Style, folded_to, table
 
@@ -52,7 +55,7 @@ def _head(explanation: Explanation, style: Style) -> Iterator[str]:
     first, *rest = style.wrap(f"{state}   {answer}" if answer else state, indent="  ")
     yield style.paint(state, colour) + first[len(state) :]
     yield from rest
-    yield from style.wrap(_provenance(explanation), indent="  ")
+    yield from style.wrap(provenance_text(explanation), indent="  ")
 
 
 def _asked(explanation: Explanation) -> str:
@@ -63,11 +66,13 @@ def _asked(explanation: Explanation) -> str:
     return f"{count} of {listed(binding.request)}" if binding.request else f"{count} without requests"
 
 
-def _provenance(explanation: Explanation) -> str:
+def provenance_text(explanation: Explanation) -> str:
+    """Return where an explanation comes from, and what the next decision is."""
     provenance = explanation.provenance
     record = provenance.record
     asks = explanation.trigger is not None and explanation.trigger.asks
-    text = f"{provenance.tense.value} now from {provenance.source}"
+    now = "" if provenance.tense is Tense.REPLAYED else " now"
+    text = f"{provenance.tense.value}{now} from {provenance.source}"
     if provenance.basis == "first":
         text += ", as a first decision: it gives the placement that the binding has"
     if record is not None:
@@ -288,16 +293,50 @@ def _causes(explanation: Explanation, style: Style) -> Iterator[str]:
 def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
     if explanation.remedies:
         yield "Any one of these places it (each verified by deciding again):"
-        rows = [
-            (
-                each.side,
-                each.subject,
-                each.change,
-                f"-> {style.fold([f'{t.name} {t.replicas}' for t in each.result])}",
-            )
-            for each in explanation.remedies
-        ]
-        yield from table((), rows, style, indent="  ")
+        yield from _remedy_lines(explanation.remedies, style)
+    if explanation.remedy_search is not None and (
+        end := _search_end(explanation.remedy_search, found=bool(explanation.remedies))
+    ):
+        yield from style.wrap(end, indent="  ")
+
+
+def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
+    """Return one line per change with its result at the end; below it where that is too wide."""
+    side, subject = (max(len(getattr(each, name)) for each in remedies) for name in ("side", "subject"))
+    leads = [f"  {each.side:<{side}}  {each.subject:<{subject}}  " for each in remedies]
+    results = [
+        f"-> {style.fold([f'{t.name} {t.replicas}' if t.replicas else t.name for t in each.result])}"
+        for each in remedies
+    ]
+    change = max(len(each.change) for each in remedies)
+    lines = [
+        f"{lead}{each.change:<{change}}  {result}"
+        for lead, each, result in zip(leads, remedies, results, strict=True)
+    ]
+    if all(len(line) <= style.width for line in lines):
+        return lines
+    indent = " " * len(leads[0])
+    return [
+        line
+        for lead, each, result in zip(leads, remedies, results, strict=True)
+        for text in (f"{lead}{each.change}", f"{indent}{result}")
+        for line in style.wrap(text, indent=indent)
+    ]
+
+
+def _search_end(search: RemedySearch, *, found: bool) -> str:
+    """Return how the search for remedies ended; "" if there is nothing to say."""
+    if search.ended_by:
+        bound = (
+            f"{search.timeout_seconds:g} s (--timeout)"
+            if search.ended_by == "timeout"
+            else f"{search.runs} tries"
+        )
+        result = "" if found else ", and no change that places it was found"
+        return f"The search for changes ended after {bound}{result}. `why-not --placed --timeout 30s` searches on."
+    return (
+        "" if found else f"No change that why-not knows places it; {search.runs} sets of changes were tried."
+    )
 
 
 def _end(explanation: Explanation, style: Style) -> Iterator[str]:

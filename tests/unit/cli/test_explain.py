@@ -74,7 +74,9 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 def test_the_text_is_as_in_the_golden_files(
     run: Run, width: int, colour: str, namespace: str, name: str, status: int
 ) -> None:
-    ran = run(f"{name}-deployment", "-n", namespace, "--width", str(width), "--color", colour)
+    flags = ["--width", str(width), "--color", colour, "--timeout", "5m"]
+
+    ran = run(f"{name}-deployment", "-n", namespace, *flags)
 
     suffix = "-colour" if colour == "always" else ""
     expected = (GOLDEN / f"explain-{name}-{width}{suffix}.txt").read_text()
@@ -87,6 +89,17 @@ def test_no_line_is_wider_than_asked(run: Run, width: int) -> None:
     for name, namespace in (("checkout-deployment", "shop"), ("billing-deployment", "pay")):
         out = run(name, "-n", namespace, "--width", str(width)).out
         assert max(map(len, out.splitlines())) <= width
+
+
+@pytest.mark.parametrize(("output", "suffix"), [("markdown", "md"), ("html", "html")])
+@pytest.mark.parametrize(("namespace", "name", "status"), [("shop", "checkout", 0), ("pay", "billing", 1)])
+def test_documents_are_as_in_the_golden_files(
+    run: Run, output: str, suffix: str, namespace: str, name: str, status: int
+) -> None:
+    ran = run(f"{name}-deployment", "-n", namespace, "-o", output, "--timeout", "5m")
+
+    assert (ran.status, ran.err) == (status, "")
+    assert ran.out == (GOLDEN / f"explain-{name}.{suffix}").read_text()
 
 
 def test_yaml_and_json_hold_the_same(run: Run) -> None:
@@ -285,10 +298,17 @@ class Plane:
         self.error: Exception | None = None
         self.read_all = False
         self.asked: list[tuple[ControlPlane, Sequence[BindingKey]]] = []
+        self.others: list[BindingBuilder] = []
         monkeypatch.setattr(objects, "read_live", self._read)
+        monkeypatch.setattr(objects, "read_bindings", self._read_bindings)
+
+    def _read_bindings(self, plane: ControlPlane) -> LiveContents:
+        if self.error is not None:
+            raise self.error
+        return LiveContents("https://karmada:5443", bindings=[each.manifest() for each in self.others])
 
     def _read(
-        self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False
+        self, plane: ControlPlane, keys: Sequence[BindingKey] = (), *, all_bindings: bool = False, **_: Any
     ) -> LiveContents:
         self.asked.append((plane, keys))
         self.read_all = all_bindings
@@ -353,3 +373,42 @@ def test_other_bindings_are_read_where_decisions_read_them(plane: Plane, gates: 
     assert main.main(["explain", "checkout-deployment", "-n", "shop", flag]) == 0
 
     assert plane.read_all is gates
+
+
+@pytest.mark.parametrize("pending", [0, 8])
+def test_other_bindings_are_read_if_a_cluster_reports_more_requests_than_capacity(
+    plane: Plane, capsys: pytest.CaptureFixture[str], pending: int
+) -> None:
+    burst = [
+        binding(f"web-{index}").replicas(4, cpu=1).dynamic_weight().on(m1=4).applied()
+        .last_scheduled(f"2026-11-22T10:00:0{index}Z")
+        for index in range(3)
+    ]  # fmt: skip
+    plane.contents.bindings[:] = [burst[0].manifest()]
+    plane.others = burst
+    made = cluster("m1").capacity(cpu=10, pods=1000).allocated({"cpu": 4}).allocating({"cpu": pending})
+    plane.contents.clusters[:] = [made.manifest()]
+
+    assert main.main(["explain", "web-0-deployment", "-o", "json"]) == 0
+
+    fields = json.loads(capsys.readouterr().out)
+    assert [each["code"] for each in fields["causes"]] == (["BurstOvercommit"] if pending else [])
+
+
+def test_other_bindings_that_may_not_be_read_are_a_warning(
+    plane: Plane, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = binding("web").replicas(4, cpu=1).dynamic_weight().on(m1=4).applied()
+    plane.contents.bindings[:] = [asked.last_scheduled("2026-11-22T10:00:00Z").manifest()]
+    plane.contents.clusters[:] = [cluster("m1").capacity(cpu=10, pods=1000).allocated({"cpu": 12}).manifest()]
+
+    def refuse(_: ControlPlane) -> LiveContents:
+        raise LiveError("resourcebindings is forbidden")
+
+    monkeypatch.setattr(objects, "read_bindings", refuse)
+
+    assert main.main(["explain", "web-deployment"]) == 0
+
+    captured = capsys.readouterr()
+    assert captured.err == "bindings: resourcebindings is forbidden\n"
+    assert "OwnReplicasCount" in captured.out

@@ -147,7 +147,7 @@ def test_the_queue_has_the_time_of_the_next_decision(
     assert fields["provenance"]["queueState"] == "backoff"
 
 
-def test_a_binding_that_waits_for_others_says_so(
+def test_row_14_a_binding_that_waits_for_others_says_so(
     scheduler: Process, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     scheduler.responses["/v1/decisions/shop/checkout-deployment"] = (

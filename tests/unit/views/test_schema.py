@@ -28,6 +28,12 @@ _PYTHON = {
 }
 
 
+def schema_of_file() -> dict[str, Any]:
+    """Return the schema in the repository."""
+    found: dict[str, Any] = json.loads(SCHEMA.read_text())
+    return found
+
+
 def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str = "") -> Iterator[str]:
     """Yield where a value does not follow a schema; of the keywords that our schemas use."""
     if "$ref" in schema:
@@ -59,7 +65,7 @@ def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str
 
 
 def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
-    assert json.loads(SCHEMA.read_text()) == explanation_schema()
+    assert schema_of_file() == explanation_schema()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.client import json_body
@@ -41,6 +41,16 @@ _WORKLOADS: Final = {
 }
 """kubectl's short names."""
 
+_API_VERSIONS: Final = {
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), "apps/v1"),
+    **dict.fromkeys(("Job", "CronJob"), "batch/v1"),
+    **dict.fromkeys(
+        ("Pod", "ConfigMap", "Secret", "Service", "ServiceAccount", "PersistentVolumeClaim"), "v1"
+    ),
+    "Ingress": "networking.k8s.io/v1",
+}
+"""The kinds of workloads that are read to explain why they have no binding."""
+
 _PLURALS: Final = frozenset(f"{kind}s" for kind in (*_WORKLOADS.values(), "job", "secret"))
 _SHOWN: Final = 3
 
@@ -67,14 +77,43 @@ def possible_keys(name: str, namespace: str) -> list[BindingKey]:
         return [BindingKey(RESOURCE_BINDING, namespace, rest)]
     if known == CLUSTER_RESOURCE_BINDING:
         return [BindingKey(CLUSTER_RESOURCE_BINDING, "", rest)]
-    bound = f"{rest.replace(':', '.')}-{_singular(kind)}".lower()
+    bound = f"{rest.replace(':', '.')}-{singular(kind)}".lower()
     return [BindingKey(RESOURCE_BINDING, namespace, bound), BindingKey(CLUSTER_RESOURCE_BINDING, "", bound)]
 
 
-def _singular(kind: str) -> str:
+def singular(kind: str) -> str:
     """Return a kind in the form of a binding's name, from what kubectl accepts: ``deploy``, ``deployments.apps``."""
     name = kind.lower().partition(".")[0]
     return _WORKLOADS.get(name, name.removesuffix("s") if name in _PLURALS else name)
+
+
+class WorkloadName(NamedTuple):
+    """A workload that a person names.
+
+    Attributes:
+        api_version: Group and version.
+        kind: For example ``Deployment``.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def plural(self) -> str:
+        """The resource of the kind."""
+        return "ingresses" if self.kind == "Ingress" else f"{self.kind.lower()}s"
+
+
+def workload_of(name: str, namespace: str) -> WorkloadName | None:
+    """Return the workload of ``KIND/NAME``; None if the name is that of a binding, or the kind is not known."""
+    written, _, rest = name.rpartition("/")
+    if not written:
+        return None
+    wanted = singular(written)
+    kind = next((each for each in _API_VERSIONS if each.lower() == wanted), "")
+    return WorkloadName(_API_VERSIONS[kind], kind, namespace, rest) if kind else None
 
 
 async def find_binding(connection: Connection, keys: Sequence[BindingKey]) -> dict[str, Any]:

@@ -3,32 +3,64 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.cli.simulate.state import SimulatedBindings, handles
-from karmada_scheduler.cli.simulate.workloads import StoredWorkloads, Workloads
 from karmada_scheduler.cli.sources import rules
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects
+from karmada_scheduler.cli.sources.rules import Frameworks
+from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
 from karmada_scheduler.config import features
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.core.available_replicas import Estimators
-from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.explain.inputs import ExplainInputs
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.profile.factory import Registration
 
-InputsOf = Callable[[Binding], ExplainInputs]
+
+@dataclass(frozen=True)
+class Explaining:
+    """Objects and rules, and the scheduler that decides by them; all decisions share the caches of one core."""
+
+    objects: Objects
+    gates: FeatureGates
+    scheduler: SimulatedScheduler
+    frameworks: Frameworks
+    snapshot: Snapshot
+
+    def inputs_of(self, binding: Binding) -> ExplainInputs:
+        """Return what a decision about a binding reads."""
+        scheduler, objects = self.scheduler, self.objects
+        framework = self.frameworks.of(binding) or self.frameworks.any
+        return ExplainInputs(
+            binding,
+            self.snapshot,
+            framework,
+            self.gates,
+            scheduler.core,
+            Estimators((scheduler.estimator,)),
+            peers=scheduler.peers,
+            empty_workload_propagation=scheduler.empty_workload_propagation,
+            workload=scheduler.workloads.of(binding) if framework.needs_workload else None,
+            scheduler_names=self.frameworks.names or None,
+            binding_manifest=objects.manifests.get(binding.key),
+            cluster_manifest=objects.manifests.get,
+            policies=objects.policies,
+            template_labels=objects.template_labels(binding.spec.resource),
+            others=objects.bindings,
+            now=objects.at or datetime.now(UTC),
+        )
 
 
 @contextmanager
-def explain_inputs(
+def explaining(
     arguments: argparse.Namespace, objects: Objects, own: Sequence[Registration]
-) -> Iterator[InputsOf]:
-    """Provide the function that returns what a decision about a binding reads; all share the caches of one core.
+) -> Iterator[Explaining]:
+    """Provide the scheduler of the command line, with the objects that were read.
 
     Args:
         arguments: With the flags of ``rules.add_arguments``.
@@ -42,46 +74,12 @@ def explain_inputs(
         gates = features.parse(arguments.feature_gates)
     except ValueError as error:
         raise NoAnswerError(f"--feature-gates: {error}") from error
-    snapshot, known = Snapshot.of(objects.clusters), SimulatedBindings(objects.bindings)
-    workloads = Workloads(objects.workloads)
-    stored = StoredWorkloads(workloads, known.get)
-    local = (GeneralEstimator(gates),)
-    empty = arguments.enable_empty_workload_propagation == "true"
-    peers = known if gates.enabled("WorkloadAffinity") else None
-    algorithm = SchedulingAlgorithm(
-        gates,
-        local,
-        empty_workload_propagation=empty,
-        peers=peers,
-        stored=known.get,
-        stored_workload=stored.of,
-    )
+    snapshot = Snapshot.of(objects.clusters)
+    scheduler = SimulatedScheduler(gates, arguments, objects.workloads)
+    scheduler.show(snapshot, objects.bindings)
     try:
-        with rules.configured(
-            arguments, gates, own, handle_for=handles(snapshot, known, stored.for_profile)
-        ) as frameworks:
-            stored.framework_of, stored.declaring = frameworks.of, frameworks.declaring
-
-            def inputs_of(binding: Binding) -> ExplainInputs:
-                framework = frameworks.of(binding) or frameworks.any
-                return ExplainInputs(
-                    binding,
-                    snapshot,
-                    framework,
-                    gates,
-                    algorithm,
-                    Estimators(local),
-                    peers=peers,
-                    empty_workload_propagation=empty,
-                    workload=workloads.of(binding) if framework.needs_workload else None,
-                    scheduler_names=frameworks.names or None,
-                    binding_manifest=objects.manifests.get(binding.key),
-                    cluster_manifest=objects.manifests.get,
-                    policies=objects.policies,
-                    template_labels=objects.template_labels(binding.spec.resource),
-                    now=datetime.now(UTC),
-                )
-
-            yield inputs_of
+        with rules.configured(arguments, gates, own, handle_for=scheduler.handle_for) as frameworks:
+            scheduler.use(frameworks)
+            yield Explaining(objects, gates, scheduler, frameworks, snapshot)
     except ConfigError as unusable:
         raise NoAnswerError("\n".join(str(each) for each in unusable.problems)) from unusable

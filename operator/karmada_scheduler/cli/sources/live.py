@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.cli.sources.bindings import find_binding
+from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, WorkloadName, find_binding
 from karmada_scheduler.client import json_body
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connect import connect
@@ -24,6 +24,7 @@ from karmada_scheduler.client.karmada import (
     Resource,
 )
 from karmada_scheduler.client.lists import list_pages
+from karmada_scheduler.client.metadata import MetadataClient, ServedResource
 
 TIMEOUT_SECONDS: Final = 60.0
 
@@ -58,6 +59,7 @@ class LiveContents:
 
     Attributes:
         server: The URL of the API server.
+        templates: The metadata of the wanted workload, if it has no binding.
         problems: What could not be read without ending the command: single objects, and policies.
         unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
     """
@@ -65,6 +67,7 @@ class LiveContents:
     server: str
     clusters: list[Manifest] = field(default_factory=list)
     bindings: list[Manifest] = field(default_factory=list)
+    templates: list[Manifest] = field(default_factory=list)
     policies: list[Manifest] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
@@ -75,6 +78,7 @@ def read_live(
     keys: Sequence[BindingKey] = (),
     *,
     all_bindings: bool = False,
+    workload: WorkloadName | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> LiveContents:
     """Read the clusters, the policies, and bindings.
@@ -85,33 +89,65 @@ def read_live(
         plane: The control plane.
         keys: The wanted binding under each of its possible keys; the first that exists is read.
         all_bindings: Whether to list the bindings of all namespaces as well; then the wanted one comes first.
+        workload: The workload of the wanted binding. If there is no binding, its metadata is read instead.
         timeout: Seconds for everything.
 
     Raises:
         LiveError: The control plane cannot be read.
-        NoSuchBindingError: No binding has any of the keys.
+        NoSuchBindingError: No binding has any of the keys, and there is no such workload.
     """
-    return asyncio.run(_read(plane, keys, all_bindings=all_bindings, timeout=timeout))
+    return asyncio.run(_read(plane, keys, all_bindings=all_bindings, workload=workload, timeout=timeout))
 
 
 async def _read(
-    plane: ControlPlane, keys: Sequence[BindingKey], *, all_bindings: bool, timeout: float
+    plane: ControlPlane,
+    keys: Sequence[BindingKey],
+    *,
+    all_bindings: bool,
+    workload: WorkloadName | None,
+    timeout: float,
 ) -> LiveContents:
     async with _connection(plane) as connection:
         reading = _Reading(connection)
-        try:
+        with _errors(reading, timeout):
             async with asyncio.timeout(timeout):
                 if keys:
-                    reading.found.bindings.append(await find_binding(connection, keys))
+                    await reading.wanted(keys, workload)
                 await reading.clusters()
                 await reading.policies()
                 if all_bindings:
                     await reading.other_bindings()
-        except TimeoutError:
-            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
-        except ApiError as error:
-            raise LiveError(str(error)) from error
         return reading.found
+
+
+def read_bindings(plane: ControlPlane, *, timeout: float = TIMEOUT_SECONDS) -> LiveContents:
+    """Read all bindings.
+
+    Raises:
+        LiveError: They cannot be read.
+    """
+    return asyncio.run(_read_bindings(plane, timeout=timeout))
+
+
+async def _read_bindings(plane: ControlPlane, *, timeout: float) -> LiveContents:
+    async with _connection(plane) as connection:
+        reading = _Reading(connection)
+        with _errors(reading, timeout):
+            async with asyncio.timeout(timeout):
+                await reading.other_bindings()
+        return reading.found
+
+
+@contextmanager
+def _errors(reading: _Reading, timeout: float) -> Iterator[None]:
+    """Raise LiveError for what ends the reading; the text says what was read."""
+    try:
+        yield
+    except TimeoutError:
+        text = f"{reading.found.server} has not answered within {timeout:g} s (reading {reading.subject})"
+        raise LiveError(text) from None
+    except ApiError as error:
+        raise LiveError(f"{reading.subject}: {error}") from error
 
 
 @asynccontextmanager
@@ -127,11 +163,39 @@ async def _connection(plane: ControlPlane) -> AsyncIterator[Connection]:
 
 
 class _Reading:
-    """The contents as far as they have been read."""
+    """The contents as far as they have been read.
+
+    Attributes:
+        subject: What is being read, for messages.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.found = LiveContents(connection.server)
+        self.subject = "the binding"
         self._connection = connection
+
+    async def wanted(self, keys: Sequence[BindingKey], workload: WorkloadName | None) -> None:
+        """Read the wanted binding, or the metadata of its workload."""
+        try:
+            self.found.bindings.append(await find_binding(self._connection, keys))
+        except NoSuchBindingError as unknown:
+            if workload is None:
+                raise
+            try:
+                template = await self._template(workload)
+            except ApiError as error:
+                text = f"{unknown}. Whether a policy matches the workload is not known, because it cannot be read: {error}"
+                raise NoSuchBindingError(text) from error
+            if template is None:
+                raise
+            self.found.templates.append(template)
+
+    async def _template(self, workload: WorkloadName) -> Manifest | None:
+        resource = ServedResource(workload.api_version, workload.plural, namespaced=True)
+        found = await MetadataClient(self._connection).get(resource, workload.namespace, workload.name)
+        if found is None:
+            return None
+        return {**found, "apiVersion": workload.api_version, "kind": workload.kind}
 
     async def clusters(self) -> None:
         try:
@@ -165,6 +229,7 @@ class _Reading:
             self.found.bindings += [each for each in listed if _identity(each) not in known]
 
     async def _list(self, resource: Resource) -> list[Manifest]:
+        self.subject = resource.plural
         manifests: list[Manifest] = []
         api_version = f"{resource.group}/{resource.version}"
         async for page, _ in list_pages(self._connection, resource.path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from karmada_scheduler.api.binding import Binding, BindingKey, ObjectReference
@@ -13,18 +14,18 @@ from karmada_scheduler.api.manifest import ManifestError, read_required_text
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.cli.simulate.files import Contents, as_binding, as_cluster, as_workload, read
-from karmada_scheduler.cli.sources.bindings import NoSuchBindingError
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_live
+from karmada_scheduler.cli.sources import capture
+from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, singular, workload_of
+from karmada_scheduler.cli.sources.errors import NoAnswerError
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_bindings, read_live
 from karmada_scheduler.explain.names import nearest
+
+__all__ = ["NoAnswerError", "Objects", "add_arguments", "add_other_bindings", "captured", "gather"]
 
 Manifest = Mapping[str, Any]
 T = TypeVar("T")
 
 _POLICIES: Final = ("propagationpolicies:", "clusterpropagationpolicies:")
-
-
-class NoAnswerError(Exception):
-    """The command cannot answer; the text says why, and what to do."""
 
 
 @dataclass(slots=True)
@@ -33,6 +34,8 @@ class Objects:
 
     Attributes:
         source: For people: "files", or the URL of the API server.
+        is_live: Whether they come from a control plane.
+        at: When they were captured; None if they were read now.
         bindings: In the order of the files.
         manifests: Clusters by name, and bindings by key, as they were read.
         policies: None if they were not read.
@@ -43,6 +46,8 @@ class Objects:
     """
 
     source: str
+    is_live: bool = False
+    at: datetime | None = None
     clusters: list[Cluster] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
     manifests: dict[str | BindingKey, Manifest] = field(default_factory=dict)
@@ -75,7 +80,10 @@ class Objects:
         """Return the workload ``KIND/NAME``, None if it was not read."""
         kind, _, plain = name.rpartition("/")
         for each in self.workloads or ():
-            if (each.kind.lower(), each.name) == (kind.lower(), plain) and each.namespace in {namespace, ""}:
+            if (each.kind.lower(), each.name) == (singular(kind), plain) and each.namespace in {
+                namespace,
+                "",
+            }:
                 return each
         return None
 
@@ -130,6 +138,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the control plane to read, without --clusters and --bindings (default as kubectl)",
     )
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "--replay",
+        default="",
+        metavar="FILE",
+        help="a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
+    )
 
 
 def gather(
@@ -151,6 +165,8 @@ def gather(
         NoAnswerError: The flags contradict each other, or nothing can be read.
     """
     given = [*(arguments.clusters or ()), *(arguments.bindings or ())]
+    if arguments.replay:
+        return _from_capture(arguments)
     others = [*(arguments.policies or ()), *(arguments.workloads or ())]
     if [*given, *others].count("-") > 1:
         raise NoAnswerError("standard input (-) can be read once only")
@@ -161,12 +177,46 @@ def gather(
         raise NoAnswerError("\n".join(objects.unlisted))
     if arguments.workloads:
         workloads = read(arguments.workloads, as_workload)
-        objects.workloads = workloads.objects
+        objects.workloads = [*(objects.workloads or ()), *workloads.objects]
         objects.problems += map(str, workloads.problems)
     if not objects.clusters and objects.problems:
         raise NoAnswerError(
             "\n".join([*objects.problems, "No cluster could be read, so nothing is decided."])
         )
+    return objects
+
+
+def captured(objects: Objects) -> dict[str, Any]:
+    """Return the objects as a capture has them."""
+    clusters, bindings = ([each.name for each in objects.clusters], [each.key for each in objects.bindings])
+    return {
+        "source": objects.source,
+        "clusters": [capture.reduced(objects.manifests[name]) for name in clusters],
+        "bindings": [capture.reduced(objects.manifests[key]) for key in bindings],
+        "policies": None
+        if objects.policies is None
+        else [capture.reduced(each) for each in objects.policies],
+        "workloads": None
+        if objects.workloads is None
+        else [capture.metadata_of(each) for each in objects.workloads],
+    }
+
+
+def _from_capture(arguments: argparse.Namespace) -> Objects:
+    others = ("clusters", "bindings", "policies", "workloads", "kubeconfig", "context", "process")
+    if named := [
+        f"--{'from' if each == 'process' else each}" for each in others if getattr(arguments, each, "")
+    ]:
+        raise NoAnswerError(f"--replay has the objects already: leave out {', '.join(named)}")
+    fields = capture.read(arguments.replay)
+    at = capture.captured_at(fields)
+    source = f"a capture of {at.strftime('%Y-%m-%dT%H:%M:%SZ')}"
+    objects = Objects(source, at=at, policies=fields.get("policies"))
+    objects.add_clusters(_parsed(fields["clusters"], as_cluster, objects.problems))
+    objects.add_bindings(_parsed(fields["bindings"], as_binding, objects.problems))
+    if fields.get("workloads") is not None:
+        parsed = _parsed(fields["workloads"], as_workload, objects.problems)
+        objects.workloads = [each for each, _ in parsed]
     return objects
 
 
@@ -190,18 +240,35 @@ def _from_files(arguments: argparse.Namespace) -> Objects:
 
 def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool) -> Objects:
     plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    workload = workload_of(arguments.name, arguments.namespace) if keys else None
     try:
-        found = read_live(plane, keys, all_bindings=all_bindings)
+        found = read_live(plane, keys, all_bindings=all_bindings, workload=workload)
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
-    objects = Objects(found.server, unlisted=found.unlisted)
+    objects = Objects(found.server, unlisted=found.unlisted, is_live=True)
     for each in found.problems:
         (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
     if not objects.warnings:
         objects.policies = list(found.policies)
     objects.add_clusters(_parsed(found.clusters, as_cluster, objects.problems))
     objects.add_bindings(_parsed(found.bindings, as_binding, objects.problems))
+    if found.templates:
+        objects.workloads = [each for each, _ in _parsed(found.templates, as_workload, objects.problems)]
     return objects
+
+
+def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
+    """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
+    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    try:
+        found = read_bindings(plane)
+    except LiveError as error:
+        objects.warnings.append(f"bindings: {error}")
+        return
+    objects.warnings += found.problems
+    known = {each.key for each in objects.bindings}
+    parsed = _parsed(found.bindings, as_binding, objects.warnings)
+    objects.add_bindings((each, manifest) for each, manifest in parsed if each.key not in known)
 
 
 def _parsed(

@@ -41,7 +41,7 @@ class SimulatedScheduler:
     ) -> None:
         """Use the gates and flags of the command line."""
         self._gates = gates
-        self._as_new: bool = arguments.as_new
+        self._as_new: bool = getattr(arguments, "as_new", False)
         self.empty_workload_propagation: bool = arguments.enable_empty_workload_propagation == "true"
         self._snapshot = Snapshot()
         self._known = SimulatedBindings(())

@@ -9,8 +9,13 @@ import orjson
 import pytest
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
-from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, possible_keys
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError, read_live
+from karmada_scheduler.cli.sources.bindings import (
+    NoSuchBindingError,
+    WorkloadName,
+    possible_keys,
+    workload_of,
+)
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents, LiveError, read_bindings, read_live
 from tests.fake_apiserver import FakeApiServer, Gate, binding, cluster, html, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 
@@ -58,6 +63,14 @@ def test_all_bindings_can_be_read_with_the_wanted_one_first(
     assert _names(read_live(plane, all_bindings=True))["bindings"] == ["api", "web"]
 
 
+def test_bindings_can_be_read_without_the_rest(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.put(binding("api", namespace="shop"))
+    assert _names(read_bindings(plane)) == {"clusters": [], "bindings": ["web", "api"], "policies": []}
+    server.fault(method="LIST", path="/resourcebindings$", answer=status(403, "Forbidden", "no bindings"))
+    with pytest.raises(LiveError, match="no bindings"):
+        read_bindings(plane)
+
+
 def test_an_unknown_binding_names_the_nearest_of_its_namespace(
     server: FakeApiServer, plane: ControlPlane
 ) -> None:
@@ -70,6 +83,58 @@ def test_the_name_of_a_workload_names_its_binding(server: FakeApiServer, plane: 
     server.put(binding("api-deployment"))
     with pytest.raises(NoSuchBindingError, match=r"Nearest: api-deployment$"):
         read_live(plane, [BindingKey(RESOURCE_BINDING, "default", "api")])
+
+
+API = WorkloadName("apps/v1", "Deployment", "default", "api")
+API_KEYS = possible_keys("deployment/api", "default")
+
+
+def serve_api(server: FakeApiServer) -> None:
+    """Serve the metadata of a Deployment without binding."""
+    server.put({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "default", "name": "api", "labels": {"app": "api"}}})  # fmt: skip
+
+
+def test_a_workload_without_binding_is_read_instead(server: FakeApiServer, plane: ControlPlane) -> None:
+    serve_api(server)
+    found = read_live(plane, API_KEYS, workload=API)
+    assert found.bindings == []
+    [template] = found.templates
+    assert (template["kind"], template["metadata"]["labels"]) == ("Deployment", {"app": "api"})
+    assert [each["metadata"]["name"] for each in found.policies] == ["p"]
+
+
+def test_a_workload_that_does_not_exist_is_an_unknown_binding(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    serve_api(server)
+    with pytest.raises(NoSuchBindingError, match="other-deployment"):
+        read_live(plane, possible_keys("deployment/other", "default"), workload=API._replace(name="other"))
+
+
+def test_a_workload_that_may_not_be_read_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
+    serve_api(server)
+    text = 'deployments.apps "api" is forbidden: User "eve" cannot get resource "deployments"'
+    server.fault(method="GET", path="/deployments/api$", answer=status(403, "Forbidden", text))
+    with pytest.raises(NoSuchBindingError, match=r'does not exist.*cannot be read: .*User "eve" cannot get'):
+        read_live(plane, API_KEYS, workload=API)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("deploy/api", "Deployment"),
+        ("deployments.apps/api", "Deployment"),
+        ("sts/api", "StatefulSet"),
+        ("cm/api", "ConfigMap"),
+        ("crb/api", None),
+        ("api", None),
+        ("flinkdeployment/api", None),
+    ],
+)
+def test_the_workload_of_a_name(name: str, kind: str | None) -> None:
+    found = workload_of(name, "shop")
+    assert (found.kind if found else None) == kind
+    assert found is None or (found.namespace, found.name) == ("shop", "api")
 
 
 def test_a_binding_of_another_namespace_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
@@ -122,7 +187,7 @@ def test_an_api_server_without_karmada_is_named(server: FakeApiServer, plane: Co
 
 def test_an_api_server_that_hangs_ends_the_command(server: FakeApiServer, plane: ControlPlane) -> None:
     server.fault(method="LIST", path="/clusters$", gate=Gate())
-    with pytest.raises(LiveError, match="has not answered within 0 s"):
+    with pytest.raises(LiveError, match=r"has not answered within 0\.3 s"):
         read_live(plane, timeout=0.3)
 
 

@@ -1,0 +1,193 @@
+"""A capture: everything that an answer was made of, in one file, so that it can be made again without an API server."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, NamedTuple
+
+from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
+from karmada_scheduler.cli.sources.errors import NoAnswerError
+from karmada_scheduler.explain.model import API_VERSION
+from karmada_scheduler.explain.process_view import ProcessView
+
+KIND: Final = "Capture"
+
+_GZIP: Final = b"\x1f\x8b"
+_RULES: Final = ("plugins", "scheduler_name", "enable_empty_workload_propagation")
+"""Flags that a capture has under their own names; the feature gates and the configuration are apart."""
+
+Fields = dict[str, Any]
+Manifest = Mapping[str, Any]
+
+
+class Replayed(NamedTuple):
+    """A captured question.
+
+    Attributes:
+        arguments: As parsed, with the rules of the capture.
+        view: What a process said, None if none was asked.
+        scheduler_names: The names of the profiles of the process.
+    """
+
+    arguments: argparse.Namespace
+    view: ProcessView | None
+    scheduler_names: frozenset[str]
+
+
+def rules_of(arguments: argparse.Namespace) -> Fields:
+    """Return the flags that determine decisions.
+
+    Raises:
+        NoAnswerError: The configuration file cannot be read.
+    """
+    found: Fields = {name: getattr(arguments, name) for name in _RULES}
+    found["feature_gates"] = list(arguments.feature_gates)
+    found["plugin_dirs"] = [str(each) for each in arguments.plugin_dir]
+    try:
+        found["config"] = None if arguments.config is None else Path(arguments.config).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoAnswerError(f"--config: {arguments.config} cannot be read: {error}") from error
+    return found
+
+
+def process_of(view: ProcessView | None) -> Fields | None:
+    """Return the answer of a running scheduler; None if none was asked."""
+    return None if view is None else asdict(view)
+
+
+def reduced(manifest: Manifest) -> Manifest:
+    """Return an object without what answers do not read: the applied manifest, and managers of fields but of the status."""
+    metadata = dict(manifest.get("metadata") or {})
+    if annotations := metadata.get("annotations"):
+        metadata["annotations"] = {
+            name: value for name, value in annotations.items() if name != LAST_APPLIED_ANNOTATION
+        }
+    if managers := metadata.pop("managedFields", None):
+        metadata["managedFields"] = [
+            {"subresource": "status", "time": each.get("time")}
+            for each in managers
+            if each.get("subresource") == "status"
+        ]
+    return {**manifest, "metadata": metadata}
+
+
+def metadata_of(workload: Workload) -> Manifest:
+    """Return the part of a workload that is read: its metadata."""
+    return {
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "metadata": {
+            "namespace": workload.namespace,
+            "name": workload.name,
+            "uid": workload.uid,
+            "labels": dict(workload.labels),
+            "annotations": dict(workload.annotations),
+            "ownerReferences": [
+                {
+                    "apiVersion": each.api_version,
+                    "kind": each.kind,
+                    "name": each.name,
+                    "uid": each.uid,
+                    "controller": each.controller,
+                }
+                for each in workload.owner_references
+            ],
+        },
+    }
+
+
+def write(path: str, fields: Manifest) -> None:
+    """Write a capture, readable by its owner only; with gzip if the name ends with ``.gz``.
+
+    Raises:
+        NoAnswerError: It cannot be written.
+    """
+    content = json.dumps({"apiVersion": API_VERSION, "kind": KIND, **fields}, indent=1).encode()
+    if path.endswith(".gz"):
+        content = gzip.compress(content)
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise NoAnswerError(f"--capture: {path} cannot be written: {error.strerror}") from error
+
+
+def read(path: str) -> Fields:
+    """Return a capture.
+
+    Raises:
+        NoAnswerError: The file is none.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise NoAnswerError(f"--replay: {path} cannot be read: {error.strerror or error}") from error
+    try:
+        found = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        raise NoAnswerError(f"--replay: {path} is no capture: {error}") from error
+    if not isinstance(found, dict) or (found.get("apiVersion"), found.get("kind")) != (API_VERSION, KIND):
+        raise NoAnswerError(f"--replay: {path} is no capture of explain --capture ({API_VERSION}, {KIND})")
+    for name, kind in (("clusters", list), ("bindings", list), ("rules", dict), ("asked", dict)):
+        if not isinstance(found.get(name), kind):
+            raise NoAnswerError(f"--replay: {path} is no capture: {name} is missing")
+    return found
+
+
+def captured_at(fields: Manifest) -> datetime:
+    """Return when a capture was made.
+
+    Raises:
+        NoAnswerError: It does not say so.
+    """
+    try:
+        return datetime.fromisoformat(str(fields.get("at")))
+    except ValueError as error:
+        raise NoAnswerError(f"--replay: at: {error}") from error
+
+
+@contextmanager
+def replayed(arguments: argparse.Namespace) -> Iterator[Replayed]:
+    """Provide the arguments with the rules of a capture, and what a process said.
+
+    Flags on the command line win, so that other rules can be tried. Without a name, the captured question is asked.
+
+    Raises:
+        NoAnswerError: The file is no capture.
+    """
+    fields = read(arguments.replay)
+    rules = fields["rules"]
+    changed = argparse.Namespace(**vars(arguments))
+    if not arguments.name:
+        changed.name, changed.namespace = fields["asked"]["name"], fields["asked"]["namespace"]
+    for name in _RULES:
+        if getattr(arguments, name) in (None, "", "false"):
+            setattr(changed, name, rules.get(name))
+    given = {text.partition("=")[0] for each in arguments.feature_gates for text in each.split(",")}
+    of_capture = [text for each in rules.get("feature_gates") or () for text in each.split(",")]
+    changed.feature_gates = [
+        *(text for text in of_capture if text.partition("=")[0] not in given),
+        *arguments.feature_gates,
+    ]
+    process = fields.get("process")
+    view = None if process is None else ProcessView(**process)
+    found = Replayed(changed, view, frozenset(rules.get("scheduler_names") or ()))
+    if arguments.config is not None or not rules.get("config"):
+        yield found
+        return
+    with NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(rules["config"])
+        file.flush()
+        changed.config = Path(file.name)
+        yield found

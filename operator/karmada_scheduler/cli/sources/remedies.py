@@ -1,0 +1,113 @@
+"""Changes that place a binding which is not placed, for ``explain``: a search of why-not in a short time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.cli.sources.inputs import Explaining
+from karmada_scheduler.explain.inputs import ExplainInputs
+from karmada_scheduler.explain.model import (
+    ChangedObject,
+    Explanation,
+    Remedy,
+    RemedyEdit,
+    RemedyPatch,
+    RemedySearch,
+    State,
+)
+from karmada_scheduler.whynot.answer import Question, answer
+from karmada_scheduler.whynot.edits import ObjectRef, Side
+from karmada_scheduler.whynot.goals import IsPlaced
+from karmada_scheduler.whynot.model import EditShown, ObjectShown
+from karmada_scheduler.whynot.model import Remedy as Found
+from karmada_scheduler.whynot.objects import ObjectSet
+from karmada_scheduler.whynot.search import Bounds
+
+_CURABLE: Final = frozenset(
+    {State.NOT_PLACED, State.STUCK, State.SUSPENDED, State.GATED, State.OTHER_SCHEDULER}
+)
+
+
+def with_remedies(
+    explanation: Explanation, inputs: ExplainInputs, using: Explaining, seconds: float
+) -> Explanation:
+    """Return an explanation with the changes that place the binding; the same if it is placed.
+
+    Args:
+        explanation: The explanation of the binding.
+        inputs: What its decision read.
+        using: The objects and the rules.
+        seconds: The time of the search.
+    """
+    if explanation.state not in _CURABLE:
+        return explanation
+    found = answer(
+        _objects(inputs, using),
+        Question("", IsPlaced()),
+        Bounds(seconds),
+        provenance=explanation.provenance,
+        causes=lambda _: (),
+    )
+    facts = found.search
+    return replace(
+        explanation,
+        remedies=tuple(_remedy(each, explanation) for each in found.remedies),
+        remedy_search=RemedySearch(
+            runs=facts.runs,
+            seconds=facts.seconds,
+            complete=facts.complete,
+            ended_by=facts.ended_by,
+            timeout_seconds=facts.timeout_seconds,
+        ),
+    )
+
+
+def _objects(inputs: ExplainInputs, using: Explaining) -> ObjectSet:
+    """Return the objects that the search edits: other bindings only where they change the decision about this one."""
+    objects, key = using.objects, inputs.binding.key
+    bindings = objects.bindings if using.scheduler.is_coupled else [inputs.binding]
+    return ObjectSet(
+        key,
+        using.gates,
+        using.scheduler,
+        {
+            ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
+            for each in objects.clusters
+        },
+        {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in bindings},
+    )
+
+
+def _remedy(found: Found, explanation: Explanation) -> Remedy:
+    first = found.edits[0]
+    return Remedy(
+        side=first.side.value,
+        subject=_subject(first, explanation),
+        change=", and ".join(_change(each) for each in found.edits),
+        result=found.result,
+        edits=tuple(
+            RemedyEdit(each.side.value, each.op, _object(each.object), each.text) for each in found.edits
+        ),
+        apply=tuple(RemedyPatch(_object(each.object), each.patch) for each in found.apply),
+        moves=found.moves,
+    )
+
+
+def _object(shown: ObjectShown) -> ChangedObject:
+    return ChangedObject(shown.kind, shown.namespace, shown.name)
+
+
+def _subject(edit: EditShown, explanation: Explanation) -> str:
+    """Return the object that a person changes: the policy rather than the binding, which has its placement."""
+    if edit.side is Side.POLICY:
+        policy = explanation.binding.policy
+        return policy.name if policy is not None else ""
+    return "" if edit.object.name == explanation.binding.name else edit.object.name
+
+
+def _change(edit: EditShown) -> str:
+    if edit.minimal is None:
+        return edit.text
+    return f"{edit.text} ({edit.minimal.fails_at}{edit.minimal.unit} is not enough)"

@@ -1,0 +1,101 @@
+"""Runs ``explain`` and ``why-not`` as processes against the control plane, as a user who may only get and list."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.controlplane import ControlPlane, Object
+
+READER = "explain-reader"
+_READ = ["get", "list"]
+CLUSTERS: Object = {"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": _READ}
+BINDINGS: Object = {
+    "apiGroups": ["work.karmada.io"],
+    "resources": ["resourcebindings", "clusterresourcebindings"],
+    "verbs": _READ,
+}
+POLICIES: Object = {
+    "apiGroups": ["policy.karmada.io"],
+    "resources": ["propagationpolicies", "clusterpropagationpolicies"],
+    "verbs": _READ,
+}
+WORKLOADS: Object = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": _READ}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command printed."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The JSON output."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the causes, the primary one first."""
+        causes = self.fields["causes"]
+        assert [bool(each.get("primary")) for each in causes] == [index == 0 for index in range(len(causes))]
+        return [each["code"] for each in causes]
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """The evidence of the primary cause."""
+        found: dict[str, Any] = self.fields["causes"][0]["evidence"]
+        return found
+
+
+def reader(plane: ControlPlane, user: str = READER, *rules: Object) -> Path:
+    """Return the kubeconfig of a user who may read with these rules, or all that the commands read."""
+    chosen = list(rules) or [CLUSTERS, BINDINGS, POLICIES, WORKLOADS]
+    api = "rbac.authorization.k8s.io"
+    plane.client.apply(
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": user}, "rules": chosen}
+    )
+    plane.client.apply(
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": user},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
+            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
+        }
+    )
+    return plane.kubeconfig_for(user)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Asks about one namespace."""
+
+    kubeconfig: Path
+    namespace: str
+
+    def explain(
+        self, name: str = "deployment/web", *flags: str, output: str = "json", remedies: bool = False
+    ) -> Answer:
+        """Run ``explain``; no process of a scheduler is asked unless a flag names one."""
+        search = "--timeout=60s" if remedies else "--no-remedies"
+        return self._run("explain", name, search, "-o", output, *flags)
+
+    def why_not(self, *arguments: str) -> Answer:
+        """Run ``why-not``."""
+        return self._run("why-not", "-o", "json", *arguments)
+
+    def _run(self, command: str, *arguments: str) -> Answer:
+        program = [sys.executable, "-m", "karmada_scheduler", command, *arguments]
+        flags: Sequence[str] = ["-n", self.namespace, f"--kubeconfig={self.kubeconfig}"]
+        done = subprocess.run([*program, *flags], capture_output=True, text=True, timeout=300, check=False)
+        assert "Traceback" not in done.stderr, done.stderr
+        return Answer(done.returncode, done.stdout, done.stderr)

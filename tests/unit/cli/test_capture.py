@@ -1,0 +1,325 @@
+"""``explain --capture`` and ``--replay``: the same answer from one file, without an API server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karmada_scheduler.cli import main
+from karmada_scheduler.cli.sources import objects, process
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveContents
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.explain.fleet import billing, checkout, fleet
+
+LONG = "--timeout=5m"
+
+
+@pytest.fixture
+def plane(monkeypatch: pytest.MonkeyPatch) -> LiveContents:
+    """A control plane that can be read once; then it is away."""
+    contents = LiveContents(
+        "https://karmada.example:5443",
+        clusters=[each.manifest() for each in fleet()],
+        bindings=[billing().manifest(), checkout().manifest()],
+        policies=[
+            {
+                "apiVersion": "policy.karmada.io/v1alpha1",
+                "kind": "PropagationPolicy",
+                "metadata": {"namespace": "pay", "name": "billing"},
+                "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "billing"}]},
+            }
+        ],
+    )  # fmt: skip
+    reads: list[ControlPlane] = []
+
+    def read(plane: ControlPlane, keys: object = (), *, all_bindings: bool = False, **_: Any) -> LiveContents:
+        assert not reads, "the control plane was read again"
+        reads.append(plane)
+        return contents
+
+    monkeypatch.setattr(objects, "read_live", read)
+    return contents
+
+
+class Command:
+    """Runs ``explain``."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        status = main.main(["explain", *arguments])
+        captured = self._capsys.readouterr()
+        return status, captured.out, captured.err
+
+    def fields(self, *arguments: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self(*arguments, "-o", "json", LONG)[1])
+        return found
+
+
+@pytest.fixture
+def explain(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def without_provenance(fields: dict[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in fields.items() if name != "provenance"}
+    rest["remedySearch"] = {**(rest["remedySearch"] or {}), "seconds": 0}
+    return rest
+
+
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize("name", ["capture.json", "capture.json.gz"])
+@pytest.mark.parametrize(
+    ("asked", "namespace"), [("billing-deployment", "pay"), ("deployment/checkout", "shop")]
+)
+def test_a_capture_gives_the_same_answer_without_the_control_plane(
+    explain: Command, tmp_path: Path, name: str, asked: str, namespace: str
+) -> None:
+    file = str(tmp_path / name)
+
+    live = explain.fields(asked, "-n", namespace, "--capture", file)
+    again = explain.fields("--replay", file)
+
+    assert without_provenance(again) == without_provenance(live)
+    assert again["provenance"]["tense"] == "replayed"
+    assert again["provenance"]["fleet"] == live["provenance"]["fleet"]
+    assert again["provenance"]["at"] == live["provenance"]["at"]
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    assert ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b") is name.endswith(".gz")
+
+
+@pytest.mark.usefixtures("plane")
+def test_the_third_line_says_that_it_is_a_replay(explain: Command, tmp_path: Path) -> None:
+    file = str(tmp_path / "capture.json")
+    status, _, err = explain("billing-deployment", "-n", "pay", "--capture", file)
+    replayed, out, _ = explain("--replay", file)
+
+    assert (status, replayed) == (1, 1)
+    assert err == f"wrote 8 clusters and 2 bindings to {file}\n"
+    at = json.loads(Path(file).read_text())["at"][:19] + "Z"
+    assert f"replayed from a capture of {at}, class First" in out
+    assert " now from " not in out
+
+
+def test_rules_are_captured_and_flags_try_others(
+    plane: LiveContents, explain: Command, tmp_path: Path
+) -> None:
+    file, config = str(tmp_path / "capture.json"), tmp_path / "config.yaml"
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"schedulerName": "default-scheduler", "plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}],
+            }
+        )
+    )  # fmt: skip
+    flags = ["--config", str(config), "--feature-gates=SchedulingOvercommitProtection=true"]
+    live = explain.fields("billing-deployment", "-n", "pay", "--capture", file, *flags)
+    config.unlink()
+
+    again = explain.fields("--replay", file)
+    other = explain.fields("--replay", file, "--plugins=*,-ClusterAffinity")
+
+    assert live["state"] == "PLACED"
+    assert without_provenance(again) == without_provenance(live)
+    assert other["state"] == "PLACED"
+    assert json.loads(Path(file).read_text())["rules"]["feature_gates"] == [
+        "SchedulingOvercommitProtection=true"
+    ]
+    assert plane.problems == []
+
+
+def test_the_record_of_a_process_is_captured(
+    plane: LiveContents, explain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def get(_: str, path: str) -> tuple[int, Mapping[str, Any]]:
+        if path == "/v1/state":
+            return 200, {"configuration": {"featureGates": {}, "profiles": [{"schedulerName": "mine"}]}}
+        record = {
+            "at": "2026-11-22T14:02:11.482Z",
+            "process": "pod-a",
+            "targets": {},
+            "trigger": {"class": "First"},
+        }
+        return 200, {"record": record, "queue": {"state": "unschedulable", "dueInSeconds": None}}
+
+    monkeypatch.setattr(process, "_get", get)
+    plane.bindings[0]["spec"]["schedulerName"] = "mine"
+    file = str(tmp_path / "capture.json")
+    live = explain.fields(
+        "billing-deployment", "-n", "pay", "--capture", file, "--from", "http://localhost:1"
+    )
+    monkeypatch.undo()
+
+    again = explain.fields("--replay", file)
+
+    assert again["provenance"]["record"] == live["provenance"]["record"]
+    assert again["provenance"]["record"]["process"] == "pod-a"
+    assert again["state"] == live["state"] == "NOT PLACED"
+
+
+SECRETS = ("checkout", "shop", "eu-west", "ap-south", "edge-7", "staging", "tier", "prod", "karmada.example")
+
+
+def test_an_anonymous_capture_has_other_names_and_the_same_reasons(
+    plane: LiveContents, explain: Command, tmp_path: Path
+) -> None:
+    placed = checkout().on(**{"eu-west-1": 12, "eu-west-2": 12}).applied()
+    placed.last_scheduled("2026-11-22T10:00:00Z").condition(
+        type="Scheduled", status="True", reason="Success", message="on eu-west-1 and eu-west-2"
+    )
+    del plane.bindings[0]
+    plane.bindings[0] = placed.manifest()
+    plane.bindings[0]["metadata"]["managedFields"] = [{"manager": "shop-operator"}]
+    plane.bindings[0]["metadata"]["annotations"]["shop.example/owner"] = "checkout team"
+    plane.clusters[0]["spec"]["apiEndpoint"] = "https://ap-south.karmada.example"
+    for index, each in enumerate((*plane.clusters, plane.bindings[0])):
+        each["metadata"]["uid"] = f"{index}"
+        each["spec"].get("resource", {})["uid"] = f"{index}"
+    file = tmp_path / "capture.json"
+
+    live = explain.fields("checkout-deployment", "-n", "shop", "--capture", str(file), "--anonymise")
+    again = explain.fields("--replay", str(file))
+
+    text = file.read_text()
+    assert [each for each in SECRETS if re.search(rf"\b{re.escape(each)}", text)] == []
+    assert [each["code"] for each in again["causes"]] == [each["code"] for each in live["causes"]]
+    assert [(each["before"], each["after"]) for each in again["funnel"]] == [
+        (each["before"], each["after"]) for each in live["funnel"]
+    ]
+    number = dict(zip(sorted(row["name"] for row in live["clusters"]), sorted(row["name"] for row in again["clusters"]), strict=True))  # fmt: skip
+    assert [number[row["name"]] for row in live["clusters"]] == [row["name"] for row in again["clusters"]]
+    assert [row["cause"] for row in live["clusters"]] == [row["cause"] for row in again["clusters"]]
+    assert live["trigger"]["scheduleClass"] == again["trigger"]["scheduleClass"]
+    assert [each["replicas"] for each in live["placement"]] == [
+        each["replicas"] for each in again["placement"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "clusters"),
+    [
+        (binding("web").replicas(5, cpu=1).dynamic_weight().term("first", "a").term("second", "b"),
+         [cluster("a").capacity(cpu=3), cluster("b").capacity(cpu=2)]),
+        (binding("web").replicas(2).static_weights(a=2, b=1), [cluster("a"), cluster("b"), cluster("c")]),
+        (binding("web").replicas(2).duplicated().tolerates(key="team", operator="Equal", value="x", effect="NoSchedule"),
+         [cluster("a").taint("team=x:NoSchedule"), cluster("b").taint("team=y:NoSchedule")]),
+        (binding("web").replicas(2).duplicated().affinity(fieldSelector={"matchExpressions": [
+            {"key": "region", "operator": "In", "values": ["eu"]}]}),
+         [cluster("a").region("eu"), cluster("b").region("us")]),
+    ],
+    ids=["terms", "weights", "taints", "fields"],
+)  # fmt: skip
+def test_selectors_select_the_same_after_the_names_are_replaced(
+    explain: Command, tmp_path: Path, asked: BindingBuilder, clusters: list[ClusterBuilder]
+) -> None:
+    (tmp_path / "clusters.yaml").write_text(yaml.safe_dump_all([each.manifest() for each in clusters]))
+    (tmp_path / "bindings.yaml").write_text(yaml.safe_dump(asked.manifest()))
+    files = [f"--clusters={tmp_path}/clusters.yaml", f"--bindings={tmp_path}/bindings.yaml"]
+    file = str(tmp_path / "capture.json")
+
+    read = explain.fields("web-deployment", *files, "--capture", file, "--anonymise")
+    again = explain.fields("--replay", file)
+
+    def shape(fields: dict[str, Any]) -> object:
+        return (
+            fields["state"],
+            [each["code"] for each in fields["causes"]],
+            [each["replicas"] for each in fields["placement"]],
+            [[refusal["plugin"] for refusal in row["refusals"]] for row in fields["clusters"]],
+        )
+
+    assert shape(again) == shape(read)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is no capture"),
+        (b"[1, 2]", "is no capture of explain --capture"),
+        (b"\x1f\x8bnot gzip", "is no capture"),
+        (
+            b'{"apiVersion": "explain.pyscheduler.karmada.io/v1alpha1", "kind": "Capture"}',
+            "clusters is missing",
+        ),
+        (b"[" * 100_000, "is no capture"),
+        (None, "cannot be read: No such file"),
+    ],
+    ids=["empty", "a list", "gzip", "without clusters", "nested", "away"],
+)
+def test_a_file_that_is_no_capture_is_refused(
+    explain: Command, tmp_path: Path, content: bytes | None, problem: str
+) -> None:
+    file = tmp_path / "capture.json"
+    if content is not None:
+        file.write_bytes(content)
+
+    status, out, err = explain("--replay", str(file))
+
+    assert (status, out) == (2, "")
+    assert problem in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("plane")
+def test_unreadable_objects_of_a_capture_are_reported_and_the_rest_is_explained(
+    explain: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "capture.json.gz"
+    explain("billing-deployment", "-n", "pay", "--capture", str(file))
+    fields = json.loads(gzip.decompress(file.read_bytes()))
+    fields["clusters"][0]["spec"]["taints"] = 5
+    file.write_bytes(json.dumps(fields).encode())
+
+    status, out, err = explain("--replay", str(file))
+
+    assert status == 2
+    assert err.startswith("Cluster ap-south-1: spec.taints")
+    assert "NOT PLACED" in out
+
+
+@pytest.mark.parametrize("flag", ["--kubeconfig=k", "--clusters=c", "--from=http://localhost:1"])
+def test_a_replay_has_its_objects_already(explain: Command, tmp_path: Path, flag: str) -> None:
+    (tmp_path / "c").write_text(
+        '{"apiVersion": "explain.pyscheduler.karmada.io/v1alpha1", "kind": "Capture", "clusters": [], "bindings": [],'
+        ' "rules": {}, "asked": {"name": "web", "namespace": "default"}, "at": "2026-11-22T10:00:00Z"}'
+    )
+    status, _, err = explain("--replay", str(tmp_path / "c"), flag)
+    assert status == 2
+    assert "--replay has the objects already: leave out --" in err
+
+
+@pytest.mark.usefixtures("plane")
+def test_a_capture_that_cannot_be_written_ends_the_command(explain: Command, tmp_path: Path) -> None:
+    status, out, err = explain("billing-deployment", "-n", "pay", "--capture", str(tmp_path / "no" / "file"))
+    assert (status, out) == (2, "")
+    assert "cannot be written: No such file or directory" in err
+
+
+def test_without_a_replay_a_binding_is_named(explain: Command) -> None:
+    assert explain()[::2] == (2, "Error: name a binding\n")
+
+
+@pytest.mark.usefixtures("plane")
+def test_why_not_searches_in_a_capture(
+    explain: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "capture.json")
+    explain("billing-deployment", "-n", "pay", "--capture", file, "--plugins=*,-TaintToleration")
+
+    status = main.main(["why-not", "--replay", file, "--placed", "-o", "json", LONG])
+    with_taints = main.main(["why-not", "--replay", file, "--placed", "-o", "json", LONG, "--plugins=*"])
+
+    first, second = capsys.readouterr().out.split("}\n{")
+    assert (status, with_taints) == (0, 0)
+    assert '"holds": true' in first
+    assert '"holds": false' in second

@@ -1,0 +1,147 @@
+"""Names and messages cannot control a terminal, forge lines, close a table or run in a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.explain.model import Explanation
+from karmada_scheduler.testing import binding, cluster
+from karmada_scheduler.views.html import explanation_html
+from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.markdown import MAX_CHARACTERS, escaped, explanation_markdown
+from karmada_scheduler.views.printable import printable, with_printable_texts
+from karmada_scheduler.views.text import explanation_text
+from tests.explain.asking import explained
+from tests.explain.fleet import billing, checkout, fleet
+
+ESC = "\x1b"
+HOSTILE = f"m1{ESC}[31m\nPLACED | @all <img src=x onerror=alert(1)> [x](http://e.x) `a` #12 \u202eabc \x9b"
+
+
+def hostile() -> Explanation:
+    """Return an explanation in which names and reasons are hostile."""
+    asked = binding("web").replicas(4, cpu=1).dynamic_weight().names(HOSTILE, "m2", f"{HOSTILE}2")
+    asked.condition(type="Scheduled", status="False", reason="NoClusterFit", message=f"0/2 {HOSTILE}")
+    named = cluster(HOSTILE).label("a", HOSTILE)
+    return explained(asked, named, cluster("m2").taint("a=b:NoSchedule"), cluster("m3"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("a\x1b[31mb", r"a\x1b[31mb"),
+        ("a\nb\tc\r", "a b c "),
+        ("\x00\x7f\x9b", r"\x00\x7f\x9b"),
+        ("\u202eabc\u2066", r"\u202eabc\u2066"),
+        ("\ud800", r"\ud800"),
+        ("Zürich 東京 🚀", "Zürich 東京 🚀"),
+    ],
+)
+def test_characters_that_are_not_shown_become_escapes(text: str, expected: str) -> None:
+    assert printable(text) == expected
+
+
+def test_a_value_without_such_characters_is_the_same_object() -> None:
+    found = explained(checkout(), *fleet())
+    assert with_printable_texts(found) is found
+
+
+def test_every_text_of_an_explanation_becomes_printable() -> None:
+    def texts(value: Any) -> list[str]:
+        if isinstance(value, str):
+            return [value]
+        if isinstance(value, Mapping):
+            return [text for item in value.items() for each in item for text in texts(each)]
+        if isinstance(value, list | tuple):
+            return [text for each in value for text in texts(each)]
+        fields = getattr(value, "__dataclass_fields__", ())
+        return [text for name in fields for text in texts(getattr(value, name))]
+
+    found = with_printable_texts(hostile())
+
+    assert any(ESC in text for text in texts(hostile()))
+    assert [text for text in texts(found) if printable(text) != text] == []
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_text_has_no_control_characters_but_those_of_colours(width: int) -> None:
+    found = with_printable_texts(hostile())
+
+    plain = explanation_text(found, Style(width))
+    coloured = explanation_text(found, Style(width, colour=True))
+
+    assert re.sub(r"[^\x00-\x1f\x7f-\x9f\u202e]", "", plain).strip("\n") == ""
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+    assert sum(line.startswith(("PLACED", "NOT PLACED")) for line in plain.splitlines()) == 1
+
+
+class Seen(HTMLParser):
+    """The elements and attributes of a document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+@pytest.mark.parametrize(
+    "found", [hostile(), explained(checkout(), *fleet()), explained(billing(), *fleet())]
+)
+def test_html_has_no_scripts_references_or_foreign_elements(found: Explanation) -> None:
+    seen = Seen()
+    text = explanation_html(with_printable_texts(found))
+    seen.feed(text)
+
+    assert seen.tags <= set("html head meta title style body h1 h2 p strong ul li div table caption thead tr th tbody td".split())  # fmt: skip
+    assert seen.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "scope"}
+    assert "default-src 'none'" in text
+    assert text.count("<table>") == text.count("<caption>") > 0
+
+
+def test_markdown_mentions_nobody_links_nowhere_and_keeps_its_tables() -> None:
+    text = explanation_markdown(with_printable_texts(hostile()))
+
+    assert re.search(r"(?<!\\)[<\[]", text) is None
+    assert re.search(r"@\w|https?://", text) is None
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert tables
+    for line in tables:
+        assert len(re.findall(r"(?<!\\)\|", line)) in {5, 6, 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("eu-west-1", "eu-west-1"),
+        ("a|b", r"a\|b"),
+        ("@team", "@\u200bteam"),
+        ("#12", "\\#\u200b12"),
+        ("<b>", r"\<b\>"),
+        ("*a* _b_ `c`", r"\*a\* \_b\_ \`c\`"),
+        ("- x", r"\- x"),
+        ("1. x", r"1\. x"),
+        ("see https://e.x", "see https\u200b://e.x"),
+    ],
+)
+def test_markdown_is_escaped(text: str, expected: str) -> None:
+    assert escaped(text) == expected
+
+
+def test_markdown_of_a_large_fleet_fits_into_a_comment_and_keeps_the_counts() -> None:
+    clusters = [cluster(f"cluster-with-a-long-name-{index:05}") for index in range(3000)]
+    asked = binding("web").replicas(9000, cpu="1m").dynamic_weight()
+
+    text = explanation_markdown(explained(asked, *clusters))
+
+    assert len(text) <= MAX_CHARACTERS
+    assert "and 2,980 more" in text
