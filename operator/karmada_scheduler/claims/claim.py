@@ -18,7 +18,13 @@ from karmada_scheduler.claims.policy import ClaimingPolicy, read_policy
 from karmada_scheduler.claims.replicas import replicas_of
 from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.claims.state import BindingState, How, State, read_binding
-from karmada_scheduler.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, Template, TemplateKey
+from karmada_scheduler.claims.template import (
+    CLAIM_ANNOTATIONS,
+    CLAIM_LABELS,
+    UNCLAIMED,
+    Template,
+    TemplateKey,
+)
 from karmada_scheduler.claims.validation import refusal
 
 DEFAULTS: Final = DetectorOptions()
@@ -167,6 +173,7 @@ def _template_claim(
         binding=name,
         policy_before=_claimed_by(before, key),
         policy_after=policy_after,
+        claim_after=UNCLAIMED if new is None else new.claim,
         binding_before=original,
         binding_after=None if binding is None else _manifest(binding, original, before.bindings.get(name)),
         reason=_reason(key, before, detector),

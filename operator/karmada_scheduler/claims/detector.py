@@ -99,7 +99,8 @@ class Detector:
 
     def _store_policy(self, manifest: Manifest) -> ClaimingPolicy | None:
         self._created += 1
-        policy = read_policy(manifest, permanent_id=f"new-{self._created}")
+        key = read_policy(manifest).key
+        policy = read_policy(manifest, permanent_id=f"{key}#{self._created}")
         before = self.state.policies.get(policy.key)
         if before is not None and not before.deleting:
             policy = replace(policy, permanent_id=before.permanent_id)

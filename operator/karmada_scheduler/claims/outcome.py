@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import PolicyKey
-from karmada_scheduler.claims.template import TemplateKey
+from karmada_scheduler.claims.template import Claim, TemplateKey
 
 
 class Reason(Enum):
@@ -88,6 +88,7 @@ class TemplateClaim:
         binding: The name of its binding.
         policy_before: The policy that claimed it.
         policy_after: The policy that claims it now.
+        claim_after: The metadata of its claim now. Policies that are not stored yet have an id like ``shop/web#1``.
         binding_before: As it was given; None without a binding.
         binding_after: As the API server will have it, targets and status unchanged; None without a binding. It is
             ``binding_before`` itself if nothing changes.
@@ -105,6 +106,7 @@ class TemplateClaim:
     binding: BindingKey
     policy_before: PolicyKey | None
     policy_after: PolicyKey | None
+    claim_after: Claim
     binding_before: Manifest | None
     binding_after: Manifest | None
     reason: Reason
