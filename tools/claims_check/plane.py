@@ -177,7 +177,7 @@ class Plane:
         for path in (*TEMPLATE_PATHS.values(), *POLICY_PATHS, *BINDING_PATHS.values()):
             answer = self._client.send("GET", path, accept=_METADATA_ONLY)
             answer.raise_for_status()
-            for each in answer.json()["items"]:
+            for each in answer.json()["items"] or ():
                 found[each["metadata"]["uid"]] = each["metadata"]["resourceVersion"]
         return found
 
@@ -201,7 +201,7 @@ def _config_map(name: str) -> Manifest:
 def _override(kind: str, name: str, namespace: str = "") -> Manifest:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     overriders: dict[str, Any] = {
-        "labelsOverrider": [{"operator": "addIfAbsent", "value": {"example.com/x": "y"}}]
+        "labelsOverrider": [{"operator": "add", "value": {"example.com/x": "y"}}]
     }
     return {
         "apiVersion": "policy.karmada.io/v1alpha1",
