@@ -19,6 +19,7 @@ from karmada_scheduler.claims import (
     read_template,
 )
 from karmada_scheduler.claims.outcome import TemplateClaim
+from karmada_scheduler.claims.replicas import comparable
 from karmada_scheduler.claims.template import (
     CLAIM_ANNOTATIONS,
     CLAIM_LABELS,
@@ -28,6 +29,7 @@ from karmada_scheduler.claims.template import (
 )
 from tools.claims_check.cases import OVERRIDE, PRIORITY_CLASSES, Manifest, Move
 
+_REQUIREMENTS: Final = "replicaRequirements"
 NOT_COMPARED: Final = ("clusters",)
 """Fields of ``spec`` that only schedulers write; there is none in the check."""
 
@@ -175,6 +177,8 @@ def _compare_binding(
 def _compared(spec: Mapping[str, Any]) -> dict[str, Any]:
     resource = {name: value for name, value in spec["resource"].items() if name != "resourceVersion"}
     kept = {name: value for name, value in spec.items() if name not in NOT_COMPARED}
+    if _REQUIREMENTS in kept:
+        kept[_REQUIREMENTS] = comparable(kept[_REQUIREMENTS])
     return {**kept, "resource": resource}
 
 

@@ -200,9 +200,7 @@ def _config_map(name: str) -> Manifest:
 
 def _override(kind: str, name: str, namespace: str = "") -> Manifest:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    overriders: dict[str, Any] = {
-        "labelsOverrider": [{"operator": "add", "value": {"example.com/x": "y"}}]
-    }
+    overriders: dict[str, Any] = {"labelsOverrider": [{"operator": "add", "value": {"example.com/x": "y"}}]}
     return {
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": kind,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.claims.options import DetectorOptions
 from karmada_scheduler.claims.policy import ClaimingPolicy
-from karmada_scheduler.claims.replicas import Replicas
+from karmada_scheduler.claims.replicas import Replicas, same_requirements
 from karmada_scheduler.claims.template import Template
 
 _COPIED: Final = ("failover", "conflictResolution", "preserveResourcesOnDeletion")
@@ -69,6 +69,8 @@ def binding_spec(
         return made
     kept = {name: value for name, value in before.items() if name not in _REPLACED}
     made["resource"] = {**(before.get("resource") or {}), **made["resource"]}
+    if same_requirements(before.get("replicaRequirements"), made.get("replicaRequirements")):
+        _keep(made, before, ("replicaRequirements",))
     if not replicas.known:
         _keep(made, before, ("replicas", "replicaRequirements", "components"))
     if not template.namespace:

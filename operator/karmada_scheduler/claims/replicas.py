@@ -181,9 +181,8 @@ def _add(total: dict[str, int], request: Mapping[str, Quantity]) -> None:
 def _text(name: str, amount: int) -> str:
     if name == CPU:
         return decimal_text(amount, -3)
-    if name in _BINARY or name.startswith("hugepages-"):
-        return binary_text(amount)
-    return decimal_text(amount, 0)
+    is_binary = name in _BINARY or name.startswith("hugepages-")
+    return binary_text(amount) if is_binary else decimal_text(amount, 0)
 
 
 def decimal_text(digits: int, exponent: int) -> str:
@@ -205,10 +204,35 @@ _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def binary_text(amount: int) -> str:
-    """Return an amount as Kubernetes writes it in BinarySI: ``64Mi``, ``1500``; below 1024 as in DecimalSI."""
-    if amount < 1024:
+    """Return an amount of bytes as a new binding has it: ``64Mi``, ``1500``, ``100M``.
+
+    The detector writes BinarySI, and the binding's webhook reads an amount without a binary suffix as DecimalSI.
+    """
+    if amount < 1024 or amount % 1024:
         return decimal_text(amount, 0)
     power = 0
     while amount % 1024 == 0 and power < len(_BINARY_SUFFIXES) - 1:
         amount, power = amount // 1024, power + 1
     return f"{amount}{_BINARY_SUFFIXES[power]}"
+
+
+def same_requirements(one: Manifest | None, other: Manifest | None) -> bool:
+    """Return whether two requirements are equal; a quantity may be written in several ways.
+
+    Raises:
+        ManifestError: A quantity cannot be read.
+    """
+    if one is None or other is None:
+        return one is other
+    return comparable(one) == comparable(other)
+
+
+def comparable(requirements: Manifest) -> dict[str, Any]:
+    """Return requirements with amounts in thousandths instead of quantities, which may be written in several ways.
+
+    Raises:
+        ManifestError: A quantity cannot be read.
+    """
+    request = read_list(read_mapping(requirements, "resourceRequest", ""), "resourceRequest")
+    amounts = {name: amount.milli_value for name, amount in request.items()}
+    return {**requirements, "resourceRequest": amounts}
