@@ -42,14 +42,23 @@ class _Item(NamedTuple):
 class Detector:
     """The detector; a change is made with ``react``, which returns when nothing more would happen."""
 
-    def __init__(self, state: State, options: DetectorOptions) -> None:
-        """Start with settled objects: templates without a claim wait for a policy."""
+    def __init__(self, state: State, options: DetectorOptions, *, templates_last: bool = False) -> None:
+        """Start with settled objects: templates without a claim wait for a policy.
+
+        Args:
+            state: The objects; they are changed.
+            options: How the detector runs.
+            templates_last: Whether several policies that one event concerns are all handled before any template. The
+                detector has a worker for policies and five for templates, so both happens; mostly, a template is done
+                before the next policy has written anything.
+        """
         self.state = state
         self.options = options
         self._queue: dict[_Item, None] = {}
         self._failed: dict[_Item, None] = {}
         self._failed_policies: dict[PolicyKey, None] = {}
         self._created = 0
+        self._templates_last = templates_last
         self._waiting = {
             key: None
             for key, template in state.templates.items()
@@ -133,6 +142,8 @@ class Detector:
         self._handle_policy(policy)
         if before is not None and self.options.preemption and policy.priority < before.priority:
             for other in self._between(policy, before.priority):
+                if not self._templates_last:
+                    self._drain()
                 self._handle_policy(other)
 
     def _between(self, policy: ClaimingPolicy, priority: int) -> list[ClaimingPolicy]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.claims import Reason, Waits
+from karmada_scheduler.claims import DetectorOptions, Reason, Waits
 from tests.unit.claims.objects import (
     PREEMPTION,
     Cluster,
@@ -130,3 +130,23 @@ def test_a_policy_that_matches_everything_cannot_preempt() -> None:
     result = shop.apply(policy("second", all_deployments(), priority=1, preemption="Always"))
     assert [each.policy.name for each in result.refusals] == ["second"]
     assert claimed_by(result) == "first"
+
+
+def test_an_edit_that_loses_the_template_may_still_reach_the_binding_if_its_successor_makes_none() -> None:
+    gates = DetectorOptions(preemption=True, priority_based_scheduling=True)
+    missing = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "missing"}
+    shop = Cluster(gates)
+    shop.apply(
+        policy("first", priority=5, to="here"),
+        WEB,
+        policy("second", priority=3, preemption="Always", schedulePriority=missing),
+    )
+    result = shop.apply(policy("first", priority=1, to="there"))
+    assert (claimed_by(result), goes_to(result), only(result).waits) == (
+        "second",
+        "there",
+        Waits.PRIORITY_CLASS,
+    )
+    (other,) = only(result).alternatives
+    assert other.spec is not None
+    assert other.spec["placement"]["clusterAffinity"]["clusterNames"] == ["here"]
