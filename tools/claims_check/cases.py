@@ -93,7 +93,7 @@ class CaseGenerator:
         policies = [each for name, each in present.policies.items() if name not in moved]
         templates = [each for name, each in present.templates.items() if name not in moved]
         if draw < 0.2:
-            policy = self._policy(10 + len(present.policies), list(present.templates.values()))
+            policy = self._policy(10 + len(moved), list(present.templates.values()))
             present.policies[_name(policy)] = policy
             return Move("create", (policy,))
         if draw < 0.45 and policies:

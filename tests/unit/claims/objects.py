@@ -10,6 +10,7 @@ from karmada_scheduler.claims import (
     Claims,
     DetectorOptions,
     Event,
+    PolicyDeleted,
     PolicyWritten,
     Template,
     TemplateClaim,
@@ -126,13 +127,14 @@ class Cluster:
         refused = {each.policy for each in result.refusals}
         for event in events:
             if isinstance(event, PolicyWritten):
-                key = key_of(dict(event.manifest))
-                if key not in refused:
-                    self._policies[key] = dict(event.manifest)
+                name = key_of(dict(event.manifest))
+                if name not in refused:
+                    self._policies[name] = dict(event.manifest)
             elif isinstance(event, TemplateWritten):
                 self._templates[event.template.key] = event.template
+            elif isinstance(event, PolicyDeleted):
+                self._policies.pop(event.key, None)
             else:
-                self._policies.pop(event.key, None)  # type: ignore[arg-type]
                 self._templates.pop(event.key, None)
         for key, found in result.templates.items():
             self.bindings.pop(found.binding, None)
