@@ -73,12 +73,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="only the answer and the steps")
 
 
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+def add_output_arguments(
+    parser: argparse.ArgumentParser, *, formats: Sequence[str] = ("json", "text", "yaml")
+) -> None:
     """Add the flags for the output."""
     parser.add_argument(
         "-o",
         "--output",
-        choices=("json", "text", "yaml"),
+        choices=formats,
         default="text",
         help="what to print (default text)",
     )
