@@ -41,9 +41,7 @@ def policy_p(**placement_fields: Any) -> dict[str, Any]:
 
 
 def test_a_cordoned_cluster_keeps_its_bindings_and_the_plan_says_how_many() -> None:
-    plan = plan_of(
-        [cluster("m1"), cluster("m2")], [settled(web(), m1=4)], lambda draft: draft.cordon("m1")
-    )
+    plan = plan_of([cluster("m1"), cluster("m2")], [settled(web(), m1=4)], lambda draft: draft.cordon("m1"))
     assert plan.counts["unchanged"] == 1
     assert plan.bindings == ()
     assert plan.notes == ("1 of them are on m1 and would not be placed there again once they leave",)
@@ -199,9 +197,7 @@ def test_what_would_change_anyway_is_drift_and_no_effect_of_the_change() -> None
 def test_a_binding_that_fails_already_is_not_stuck_because_of_the_change() -> None:
     failing = web(spreadConstraints=[{"spreadByField": "cluster", "minGroups": 5, "maxGroups": 5}])
     failing.on(m1=4).applied({"replicaScheduling": DYNAMIC}).last_scheduled("2026-11-22T10:00:00Z")
-    plan = plan_of(
-        [cluster("m1"), cluster("m2")], [failing], lambda draft: draft.label("m2", "tier=prod")
-    )
+    plan = plan_of([cluster("m1"), cluster("m2")], [failing], lambda draft: draft.label("m2", "tier=prod"))
     assert plan.counts["stuck"] == 0
     assert plan.drift is not None
     assert plan.drift[0].error

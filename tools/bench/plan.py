@@ -128,7 +128,9 @@ def write(folder: Path, cluster_count: int, binding_count: int) -> None:
     policies = [_policy(index, _placement(index)) for index in range(POLICIES)]
     _write(folder / "clusters.json", clusters)
     _write(folder / "policies.json", policies)
-    _write(folder / "bindings.json", _placed(clusters, [_binding(each, dice) for each in range(binding_count)]))
+    _write(
+        folder / "bindings.json", _placed(clusters, [_binding(each, dice) for each in range(binding_count)])
+    )
     for name, edit in (("weights", _reversed_weights), ("spread", _wider)):
         (folder / name).mkdir(exist_ok=True)
         for policy in policies:
@@ -146,7 +148,9 @@ def _cluster(index: int, dice: random.Random) -> Manifest:
     made = cluster(f"c{index:05}").region(f"r{index % _REGIONS:02}").label("part", str(index % POLICIES))
     size = 64 + 16 * (index % 13)
     made.capacity(cpu=size, memory=f"{4 * size}Gi", pods=20 * size)
-    made.allocated({"cpu": dice.randrange(size), "memory": f"{dice.randrange(4 * size)}Gi", "pods": str(size)})
+    made.allocated(
+        {"cpu": dice.randrange(size), "memory": f"{dice.randrange(4 * size)}Gi", "pods": str(size)}
+    )
     return made.manifest()
 
 
@@ -233,7 +237,10 @@ def _binding(index: int, dice: random.Random) -> Manifest:
             "placement": _placement(policy),
             "replicas": dice.choice(_REPLICAS),
             "replicaRequirements": {
-                "resourceRequest": {"cpu": f"{100 * (1 + request)}m", "memory": f"{128 * (1 + request % 7)}Mi"}
+                "resourceRequest": {
+                    "cpu": f"{100 * (1 + request)}m",
+                    "memory": f"{128 * (1 + request % 7)}Mi",
+                }
             },
         },
         "status": {},

@@ -25,8 +25,7 @@ from karmada_scheduler.cli.sources.process import gates_of, read_configuration
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.plan.change import ChangeError, Draft
-from karmada_scheduler.plan.defaults import with_defaults
+from karmada_scheduler.plan.change import ChangeError, Draft, with_defaults
 from karmada_scheduler.plan.fingerprint import SHOWN
 from karmada_scheduler.plan.model import CLASSES, Plan
 from karmada_scheduler.plan.objects import Objects, policy_key, template_key

@@ -15,9 +15,9 @@ from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import KINDS, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError, read_time
-from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
+from karmada_scheduler.claims.defaults import stored_spec
 from karmada_scheduler.plan import differences
-from karmada_scheduler.plan.defaults import with_defaults
 from karmada_scheduler.plan.model import ChangeShown
 from karmada_scheduler.plan.objects import (
     Manifest,
@@ -470,6 +470,22 @@ def _after_last(binding: Manifest) -> str:
     except ManifestError:
         last = None
     return ((last or _EPOCH) + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def with_defaults(policy: Manifest) -> Manifest:
+    """Return a policy as the API server stores it.
+
+    Raises:
+        ChangeError: A field has the wrong type.
+    """
+    namespace = (
+        text_of(policy, "metadata", "namespace") if text_of(policy, "kind") == PROPAGATION_POLICY else ""
+    )
+    try:
+        return {**policy, "spec": stored_spec(part(policy, "spec"), namespace=namespace)}
+    except ManifestError as problem:
+        name = text_of(policy, "metadata", "name")
+        raise ChangeError(f"{text_of(policy, 'kind')} {name}: {problem}") from problem
 
 
 def with_namespace(manifest: Manifest, namespace: str) -> Manifest:

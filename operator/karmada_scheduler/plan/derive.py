@@ -1,36 +1,40 @@
-"""The bindings after a change of policies and templates: what Karmada's detector makes of them.
-
-Of a binding, a policy determines placement, schedulerName and suspension. The claim is written as a label of the
-binding, as the detector does.
-
-Source: karmada v1.18.2 pkg/detector policy.go, detector.go.
-"""
+"""The bindings after a change of policies and templates: what Karmada's detector makes of them (``claims``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, BindingKey
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
-from karmada_scheduler.explain.model import PolicyRef
-from karmada_scheduler.explain.policies import Match, Template, match_of, matching
-from karmada_scheduler.plan.change import next_generation
-from karmada_scheduler.plan.model import Claim
-from karmada_scheduler.plan.objects import (
-    Manifest,
-    Objects,
-    TemplateKey,
-    part,
-    policy_key,
-    resource_key,
-    text_of,
+from karmada_scheduler.claims import (
+    Claims,
+    DetectorOptions,
+    Event,
+    PolicyDeleted,
+    PolicyWritten,
+    Reason,
+    Template,
+    TemplateClaim,
+    TemplateWritten,
+    Waits,
+    claim,
+    read_template,
+    template_of,
 )
+from karmada_scheduler.claims.template import UNCLAIMED
+from karmada_scheduler.explain.model import PolicyRef
+from karmada_scheduler.plan.change import ChangeError
+from karmada_scheduler.plan.model import Claim
+from karmada_scheduler.plan.objects import Manifest, Objects, part, policy_key, resource_key
 
-_COPIED: Final = ("placement", "schedulerName", "suspension")
+DETECTOR: Final = DetectorOptions()
+_MOST_ORDERED: Final = 1_000
+"""Templates up to which the plan is checked for results that depend on the order of the changes."""
+
+_SHOWN: Final = 3
 
 
 @dataclass
@@ -39,192 +43,219 @@ class Derived:
 
     Attributes:
         claims: By binding, whether its policy changes; bindings that keep theirs are left out.
-        deferred: The bindings that follow a Lazy policy, and change with their template only.
+        deferred: The bindings that change with their template only.
         policies: The policy of each binding afterwards, as far as it is known.
-        concerned: The bindings that a changed policy or template claims.
+        concerned: The bindings whose policy or template changes.
         notes: For people.
-        annotated: The policy that the annotations of a binding name, where policies were not read.
     """
 
     claims: dict[BindingKey, Claim] = field(default_factory=dict)
     deferred: set[BindingKey] = field(default_factory=set)
-    policies: dict[BindingKey, PolicyKey] = field(default_factory=dict)
+    policies: dict[BindingKey, PolicyRef] = field(default_factory=dict)
     concerned: set[BindingKey] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
-    annotated: dict[BindingKey, PolicyRef] = field(default_factory=dict)
 
     def policy_of(self, key: BindingKey) -> PolicyRef | None:
         """Return the policy of a binding after the change, None if it has none or that is not known."""
-        found = self.policies.get(key)
-        return PolicyRef(*found) if found is not None else self.annotated.get(key)
+        return self.policies.get(key)
 
 
-def derive(before: Objects, after: Objects) -> Derived:
+def derive(before: Objects, after: Objects, options: DetectorOptions = DETECTOR) -> Derived:
     """Change the bindings in ``after`` as its policies and templates require.
 
     Bindings of policies that do not change stay as they are, even if they differ from the policy.
+
+    Raises:
+        ChangeError: Karmada would refuse a policy, or an object cannot be read.
     """
     derived = Derived()
-    if after.policies is None:
-        derived.annotated = {
-            key: found for key, each in after.bindings.items() if (found := _annotated(each)) is not None
-        }
+    for key, each in after.bindings.items():
+        if (named := _annotated(each)) is not None:
+            derived.policies[key] = named
+    events = list(_events(before, after))
+    if not events:
         return derived
-    changed = _changed(before.policies or {}, after.policies)
-    by_id = _by_id([*(before.policies or {}).values(), *after.policies.values()])
-    for key, manifest in list(after.bindings.items()):
-        current = _current(manifest, by_id, before, after)
-        if current is not None:
-            derived.policies[key] = current
-        if changed:
-            _derive_one(key, manifest, current, changed, after, derived)
+    try:
+        _apply(before, after, events, options, derived)
+    except ManifestError as problem:
+        raise ChangeError(str(problem)) from problem
     return derived
 
 
-def _current(
-    binding: Manifest, by_id: Mapping[tuple[str, Any], PolicyKey], before: Objects, after: Objects
-) -> PolicyKey | None:
-    """Return the policy that claims a binding; without its id, the one that the annotations of the binding name."""
-    labels = part(binding, "metadata", "labels")
-    for label in ID_LABELS.values():
-        if (label, labels.get(label)) in by_id:
-            return by_id[label, labels[label]]
-    named = _annotated(binding)
-    if named is None:
-        return None
-    key = PolicyKey(named.kind, named.namespace, named.name)
-    return key if key in (before.policies or {}) or key in (after.policies or {}) else None
+def _events(before: Objects, after: Objects) -> Iterator[Event]:
+    """Yield the changes of policies and templates, deletions of policies last."""
+    old, new = before.policies or {}, after.policies or {}
+    for key, manifest in after.templates.items():
+        if before.templates.get(key) is not manifest:
+            yield TemplateWritten(read_template(manifest))
+    for policy, manifest in new.items():
+        if old.get(policy) is not manifest:
+            yield PolicyWritten(manifest)
+    yield from (PolicyDeleted(policy) for policy in old if policy not in new)
+
+
+def _apply(
+    before: Objects, after: Objects, events: list[Event], options: DetectorOptions, derived: Derived
+) -> None:
+    templates = list(_templates(before, after, events))
+    names = {each.key.binding for each in templates}
+    found = claim(
+        templates,
+        [*(before.policies or {}).values(), *_unread_policies(before, after)],
+        [manifest for key, manifest in after.bindings.items() if key in names],
+        events=events,
+        options=options,
+        other_orders=len(templates) <= _MOST_ORDERED,
+    )
+    for refusal in found.refusals:
+        raise ChangeError(f"{refusal.policy.kind} {refusal.policy}: Karmada would refuse it: {refusal.text}")
+    changed = {
+        key for key in {*(before.policies or {}), *(after.policies or {})} if _differs(key, before, after)
+    }
+    for key, each in found.by_binding.items():
+        _take(key, each, after, changed, derived)
+    _notes(found, events, derived)
+
+
+def _differs(key: PolicyKey, before: Objects, after: Objects) -> bool:
+    return (before.policies or {}).get(key) is not (after.policies or {}).get(key)
+
+
+def _take(
+    key: BindingKey, each: TemplateClaim, after: Objects, changed: set[PolicyKey], derived: Derived
+) -> None:
+    """Use what the detector makes of one template."""
+    binding = each.binding_after
+    if binding is None:
+        return
+    if binding is not after.bindings.get(key):
+        after.bindings[key] = binding
+        derived.concerned.add(key)
+    if each.policy_after is not None:
+        derived.policies[key] = PolicyRef(*each.policy_after)
+    else:
+        derived.policies.pop(key, None)
+    if each.policy_before in changed or each.policy_after in changed:
+        derived.concerned.add(key)
+    if each.policy_after is None and each.policy_before is not None:
+        derived.claims[key] = Claim.RELEASED
+    elif each.policy_after is not None and each.reason is not Reason.KEPT:
+        derived.claims[key] = Claim.ADOPTED
+    if each.waits is Waits.TEMPLATE_CHANGE and each.policy_after in changed:
+        derived.deferred.add(key)
+
+
+def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
+    written = {policy_key(each.manifest) for each in events if isinstance(each, PolicyWritten)}
+    claims = found.templates.values()
+    for kinds, text in (
+        (
+            [each for each in claims if each.alternatives],
+            "depend on the order in which Karmada sees the changes: {}",
+        ),
+        (
+            [each for each in claims if each.labels_assumed and each.policy_after in written],
+            "have labels that were not read, so their policies are taken to select them still (--workloads): {}",
+        ),
+        (
+            [each for each in claims if not each.replicas_known and each.binding_before is None],
+            "have replicas that only Karmada's interpreter can read, so 0 are planned: {}",
+        ),
+        (
+            [each for each in claims if each.waits is Waits.OVERRIDES],
+            "wait for an override policy that does not exist: {}",
+        ),
+        (
+            [each for each in claims if each.waits is Waits.MATCH and each.policy_after in written],
+            "keep a policy that does not match them: {}",
+        ),
+    ):
+        if kinds:
+            names = [str(each.template) for each in kinds[:_SHOWN]]
+            more = f" and {len(kinds) - _SHOWN} more" if len(kinds) > _SHOWN else ""
+            derived.notes.append(f"{len(kinds)} templates {text.format(', '.join(names) + more)}")
+
+
+# --- templates ---
+
+
+def _templates(before: Objects, after: Objects, events: Iterable[Event]) -> Iterator[Template]:
+    """Yield the templates that the change may concern, as they are before it.
+
+    A template that was not read is as its binding names it; its labels are not known then.
+    """
+    touched = _touched_policies(events)
+    unclaimed_matter = any(isinstance(each, PolicyWritten) for each in events)
+    preempting = any(_preempts(each.manifest) for each in events if isinstance(each, PolicyWritten))
+    read = {}
+    for key, manifest in before.templates.items():
+        read[key] = read_template(manifest)
+    written = {each.template.key.binding for each in events if isinstance(each, TemplateWritten)}
+    for name, manifest in after.bindings.items():
+        named = template_of(manifest)
+        found = read.pop(resource_key(manifest), None)
+        template = named if found is None else _claimed_as(found, named)
+        policy = template.claim.policy
+        if (
+            preempting
+            or name in written
+            or policy in touched
+            or (policy is None and unclaimed_matter and _may_be_claimed(manifest))
+        ):
+            yield template
+    yield from read.values()
+
+
+def _claimed_as(template: Template, named: Template) -> Template:
+    """Return a template that was read; a file may leave out the claim and the uid that its binding shows."""
+    if template.claim == UNCLAIMED and named.claim != UNCLAIMED:
+        template = template.with_claim(named.claim)
+    return replace(template, uid=template.uid or named.uid)
+
+
+def _touched_policies(events: Iterable[Event]) -> set[PolicyKey]:
+    return {
+        policy_key(each.manifest) if isinstance(each, PolicyWritten) else each.key
+        for each in events
+        if isinstance(each, PolicyWritten | PolicyDeleted)
+    }
+
+
+def _preempts(policy: Manifest) -> bool:
+    return bool(part(policy, "spec").get("preemption") == "Always")
+
+
+def _may_be_claimed(binding: Manifest) -> bool:
+    """Return whether a binding is one of a template; those of dependencies are not."""
+    return part(binding, "spec").get("placement") is not None
+
+
+# --- policies ---
+
+
+def _unread_policies(before: Objects, after: Objects) -> Iterator[dict[str, Any]]:
+    """Yield policies as they are before the change, where only their new version and their bindings are known."""
+    if before.policies is not None:
+        return
+    unread = dict(after.policies or {})
+    for manifest in after.bindings.values():
+        named = _annotated(manifest)
+        key = None if named is None else PolicyKey(named.kind, named.namespace, named.name)
+        if key is None or key not in unread:
+            continue
+        policy = unread.pop(key)
+        label = ID_LABELS[key.kind]
+        identifier = part(manifest, "metadata", "labels").get(label, "")
+        metadata = {**part(policy, "metadata"), "labels": {label: identifier}}
+        placement = part(manifest, "spec").get("placement") or {}
+        yield {**policy, "metadata": metadata, "spec": {**part(policy, "spec"), "placement": placement}}
 
 
 def _annotated(binding: Manifest) -> PolicyRef | None:
-    annotations = part(binding, "metadata", "annotations")
+    """Return the policy that the annotations of a binding name."""
+    annotations: Mapping[str, Any] = part(binding, "metadata", "annotations")
     for kind in ID_LABELS:
         prefix = f"{kind.lower()}.karmada.io"
         if name := annotations.get(f"{prefix}/name"):
             return PolicyRef(kind, str(annotations.get(f"{prefix}/namespace") or ""), str(name))
     return None
-
-
-def _changed(before: Mapping[PolicyKey, Manifest], after: Mapping[PolicyKey, Manifest]) -> set[PolicyKey]:
-    return {key for key in {*before, *after} if before.get(key) is not after.get(key)}
-
-
-def _by_id(policies: Iterable[Manifest]) -> dict[tuple[str, Any], PolicyKey]:
-    found = {}
-    for policy in policies:
-        key = policy_key(policy)
-        label = ID_LABELS[key.kind]
-        value = part(policy, "metadata", "labels").get(label)
-        if value:
-            found[label, value] = key
-    return found
-
-
-def _derive_one(
-    key: BindingKey,
-    manifest: Manifest,
-    current: PolicyKey | None,
-    changed: set[PolicyKey],
-    after: Objects,
-    derived: Derived,
-) -> None:
-    policies = after.policies or {}
-    template = _template(resource_key(manifest), manifest, after)
-    kept = policies.get(current) if current is not None else None
-    if current is not None and current not in changed:
-        return
-    if kept is not None and ((template.labels is None and _needs_labels(kept)) or _matches(kept, template)):
-        derived.concerned.add(key)
-        _follow(key, manifest, kept, after, derived)
-        return
-    candidates = matching(
-        policies.values()
-        if current is not None
-        else [policies[each] for each in changed if each in policies],
-        template,
-    )
-    if current is not None:
-        derived.concerned.add(key)
-    if candidates:
-        chosen = candidates[0].policy
-        derived.concerned.add(key)
-        derived.claims[key] = Claim.ADOPTED
-        derived.policies[key] = policy_key(chosen)
-        _follow(key, _claimed(manifest, chosen), chosen, after, derived)
-    elif current is not None:
-        derived.claims[key] = Claim.RELEASED
-        derived.policies.pop(key, None)
-        after.bindings[key] = _released(manifest)
-
-
-def _template(key: TemplateKey, binding: Manifest, after: Objects) -> Template:
-    found = after.templates.get(key)
-    resource = part(binding, "spec", "resource")
-    labels = None if found is None else part(found, "metadata", "labels")
-    return Template(str(resource.get("apiVersion") or ""), key.kind, key.namespace, key.name, labels)
-
-
-def _matches(policy: Manifest, template: Template) -> bool:
-    return match_of(policy, template) is not Match.NONE
-
-
-def _needs_labels(policy: Manifest) -> bool:
-    selectors = part(policy, "spec").get("resourceSelectors")
-    return any(
-        isinstance(each, Mapping) and not each.get("name") and each.get("labelSelector") is not None
-        for each in (selectors if isinstance(selectors, list) else ())
-    )
-
-
-def _follow(key: BindingKey, manifest: Manifest, policy: Manifest, after: Objects, derived: Derived) -> None:
-    """Copy what a policy determines into a binding, unless the policy is Lazy."""
-    if text_of(policy, "spec", "activationPreference") == "Lazy":
-        if _copied(manifest, policy) is not manifest:
-            derived.deferred.add(key)
-        return
-    after.bindings[key] = _copied(manifest, policy)
-
-
-def _copied(manifest: Manifest, policy: Manifest) -> Manifest:
-    spec, wanted = dict(part(manifest, "spec")), part(policy, "spec")
-    if _is_same_placement(spec.get("placement"), wanted.get("placement")) and all(
-        _written(spec, name) == _written(wanted, name) for name in _COPIED[1:]
-    ):
-        return manifest
-    for name in _COPIED:
-        if name in wanted:
-            spec[name] = wanted[name]
-        else:
-            spec.pop(name, None)
-    spec.setdefault("placement", {})
-    return next_generation({**manifest, "spec": spec})
-
-
-def _written(spec: Mapping[str, Any], name: str) -> Any:
-    if name == "schedulerName":
-        return spec.get(name) or DEFAULT_SCHEDULER_NAME
-    found = spec.get(name)
-    return {field: value for field, value in found.items() if value} if isinstance(found, Mapping) else {}
-
-
-def _is_same_placement(one: Any, other: Any) -> bool:
-    try:
-        return one is not None and Placement.from_manifest(one) == Placement.from_manifest(other or {})
-    except (ManifestError, TypeError, AttributeError):
-        return bool(one == other)
-
-
-def _claimed(manifest: Manifest, policy: Manifest) -> Manifest:
-    key = policy_key(policy)
-    label = ID_LABELS[key.kind]
-    identifier = part(policy, "metadata", "labels").get(label) or f"plan-{key}".replace("/", "-")
-    metadata = part(_released(manifest), "metadata")
-    return {**manifest, "metadata": {**metadata, "labels": {**part(metadata, "labels"), label: identifier}}}
-
-
-def _released(manifest: Manifest) -> Manifest:
-    metadata = part(manifest, "metadata")
-    labels = {
-        name: value for name, value in part(metadata, "labels").items() if name not in ID_LABELS.values()
-    }
-    return {**manifest, "metadata": {**metadata, "labels": labels}}
