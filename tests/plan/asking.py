@@ -16,9 +16,10 @@ from karmada_scheduler.explain.model import Target
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.plan.change import Draft
 from karmada_scheduler.plan.decide import Rules
+from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.model import BindingPlan, Effect, Plan
 from karmada_scheduler.plan.objects import Objects
-from karmada_scheduler.plan.planner import PlanInputs, make_plan
+from karmada_scheduler.plan.planner import make_plan
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework
 
 Change = Callable[[Draft], object]

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.cli.explain import add_output_arguments, style_of
 from karmada_scheduler.cli.simulate.files import as_workload, read
 from karmada_scheduler.cli.sources import objects as objects_source
@@ -27,9 +28,10 @@ from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.plan.change import ChangeError, Draft, with_defaults
 from karmada_scheduler.plan.fingerprint import SHOWN
+from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.model import CLASSES, Plan
 from karmada_scheduler.plan.objects import Objects, policy_key, template_key
-from karmada_scheduler.plan.planner import PlanInputs, make_plan
+from karmada_scheduler.plan.planner import make_plan
 from karmada_scheduler.views.fields import as_json, as_yaml, plan_fields
 from karmada_scheduler.views.plan_markdown import plan_markdown
 from karmada_scheduler.views.plan_text import plan_text
@@ -202,35 +204,40 @@ def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
 def _apply(draft: Draft, arguments: argparse.Namespace) -> None:
     """Apply the flags; new clusters come first, so that others can name them."""
     for written in arguments.add:
-        name, separator, like = written.partition("=")
-        if separator and not Path(written).exists():
-            draft.add(name, like)
-            continue
-        found = read_changes([written], arguments.namespace)
-        if found.problems:
-            raise ChangeError("\n".join(map(str, found.problems)))
-        for each in found.objects:
-            draft.add_cluster(each)
+        _add(draft, written, arguments.namespace)
     for written in arguments.delete:
         draft.delete(*_object(written))
-    for action, names in (
-        (draft.without, arguments.without),
-        (draft.uncordon, arguments.uncordon),
-        (draft.cordon, arguments.cordon),
-    ):
-        for name in (each for written in names for each in written.split(",") if each):
-            action(name)
+    for flag in ("without", "uncordon", "cordon"):
+        for name in _names(getattr(arguments, flag)):
+            getattr(draft, flag)(name)
     for flag in ("taint", "label", "room"):
         for written in getattr(arguments, flag):
-            name, separator, rest = written.partition("=")
-            if not separator or not name or not rest:
+            name, _, rest = written.partition("=")
+            if not name or not rest:
                 raise ChangeError(f"--{flag}: expected CLUSTER=..., got {written}")
             getattr(draft, flag)(name, rest)
     for written in arguments.scale:
         name, _, count = written.rpartition("=")
-        if not name or not count.isdecimal():
+        if not name or not count.isdecimal() or int(count) > MAX_INT32:
             raise ChangeError(f"--scale: expected NS/NAME=REPLICAS, got {written}")
         draft.scale(name, int(count))
+
+
+def _add(draft: Draft, written: str, namespace: str) -> None:
+    """Add a cluster like another one, or those of a file."""
+    name, separator, like = written.partition("=")
+    if separator and not Path(written).exists():
+        draft.add(name, like)
+        return
+    found = read_changes([written], namespace)
+    if found.problems:
+        raise ChangeError("\n".join(f"--add: {problem}" for problem in found.problems))
+    for each in found.objects:
+        draft.add_cluster(each)
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    return [name for written in given for name in written.split(",") if name]
 
 
 def _object(written: str) -> tuple[str, str, str]:

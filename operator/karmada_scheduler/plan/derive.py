@@ -148,32 +148,31 @@ def _take(
 def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
     written = {policy_key(each.manifest) for each in events if isinstance(each, PolicyWritten)}
     claims = found.templates.values()
-    for kinds, text in (
-        (
-            [each for each in claims if each.alternatives],
-            "depend on the order in which Karmada sees the changes: {}",
-        ),
-        (
-            [each for each in claims if each.labels_assumed and each.policy_after in written],
-            "have labels that were not read, so their policies are taken to select them still (--workloads): {}",
-        ),
+    assumed = sum(1 for each in claims if each.labels_assumed and each.policy_after in written)
+    if assumed:
+        derived.notes.append(
+            f"the labels of {assumed} templates were not read, so their policies are taken to select them still "
+            "(--workloads)"
+        )
+    for chosen, text in (
+        ([each for each in claims if each.alternatives], "depend on the order in which Karmada sees the changes"),
         (
             [each for each in claims if not each.replicas_known and each.binding_before is None],
-            "have replicas that only Karmada's interpreter can read, so 0 are planned: {}",
+            "have replicas that only Karmada's interpreter can read, so none are planned",
         ),
         (
             [each for each in claims if each.waits is Waits.OVERRIDES],
-            "wait for an override policy that does not exist: {}",
+            "wait for an override policy that does not exist",
         ),
         (
             [each for each in claims if each.waits is Waits.MATCH and each.policy_after in written],
-            "keep a policy that does not match them: {}",
+            "keep a policy that does not match them",
         ),
     ):
-        if kinds:
-            names = [str(each.template) for each in kinds[:_SHOWN]]
-            more = f" and {len(kinds) - _SHOWN} more" if len(kinds) > _SHOWN else ""
-            derived.notes.append(f"{len(kinds)} templates {text.format(', '.join(names) + more)}")
+        if chosen:
+            names = [str(each.template) for each in chosen[:_SHOWN]]
+            more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
+            derived.notes.append(f"{len(chosen)} templates {text}: {', '.join(names)}{more}")
 
 
 # --- templates ---

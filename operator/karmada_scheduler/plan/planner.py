@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -12,17 +11,15 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.explain.inputs import rebalanced
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.plan import eviction, failures, triggers
-from karmada_scheduler.plan.change import Draft
 from karmada_scheduler.plan.decide import Outcome, Rules, Side, grouped
 from karmada_scheduler.plan.derive import derive
 from karmada_scheduler.plan.effects import Comparison, same
+from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.load import Loads, Move
-from karmada_scheduler.plan.model import Capacity, ChangeShown, ClusterLoad, Effect, Plan
-from karmada_scheduler.plan.objects import Objects
+from karmada_scheduler.plan.model import Capacity, ClusterLoad, Effect, Plan
 from karmada_scheduler.plan.parsed import parse
 from karmada_scheduler.plan.result import Compared, result
 
-Progress = Callable[[str, int, int], None]
 Asked = Mapping[BindingKey, ScheduleType]
 
 BURST: Final = "burst"
@@ -31,44 +28,6 @@ MOST_IN_ORDER: Final = 2_000_000
 """Decisions times clusters up to which the other capacity mode is computed: its decisions share no cached order."""
 
 _PLACING: Final = (Effect.MOVED, Effect.PLACED, Effect.UNPLACED)
-
-
-def _no_progress(_phase: str, _done: int, _total: int) -> None:
-    """Show nothing."""
-
-
-@dataclass(frozen=True)
-class PlanInputs:
-    """Everything that a plan reads.
-
-    Attributes:
-        before: The objects as they are.
-        draft: The objects after the change, before Karmada's detector and the scheduler act.
-        rules: The configuration of the scheduler.
-        rules_after: Its configuration after the change; the same object if it does not change.
-        other_mode: Returns ``rules_after`` with the other value of SchedulingOvercommitProtection; None if the other
-            capacity mode is not wanted.
-        rules_text: The configuration before the change, for the fingerprint.
-        rule_changes: How the change of the configuration is shown.
-        evicts: Whether Karmada evicts from clusters with NoExecute taints.
-        with_drift: Whether to compute what would change without the change.
-        source: Where the objects come from, for people.
-        at: The time of the plan, as the API writes times.
-        progress: Called with a phase, the number of decisions made, and their total.
-    """
-
-    before: Objects
-    draft: Draft
-    rules: Rules
-    rules_after: Rules
-    other_mode: Callable[[], Rules] | None = None
-    rules_text: str = ""
-    rule_changes: tuple[ChangeShown, ...] = ()
-    evicts: bool = False
-    with_drift: bool = True
-    source: str = ""
-    at: str = ""
-    progress: Progress = field(default=_no_progress)
 
 
 def make_plan(inputs: PlanInputs) -> Plan:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.explain.model import Provenance, Target, Tense
@@ -13,6 +12,7 @@ from karmada_scheduler.plan import eviction, triggers
 from karmada_scheduler.plan.derive import Derived
 from karmada_scheduler.plan.effects import Comparison, shift
 from karmada_scheduler.plan.fingerprint import SHOWN, fingerprint
+from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.model import (
     CLASSES,
     BindingPlan,
@@ -27,9 +27,6 @@ from karmada_scheduler.plan.model import (
     Totals,
 )
 from karmada_scheduler.plan.parsed import Parsed
-
-if TYPE_CHECKING:
-    from karmada_scheduler.plan.planner import PlanInputs
 
 
 @dataclass(frozen=True)

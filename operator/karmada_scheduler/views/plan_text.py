@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from karmada_scheduler.explain.model import Target
 from karmada_scheduler.plan.model import BindingPlan, Capacity, ClusterLoad, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
-from karmada_scheduler.views.layout import Style, table
+from karmada_scheduler.views.layout import Style, folded_to, table
 
 _CHANGES: Final = 8
 _GROUPS: Final = 4
@@ -16,6 +17,7 @@ _CLUSTERS: Final = 3
 _EXAMPLES: Final = 1
 _DRIFT: Final = 5
 _TARGETS: Final = 6
+_LEAST: Final = 20
 _SHOWN_CLASSES: Final = (Effect.MOVED, Effect.PLACED, Effect.DELETED)
 
 
@@ -108,20 +110,21 @@ def _failure(plan: Plan, group: FailureGroup, style: Style) -> Iterator[str]:
 
 def _binding(each: BindingPlan, style: Style, *, more: int = 0) -> Iterator[str]:
     """Yield the lines of one binding: what it has, and what it gets."""
-    name = words.printable(str(each))
-    had = style.fold(words.placement(each.before), limit=_TARGETS) or "no cluster"
-    line = f"    {name}   {each.replicas:,}   {had}"
-    tail = f"    and {more:,} more" if more > 0 else ""
+    tail = f"      and {more:,} more" if more > 0 else ""
     later = each.later.targets if each.later is not None else each.after
     is_moving = each.effect in {Effect.MOVED, Effect.PLACED, Effect.LATENT} and not (
         each.later is not None and each.later.error
     )
-    if not is_moving:
-        yield from style.wrap(line + tail, indent="      ")
-        return
-    yield from style.wrap(line, indent="      ")
-    got = style.fold(words.placement(later), limit=_TARGETS) or "no cluster"
-    yield from style.wrap(f"      -> {got}{tail}", indent="         ")
+    lead = f"    {words.printable(str(each))}   {each.replicas:,}   "
+    yield _placed(lead, each.before, "" if is_moving else tail, style)
+    if is_moving:
+        yield _placed(" " * max(4, len(lead) - 3) + "-> ", later, tail, style)
+
+
+def _placed(lead: str, targets: Sequence[Target], tail: str, style: Style) -> str:
+    """Return a line with as many clusters as fit."""
+    left = max(_LEAST, style.width - len(lead) - len(tail))
+    return lead + (folded_to(words.placement(targets), left, style) or "no cluster") + tail
 
 
 def _examples(plan: Plan, style: Style) -> Iterator[str]:

@@ -154,7 +154,7 @@ def _path(given: Sequence[str]) -> Path | None:
     return Path(given[-1]) if given else None
 
 
-def _on(value: bool) -> str:
+def _on(value: object) -> str:
     return "on" if value else "off"
 
 
