@@ -20,13 +20,16 @@ from karmada_scheduler.cli.simulate.files import as_workload, read
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources import planned
 from karmada_scheduler.cli.sources.change_files import read_changes
+from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_templates
 from karmada_scheduler.cli.sources.objects import NoAnswerError, gather
 from karmada_scheduler.cli.sources.objects import Objects as Sources
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration
+from karmada_scheduler.client.metadata import KindName
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.trace_trigger import at
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.plan.change import ChangeError, Draft, with_defaults
+from karmada_scheduler.plan.derive import selected_kinds
 from karmada_scheduler.plan.fingerprint import SHOWN
 from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.model import CLASSES, Plan
@@ -125,7 +128,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         own: The plugins of a main program of the user's own.
     """
     try:
-        with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the plan
+        with redirect_stdout(sys.stderr), _without_collection():  # the output of plugins is no plan
             plan, problems = _plan(arguments, own)
             _check_fleet(arguments.expect, plan)
     except (NoAnswerError, ChangeError) as error:
@@ -161,7 +164,10 @@ def _plan(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[P
     for manifest in changes.objects:
         draft.put(manifest)
     _apply(draft, arguments)
-    with planned.configurations_of(arguments, sources.workloads, own) as configurations, _frozen():
+    if sources.source != "files" and not arguments.workloads:
+        for problem in _read_templates(arguments, draft, before):
+            _print_error(problem)
+    with planned.configurations_of(arguments, sources.workloads, own) as configurations:
         rule_changes = configurations.shown()
         if not draft.shown and not rule_changes:
             raise NoAnswerError("there is no change: use -f, --delete, --without, --cordon, ... (see --help)")
@@ -178,7 +184,7 @@ def _plan(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[P
                 evicts=arguments.enable_no_execute_taint_eviction,
                 with_drift=not arguments.no_drift,
                 source=sources.source,
-                at=at(datetime.now(UTC)),
+                at=at(now()),
                 progress=_progress(),
             )
         )
@@ -199,6 +205,24 @@ def _gathered(arguments: argparse.Namespace) -> tuple[Sources, Objects]:
         templates = read(arguments.workloads, lambda manifest: (as_workload(manifest), manifest)[1])
         found.templates = {template_key(each): each for each in templates.objects}
     return sources, found
+
+
+def _read_templates(arguments: argparse.Namespace, draft: Draft, before: Objects) -> Sequence[str]:
+    """Read the metadata of the templates that changed policies select; return what could not be read."""
+    kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
+    if not kinds:
+        return ()
+    plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
+    try:
+        found, problems = read_templates(plane, kinds)
+    except LiveError as error:
+        raise NoAnswerError(str(error)) from error
+    for each in found:
+        key = template_key(each)
+        for objects in (before, draft.after):
+            if objects.templates.setdefault(key, each) is each:
+                objects.metadata_only.add(key)
+    return problems
 
 
 def _apply(draft: Draft, arguments: argparse.Namespace) -> None:
@@ -249,6 +273,11 @@ def _object(written: str) -> tuple[str, str, str]:
     raise ChangeError(f"--delete: expected KIND/NAME or KIND/NAMESPACE/NAME, got {written}")
 
 
+def now() -> datetime:
+    """Return the time that the plan shows."""
+    return datetime.now(UTC)
+
+
 def _fail_on(written: str) -> frozenset[str]:
     names = [each.strip() for each in written.split(",") if each.strip()]
     for name in names:
@@ -265,14 +294,15 @@ def _check_fleet(expected: str, plan: Plan) -> None:
 
 
 @contextmanager
-def _frozen() -> Iterator[None]:
-    """Leave what was read out of garbage collections, which take longer than a decision."""
-    gc.collect()
-    gc.freeze()
+def _without_collection() -> Iterator[None]:
+    """Do not collect garbage: the objects of a large fleet would be traversed again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if was_enabled:
+            gc.enable()
 
 
 def _progress() -> Callable[[str, int, int], None]:

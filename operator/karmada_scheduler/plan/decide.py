@@ -112,19 +112,27 @@ class Side:
         framework = self.rules.framework_of(binding)
         assert framework is not None  # is_assigned
         workload = self.rules.workload_of(binding) if framework.needs_workload else None
-        decision = None
         try:
             gate = framework.binding.run_pre_enqueue(binding, workload)
-            if not gate.is_success:
-                text = f"gated by {gate.plugin}: {gate.message}"
-                return Outcome(ScheduleType.AVOID, binding.spec.clusters, "Gated", text), None
-            coroutine = self.rules.algorithm.decide(
-                binding, self.snapshot, framework, assumed=assumed, workload=workload
-            )
-            decision = asyncio.run(coroutine) if framework.is_async else run_sync(coroutine)
         except PluginError as error:
             decision = Decision(binding.key, error=error)
+            return outcome_of(binding, type_, decision), decision
+        if not gate.is_success:
+            text = f"gated by {gate.plugin}: {gate.message}"
+            return Outcome(ScheduleType.AVOID, binding.spec.clusters, "Gated", text), None
+        decision = self._decision(binding, framework, workload, assumed)
+        if isinstance(decision.error, PluginError):
+            # On a busy machine a plugin may exceed its timeout once; the scheduler would try again as well.
+            decision = self._decision(binding, framework, workload, assumed)
         return outcome_of(binding, type_, decision), decision
+
+    def _decision(
+        self, binding: Binding, framework: Framework, workload: WorkloadAnswer | None, assumed: Assumed
+    ) -> Decision:
+        coroutine = self.rules.algorithm.decide(
+            binding, self.snapshot, framework, assumed=assumed, workload=workload
+        )
+        return asyncio.run(coroutine) if framework.is_async else run_sync(coroutine)
 
     def in_order(self, bindings: Iterable[tuple[Binding, ScheduleType]]) -> Iterator[tuple[Binding, Outcome]]:
         """Yield the decisions about bindings, each as if those before it had been written."""

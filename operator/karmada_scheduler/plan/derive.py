@@ -155,10 +155,13 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
             "(--workloads)"
         )
     for chosen, text in (
-        ([each for each in claims if each.alternatives], "depend on the order in which Karmada sees the changes"),
+        (
+            [each for each in claims if each.alternatives],
+            "depend on the order in which Karmada sees the changes",
+        ),
         (
             [each for each in claims if not each.replicas_known and each.binding_before is None],
-            "have replicas that only Karmada's interpreter can read, so none are planned",
+            "have replicas that are not known here, so none are planned",
         ),
         (
             [each for each in claims if each.waits is Waits.OVERRIDES],
@@ -175,6 +178,28 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
             derived.notes.append(f"{len(chosen)} templates {text}: {', '.join(names)}{more}")
 
 
+def selected_kinds(before: Objects, after: Objects) -> list[tuple[str, str]]:
+    """Return apiVersion and kind of the templates that changed policies select."""
+    old, new = before.policies or {}, after.policies or {}
+    changed = [
+        side[key]
+        for key in {*old, *new}
+        for side in (old, new)
+        if key in side and _differs(key, before, after)
+    ]
+    found = {
+        (str(each.get("apiVersion") or ""), str(each.get("kind") or ""))
+        for policy in changed
+        for each in _selectors(policy)
+    }
+    return sorted(each for each in found if all(each))
+
+
+def _selectors(policy: Manifest) -> list[Mapping[str, Any]]:
+    listed = part(policy, "spec").get("resourceSelectors")
+    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+
+
 # --- templates ---
 
 
@@ -188,7 +213,7 @@ def _templates(before: Objects, after: Objects, events: Iterable[Event]) -> Iter
     preempting = any(_preempts(each.manifest) for each in events if isinstance(each, PolicyWritten))
     read = {}
     for key, manifest in before.templates.items():
-        read[key] = read_template(manifest)
+        read[key] = read_template(manifest, metadata_only=key in before.metadata_only)
     written = {each.template.key.binding for each in events if isinstance(each, TemplateWritten)}
     for name, manifest in after.bindings.items():
         named = template_of(manifest)

@@ -15,7 +15,7 @@ from karmada_scheduler.informer.requeue_rules import may_take
 from karmada_scheduler.plan.decide import Outcome, Side
 from karmada_scheduler.plan.model import Effect, FailureGroup
 
-_EXPLAINED: Final = 10
+_EXPLAINED: Final = 4
 """Groups whose causes are computed: a trace of all clusters for each."""
 
 Failing = tuple[BindingKey, Effect, Binding, Outcome]

@@ -106,17 +106,25 @@ class Objects:
         bindings: By key.
         policies: By key; None if they were not read.
         templates: By key; as far as they were read.
+        metadata_only: The templates of which only the metadata were read.
     """
 
     clusters: dict[str, Manifest] = field(default_factory=dict)
     bindings: dict[BindingKey, Manifest] = field(default_factory=dict)
     policies: dict[PolicyKey, Manifest] | None = None
     templates: dict[TemplateKey, Manifest] = field(default_factory=dict)
+    metadata_only: set[TemplateKey] = field(default_factory=set)
 
     def copy(self) -> Objects:
         """Return a copy whose objects can be replaced; the manifests are shared."""
         policies = None if self.policies is None else dict(self.policies)
-        return Objects(dict(self.clusters), dict(self.bindings), policies, dict(self.templates))
+        return Objects(
+            dict(self.clusters),
+            dict(self.bindings),
+            policies,
+            dict(self.templates),
+            set(self.metadata_only),
+        )
 
     @classmethod
     def of(cls, manifests: Iterable[Manifest], *, has_policies: bool = True) -> Objects:
