@@ -155,6 +155,10 @@ bench-explain: install ## latency of explanations at 100 to 5,000 clusters (ARGS
 bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.http_client $(ARGS)
 
+.PHONY: bench-plan
+bench-plan: install ## time and memory of plans with 10,000 bindings and 5,000 clusters (ARGS=--help)
+	@$(BIN)/python -m tools.bench.plan $(ARGS)
+
 .PHONY: bench-record
 bench-record: install ## time and size of records of decisions, and CPU time per binding with and without (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.records $(ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,7 +24,7 @@ from karmada_scheduler.client.karmada import (
     Resource,
 )
 from karmada_scheduler.client.lists import list_pages
-from karmada_scheduler.client.metadata import MetadataClient, ServedResource
+from karmada_scheduler.client.metadata import KindName, MetadataClient, ServedResource
 
 TIMEOUT_SECONDS: Final = 60.0
 
@@ -148,6 +148,50 @@ def _errors(reading: _Reading, timeout: float) -> Iterator[None]:
         raise LiveError(text) from None
     except ApiError as error:
         raise LiveError(f"{reading.subject}: {error}") from error
+
+
+def read_templates(
+    plane: ControlPlane, kinds: Iterable[KindName], *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[list[Manifest], list[str]]:
+    """Read the metadata of all objects of some kinds.
+
+    Args:
+        plane: The control plane.
+        kinds: Of resource templates.
+        timeout: Seconds for everything.
+
+    Returns:
+        Objects with apiVersion, kind and metadata, and what could not be read.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    return asyncio.run(_read_templates(plane, list(kinds), timeout=timeout))
+
+
+async def _read_templates(
+    plane: ControlPlane, kinds: Sequence[KindName], *, timeout: float
+) -> tuple[list[Manifest], list[str]]:
+    found: list[Manifest] = []
+    problems: list[str] = []
+    async with _connection(plane) as connection:
+        client = MetadataClient(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                for kind in kinds:
+                    try:
+                        resource = await client.discover(kind)
+                        async for page, _ in client.list(resource):
+                            found += [_with_type(each, kind) for each in page]
+                    except ApiError as error:
+                        problems.append(f"templates of kind {kind.kind}: {error}")
+        except TimeoutError:
+            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+    return found, problems
+
+
+def _with_type(item: Manifest, kind: KindName) -> Manifest:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": item.get("metadata") or {}}
 
 
 @asynccontextmanager
