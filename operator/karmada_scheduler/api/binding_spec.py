@@ -71,14 +71,21 @@ class ObjectReference(NamedTuple):
     uid: str = ""
 
 
-class GracefulEvictionTask(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GracefulEvictionTask:
     """A cluster that the workload is being evicted from.
 
     Attributes:
         from_cluster: Its name.
+        producer: The controller or the scheduler that wrote the task.
+        creation_timestamp: When Karmada's graceful-eviction controller saw it first, in the API's format; "" before.
+        manifest: The task as it is stored, so that it can be written back.
     """
 
     from_cluster: str
+    producer: str = field(default="", compare=False)
+    creation_timestamp: str = field(default="", compare=False)
+    manifest: Manifest = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -220,6 +227,8 @@ class BindingStatus:
         last_scheduled_time: When it was scheduled last.
         aggregated_status: The health of the workload on each cluster.
         conditions: As in the manifest, so that they can be written back.
+        aggregated_items: ``status.aggregatedStatus`` as it is, with the status of the workload on each cluster, for a
+            binding with graceful eviction tasks; empty for others.
     """
 
     scheduler_observed_generation: int = 0
@@ -227,6 +236,7 @@ class BindingStatus:
     last_scheduled_time: datetime | None = None
     conditions: tuple[Mapping[str, Any], ...] = ()
     aggregated_status: tuple[ClusterHealth, ...] = ()
+    aggregated_items: tuple[Manifest, ...] = ()
 
     def condition(self, type_: str) -> Mapping[str, Any] | None:
         """Return the condition of a type, None without one."""

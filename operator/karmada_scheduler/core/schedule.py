@@ -31,6 +31,7 @@ from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.core.guard import guarded
 from karmada_scheduler.core.ordering.cache import OrderingCaches
 from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
@@ -127,7 +128,7 @@ class SchedulingAlgorithm:
         if snapshot.unknown.incomplete and binding.spec.clusters and decision.targets == ():
             # One of the clusters that are not known again may fit.
             return _kept(binding, "no known cluster fits, and all were missing from a list")
-        return decision
+        return guarded(binding, decision, framework) if framework.plugins.guard else decision
 
     def _caches_of(self, framework: Framework) -> OrderingCaches:
         caches = self._caches.get(framework)
