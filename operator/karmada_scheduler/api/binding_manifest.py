@@ -94,6 +94,7 @@ def read_spec(spec: Manifest) -> BindingSpec:
             read_mapping(spec, "schedulePriority", "spec"), "priority", "spec.schedulePriority", bits=32
         ),
         workload_affinity_groups=None if groups is None else _read_groups(spec),
+        failover_purge_modes=_read_purge_modes(spec) if get("failover") else frozenset(),
         unknown_target_fields=_read_unknown_fields(targets, listed),
     )
 
@@ -176,6 +177,16 @@ def read_lenient_text(manifest: Manifest, name: str) -> str:
     """Read a text on which no decision depends; "" if it is something else."""
     found = manifest.get(name)
     return found if isinstance(found, str) else ""
+
+
+def _read_purge_modes(spec: Manifest) -> frozenset[str]:
+    """Read the purge modes of failovers; no decision depends on them, so what cannot be read is left out."""
+    failover = spec["failover"]
+    parts = (
+        [failover.get(name) for name in ("cluster", "application")] if isinstance(failover, Mapping) else []
+    )
+    modes = [read_lenient_text(part, "purgeMode") for part in parts if isinstance(part, Mapping)]
+    return frozenset(interned(mode) for mode in modes if mode)
 
 
 def _read_groups(spec: Manifest) -> WorkloadAffinityGroups:

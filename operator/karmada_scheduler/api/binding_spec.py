@@ -181,6 +181,7 @@ class BindingSpec:
         reschedule_triggered_at: When a reschedule was requested (WorkloadRebalancer).
         priority: ``spec.schedulePriority.priority``.
         workload_affinity_groups: None if it has none.
+        failover_purge_modes: The purge modes of ``spec.failover``, for clusters and applications.
         unknown_target_fields: Fields of targets other than name and replicas. They are written back with an unchanged
             target; None without any. Decisions do not depend on them.
     """
@@ -197,6 +198,7 @@ class BindingSpec:
     reschedule_triggered_at: datetime | None = None
     priority: int = 0
     workload_affinity_groups: WorkloadAffinityGroups | None = None
+    failover_purge_modes: frozenset[str] = frozenset()
     unknown_target_fields: Mapping[TargetCluster, Manifest] | None = field(
         default=None, repr=False, compare=False
     )
