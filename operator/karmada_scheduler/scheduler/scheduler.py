@@ -38,6 +38,7 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.scheduler.attempt import Attempt, Attempts
 from karmada_scheduler.scheduler.decision_runner import DecisionRunner, Request, new_budget
+from karmada_scheduler.scheduler.guarded import count_answer
 from karmada_scheduler.scheduler.missing_placements import MissingPlacements
 from karmada_scheduler.scheduler.observed_generation import ObservedGeneration, may_observe
 from karmada_scheduler.scheduler.permit import AttemptPermit, Permit
@@ -293,6 +294,8 @@ class Scheduler:
         else:
             transaction = self._cycle.begin(binding, decision, framework.binding)
         self._recording.decided(attempt, request, decision)
+        if decision.guarded is not None:
+            count_answer(decision.guarded, decision.error, self._metrics.plugins)
         if transaction is None:
             self._recording.ended(attempt, None)
             attempt.count(request.classification.metric_type, None)
