@@ -42,6 +42,7 @@ class Graceful:
         on_scale_down: Whether a cluster that a smaller number of replicas empties is left gracefully.
         partial: Whether a move off a cluster that stays with fewer replicas waits; such a move cannot be graceful.
         max_hold_seconds: From 1 to 86,400; the longest wait with ``partial: hold``.
+        cancel_moves: Whether a workload returns to a cluster that it leaves if no other cluster fits.
         exclusive: The purge mode of tasks for workloads whose failover is Directly or Immediately; ``none`` for no task.
     """
 
@@ -51,6 +52,7 @@ class Graceful:
     on_scale_down: Literal["immediate", "graceful"] = "immediate"
     partial: Literal["immediate", "hold"] = "immediate"
     max_hold_seconds: int = 3600
+    cancel_moves: bool = True
     exclusive: Literal["none", "Directly"] = "none"
 
     def __post_init__(self) -> None:

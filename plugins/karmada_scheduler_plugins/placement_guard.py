@@ -59,7 +59,7 @@ class PlacementGuard:
     def guard(self, context: GuardContext, /) -> Result | GuardAnswer:
         """Keep the placement, or let the decision through, with eviction tasks if moves are graceful."""
         if context.error is not None:
-            return self._nothing_fits(context.binding)
+            return self._cancelled(context) or self._nothing_fits(context.binding)
         binding = context.binding
         if not binding.spec.clusters:
             return SUCCESS
@@ -97,7 +97,22 @@ class PlacementGuard:
         """Count the move as it is stored."""
         self._books.end(context.binding.key, is_stored=True)
 
+    def _cancelled(self, context: GuardContext) -> GuardAnswer | None:
+        """Return the moves to cancel for a workload that has no cluster any more, None without one that is healthy."""
+        binding, args = context.binding, self._args.graceful
+        if not (args.enabled and args.cancel_moves) or binding.spec.target_names - context.gone:
+            return None
+        healthy = healthy_clusters(binding, context.cycle.snapshot)
+        own = [
+            task.from_cluster
+            for task in binding.spec.graceful_eviction_tasks
+            if task.producer == binding.spec.responsible_scheduler and task.from_cluster in healthy
+        ]
+        return GuardAnswer(cancel=own) if own else None
+
     def _nothing_fits(self, binding: Binding) -> Result:
+        if not binding.spec.clusters:
+            return SUCCESS
         rule, placement = self._args.nothing_fits, binding.spec.placement
         if rule == "clear" or placement is None:
             return SUCCESS

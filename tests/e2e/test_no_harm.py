@@ -25,6 +25,7 @@ from tools.controlplane.karmada import CLUSTERS
 UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without PlacementGuard", "ours with PlacementGuard"
 EACH = pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH])
 GRACEFUL = {"graceful": {"enabled": True, "gracePeriodSeconds": 300}}
+APPLIED = "policy.karmada.io/applied-placement"
 Start = Callable[..., None]
 
 
@@ -259,6 +260,41 @@ def test_5664_a_duplicated_workload_moves_once_and_stays(
     wait_ready(web, members, 2)
     assert web.placed() == {"late-b": 2}
     assert members.least_ready(workload_of(web), since=since) == (2 if which == WITH else 0)
+
+
+@EACH
+def test_1640_the_new_home_of_a_move_is_evicted(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#1640, #5150: an eviction deletes a workload that runs, because it has nowhere else to go."""
+    start_any(**GRACEFUL)
+    one = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    on_a(web, members, named("late-a", replicaScheduling=AGGREGATED, spreadConstraints=one), replicas=2)
+    uid = members.uid_of("late-a", workload_of(web))
+    since = time.monotonic()
+    web.apply_policy(named("late-b", replicaScheduling=AGGREGATED, spreadConstraints=one))
+    web.wait(lambda found: placed(found) == {"late-b": 2}, "on its way to late-b")
+    web.apply_policy(named("late-a", "late-b", replicaScheduling=AGGREGATED, spreadConstraints=one))
+    found = web.wait(
+        lambda found: (
+            len(found["spec"]["placement"]["clusterAffinity"]["clusterNames"]) == 2
+            and condition(found)["status"] == "True"
+            and len(json.loads(found["metadata"]["annotations"][APPLIED])["clusterAffinity"]["clusterNames"])
+            == 2
+        ),
+        "the edit to be applied",
+    )
+    evicted = {"fromCluster": "late-b", "producer": "TaintManager", "reason": "TaintUntolerated"}
+    spec = {"clusters": None, "gracefulEvictionTasks": [*tasks(found), evicted]}
+    web.plane.client.patch(web.binding_path, {"spec": spec})
+    web.wait(lambda found: placed(found) == {"late-a": 2}, "back on late-a")
+    if which != WITH:
+        assert members.uid_of("late-a", workload_of(web)) != uid
+        assert members.least_ready(workload_of(web), since=since) == 0
+        return
+    assert members.uid_of("late-a", workload_of(web)) == uid
+    assert members.least_ready(workload_of(web), since=since) == 2
+    assert [task["fromCluster"] for task in tasks(web.binding())] == ["late-b"]
 
 
 # --- budgets ---

@@ -47,7 +47,9 @@ FAILED: Final = "ScheduleBindingFailed"
 KEPT: Final = "PlacementKept"
 HELD: Final = "PlacementHeld"
 MOVED: Final = "MovedGracefully"
-"""The reasons of the Events about Guard plugins: nothing fits, a decision is refused, eviction tasks were written."""
+CANCELLED: Final = "MoveCancelled"
+"""The reasons of the Events about Guard plugins: nothing fits, a decision is refused, eviction tasks were written, and
+removed again."""
 WAITING: Final = "ScheduleBindingWaiting"
 """The reason of the Event for a binding that waits at Permit; upstream has no Permit."""
 
@@ -222,6 +224,9 @@ class BindingCycle:
             self._recorder.record(binding, WARNING, KEPT, str(error))
         elif isinstance(error, HeldError):
             self._recorder.record(binding, WARNING, HELD, str(error))
+        elif error is None and guarded.cancelled:
+            text = f"returns to {', '.join(sorted(guarded.cancelled))}, because no other cluster fits"
+            self._recorder.record(binding, NORMAL, CANCELLED, text)
         elif error is None and guarded.tasks:
             clusters = ", ".join(task.from_cluster for task in guarded.tasks)
             text = f"leaves {clusters} gracefully; the new clusters are {targets_text(decision)}"

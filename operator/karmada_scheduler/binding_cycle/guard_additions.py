@@ -15,7 +15,7 @@ def changed_annotations(binding: Binding, guarded: Guarded) -> dict[str, str | N
 
 
 def task_manifests(binding: Binding, guarded: Guarded) -> list[dict[str, Any]] | None:
-    """Return the complete list of eviction tasks of a binding as JSON, None if no task is added.
+    """Return the complete list of eviction tasks of a binding as JSON, None if it does not change.
 
     New tasks go before those that are stored, which stay as they are and in their order: Karmada reads the preserved
     state of a failover from the last task only. A cluster that has a task gets no second one, so that a second move does
@@ -24,14 +24,17 @@ def task_manifests(binding: Binding, guarded: Guarded) -> list[dict[str, Any]] |
     Source: karmada v1.18.2 pkg/controllers/binding/common.go (injectReservedLabelState) and
     pkg/apis/work/v1alpha2/binding_types_helper.go (GracefulEvictCluster).
     """
-    stored = binding.spec.graceful_eviction_tasks
-    evicted = {task.from_cluster for task in stored}
-    added = [
-        _manifest(task, binding.spec.responsible_scheduler)
-        for task in guarded.tasks
-        if task.from_cluster not in evicted
+    name = binding.spec.responsible_scheduler
+    stored = [
+        task
+        for task in binding.spec.graceful_eviction_tasks
+        if task.producer != name or task.from_cluster not in guarded.cancelled
     ]
-    return [*added, *(dict(task.manifest) for task in stored)] if added else None
+    evicted = {task.from_cluster for task in stored}
+    added = [_manifest(task, name) for task in guarded.tasks if task.from_cluster not in evicted]
+    if not added and len(stored) == len(binding.spec.graceful_eviction_tasks):
+        return None
+    return [*added, *(dict(task.manifest) for task in stored)]
 
 
 def _manifest(task: EvictionTask, producer: str) -> dict[str, Any]:

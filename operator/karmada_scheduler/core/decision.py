@@ -57,6 +57,7 @@ class Guarded:
         refused_targets: The targets of the refused decision; None if no cluster fits.
         tasks: Eviction tasks to write with the targets.
         annotations: Annotations to set; None removes one.
+        cancelled: The clusters whose eviction tasks of this scheduler are removed, because they take the workload back.
     """
 
     refused_by: str = ""
@@ -64,6 +65,7 @@ class Guarded:
     refused_targets: tuple[TargetCluster, ...] | None = None
     tasks: tuple[EvictionTask, ...] = ()
     annotations: Mapping[str, str | None] = field(default_factory=dict)
+    cancelled: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

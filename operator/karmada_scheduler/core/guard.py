@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -29,16 +30,44 @@ def guarded(binding: Binding, decision: Decision, framework: Framework) -> Decis
         return Decision(binding.key, error=error)
     if answer.result.is_refusal:
         return _refused(decision, context, answer)
-    if not answer.tasks and not answer.annotations:
+    if not answer.tasks and not answer.annotations and not answer.cancel:
         return decision
-    return replace(decision, guarded=Guarded(tasks=tuple(answer.tasks), annotations=dict(answer.annotations)))
+    return replace(
+        decision,
+        guarded=Guarded(
+            tasks=tuple(answer.tasks),
+            annotations=dict(answer.annotations),
+            cancelled=frozenset(answer.cancel),
+        ),
+    )
+
+
+def without_tasks(binding: Binding, clusters: Collection[str]) -> Binding:
+    """Return a binding without its eviction tasks for some clusters."""
+    tasks = tuple(task for task in binding.spec.graceful_eviction_tasks if task.from_cluster not in clusters)
+    return replace(binding, spec=replace(binding.spec, graceful_eviction_tasks=tasks))
+
+
+def taken_back(before: Decision, decision: Decision) -> Decision:
+    """Return a repeated decision that cancels eviction tasks, or the one before if it puts nothing on their clusters.
+
+    Args:
+        before: The decision that no cluster fits, with the clusters that may take the workload back.
+        decision: The decision without their tasks.
+    """
+    assert before.guarded is not None  # the caller has checked it
+    cancelled = before.guarded.cancelled & {target.name for target in decision.targets or ()}
+    if decision.error is not None or not cancelled:
+        return replace(before, guarded=None)
+    return replace(decision, guarded=replace(before.guarded, cancelled=cancelled))
 
 
 def _context(binding: Binding, decision: Decision) -> GuardContext | None:
     """Return what Guard plugins are asked about; None if the decision changes no clusters."""
-    if decision.targets is None or decision.targets == binding.spec.clusters:
-        return None
     fit = decision.error if isinstance(decision.error, FitError) else None
+    may_take_back = fit is not None and bool(binding.spec.graceful_eviction_tasks)
+    if decision.targets is None or (decision.targets == binding.spec.clusters and not may_take_back):
+        return None
     last = decision.attempts[-1].cycle if decision.attempts else None
     cycle = decision.cycle if fit is None else last
     if cycle is None:

@@ -10,10 +10,10 @@ pkg/apis/work/v1alpha2/binding_types.go (GracefulEvictionTask) and pkg/controlle
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.framework.cycle import Cycle
@@ -87,14 +87,14 @@ class GuardAnswer:
         result: SUCCESS, or a refusal or an error as in ``GuardPlugin.guard``.
         tasks: Eviction tasks for leaving clusters; not written after a refusal. A cluster with a task gets no second one.
         annotations: Annotations to set, also after a refusal; None as a value removes one.
+        cancel: If no cluster fits: clusters with an eviction task of this scheduler that may take the workload back. The
+            decision is repeated without these tasks, and they are removed if it puts the workload there.
     """
 
     result: Result = SUCCESS
     tasks: Sequence[EvictionTask] = ()
     annotations: Mapping[str, str | None] = field(default_factory=dict)
-
-
-GuardResult: TypeAlias = Result | GuardAnswer
+    cancel: Collection[str] = ()
 
 
 @runtime_checkable

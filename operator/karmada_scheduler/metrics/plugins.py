@@ -70,8 +70,8 @@ class PluginMetrics:
         )
         self.guard_answers: Final = families.counter(
             "guard_answers",
-            "Decisions that Guard plugins kept from being written (kept: no cluster fits, held: otherwise), or let "
-            "through with graceful eviction tasks (graceful)",
+            "Decisions that Guard plugins kept from being written (kept: no cluster fits, held: otherwise), let through "
+            "with graceful eviction tasks (graceful), or changed to return to a cluster (cancelled)",
             "answer",
         )
         self._guarded: Final = families.gauge(

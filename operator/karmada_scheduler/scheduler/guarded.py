@@ -19,6 +19,7 @@ from karmada_scheduler.metrics.plugins import PluginMetrics
 KEPT: Final = "kept"
 HELD: Final = "held"
 GRACEFUL: Final = "graceful"
+CANCELLED: Final = "cancelled"
 LEAVING: Final = "leaving"
 
 
@@ -27,6 +28,8 @@ def count_answer(guarded: Guarded, error: Exception | None, metrics: PluginMetri
     if guarded.refused_by:
         answer = KEPT if isinstance(error, KeptError) else HELD
         metrics.guard_answers.labels(answer).inc()
+    elif guarded.cancelled:
+        metrics.guard_answers.labels(CANCELLED).inc()
     elif guarded.tasks:
         metrics.guard_answers.labels(GRACEFUL).inc()
 

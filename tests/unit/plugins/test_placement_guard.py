@@ -268,9 +268,8 @@ async def test_what_is_no_move_or_exempt_needs_no_budget(why: str) -> None:
         harness.put(placement=to("m2"))
         await harness.run()
     else:
-        harness.on_m1(
-            healthy=why != "unhealthy", **({"schedulePriority": {"priority": 6}} if why == "urgent" else {})
-        )
+        spec: dict[str, Any] = {"schedulePriority": {"priority": 6}} if why == "urgent" else {}
+        harness.on_m1(healthy=why != "unhealthy", **spec)
         await harness.run()
     if why == "scale down":
         await harness.edit(replicas=1)
@@ -411,7 +410,10 @@ async def test_a_partial_move_is_immediate_unless_it_is_held() -> None:
         }
     }
     weighted = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted", **weights}
-    even = {"replicas": 4, "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}]}
+    even: dict[str, Any] = {
+        "replicas": 4,
+        "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}],
+    }
     for partial in ("immediate", "hold"):
         harness = graceful(partial=partial, maxHoldSeconds=40)
         harness.on_m1(placement=to("m1", "m2"), **even)
@@ -442,6 +444,43 @@ async def test_without_the_controller_that_ends_tasks_no_more_are_written() -> N
     harness.sleep(31)
     await harness.run()
     assert [task["fromCluster"] for task in harness.tasks("second")] == ["m1"]
+
+
+async def evicted_from_its_new_home(harness: Guarded, *, healthy: bool = True) -> None:
+    harness.on_m1()
+    await harness.edit(placement=to("m2"))
+    await harness.edit(placement=to("m1", "m2"))
+    ready = {"m1": 2} if healthy else {}
+    harness.report("web", **ready)
+    foreign = {"fromCluster": "m2", "producer": "TaintManager", "reason": "TaintUntolerated"}
+    await harness.edit(clusters=[], gracefulEvictionTasks=[*harness.tasks(), foreign])
+
+
+async def test_a_move_whose_new_home_is_evicted_is_cancelled_if_nothing_else_fits() -> None:
+    harness = graceful()
+    await evicted_from_its_new_home(harness)
+    assert harness.placed() == ["m1"]
+    assert [(task["fromCluster"], task["producer"]) for task in harness.tasks()] == [("m2", "TaintManager")]
+    assert harness.condition()[0] == "Success"
+    assert ("MoveCancelled", "returns to m1, because no other cluster fits") in harness.events
+
+
+@pytest.mark.parametrize("why", ["off", "unhealthy"])
+async def test_a_move_is_not_cancelled(why: str) -> None:
+    harness = graceful(cancelMoves=why != "off")
+    await evicted_from_its_new_home(harness, healthy=why != "unhealthy")
+    assert harness.placed() == []
+    assert len(harness.tasks()) == 2
+    assert harness.condition()[0] == "NoClusterFit"
+
+
+async def test_the_eviction_of_others_is_never_cancelled() -> None:
+    harness = graceful()
+    harness.on_m1()
+    foreign = {"fromCluster": "m1", "producer": "TaintManager", "reason": "TaintUntolerated"}
+    await harness.edit(clusters=[], gracefulEvictionTasks=[foreign])
+    assert harness.placed() == []
+    assert harness.tasks() == [foreign]
 
 
 # --- args ---

@@ -58,6 +58,7 @@ class GuardRunner:
         """
         tasks: dict[str, EvictionTask] = {}
         annotations: dict[str, str | None] = {}
+        cancel: set[str] = set()
         for plugin in self._plugins:
             answer = self._caller.call(plugin, Point.GUARD, plugin.guard, context)
             given = answer if isinstance(answer, GuardAnswer) else GuardAnswer(answer)
@@ -69,7 +70,8 @@ class GuardRunner:
                 return GuardAnswer(result, annotations=annotations)
             for task in _tasks(plugin, given, context):
                 tasks.setdefault(task.from_cluster, task)
-        return GuardAnswer(SUCCESS, tuple(tasks.values()), annotations)
+            cancel |= _cancelled(plugin, given, context)
+        return GuardAnswer(SUCCESS, tuple(tasks.values()), annotations, frozenset(cancel))
 
     def may_observe(self, binding: Binding) -> Result:
         """Return the first refusal of a plugin to observe the generation of a binding, or SUCCESS.
@@ -94,6 +96,23 @@ def _annotations(plugin: Plugin, answer: GuardAnswer) -> Mapping[str, str | None
     ):
         raise invalid_answer(plugin, Point.GUARD, found, "texts of annotations by name")
     return found
+
+
+def _cancelled(plugin: Plugin, answer: GuardAnswer, context: GuardContext) -> frozenset[str]:
+    """Return the clusters of an answer that have an eviction task of this scheduler; none if a cluster fits."""
+    if not answer.cancel or context.error is None:
+        return frozenset()
+    spec = context.binding.spec
+    own = {
+        task.from_cluster
+        for task in spec.graceful_eviction_tasks
+        if task.producer == spec.responsible_scheduler
+    }
+    if isinstance(answer.cancel, str) or not own.issuperset(answer.cancel):
+        raise invalid_answer(
+            plugin, Point.GUARD, answer.cancel, "clusters with an eviction task of this scheduler as cancel"
+        )
+    return frozenset(answer.cancel)
 
 
 def _tasks(plugin: Plugin, answer: GuardAnswer, context: GuardContext) -> Sequence[EvictionTask]:
