@@ -52,7 +52,7 @@ PLACEMENTS = {"prod-services": SERVICES, "prod-apac": APAC, "prod-batch": BATCH,
 
 def clusters() -> list[ClusterBuilder]:
     """Return the clusters; their free capacity differs."""
-    made = []
+    made: list[ClusterBuilder] = []
     for region, count in REGIONS.items():
         for number in range(1, count + 1):
             name = f"{region}-{number}"

@@ -42,6 +42,7 @@ from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
 from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
+from karmada_scheduler.scheduler.guarded import GuardedBindings
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
@@ -142,6 +143,8 @@ class Application:
             now=self._seconds_of_day,
         )
         bindings.add_listener(self._unplaced.changed)
+        self._guarded = GuardedBindings(self._plugins.profiles.names)
+        bindings.add_listener(self._guarded.changed)
         self._workloads = Workloads(bindings, self._plugins)
         self._handle_backend.stored_workload = self._workloads.stored_for_profile
         self._leader: Leader | None = None
@@ -298,6 +301,7 @@ class Application:
             self._metrics.scheduling.expose_unplaced(
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
+            self._metrics.plugins.expose_guarded(self._guarded.counts)
             await leader.run()
 
     @property
