@@ -15,7 +15,7 @@ from typing import Any, Final
 from unittest import mock
 
 from karmada_scheduler.cli import whynot as command
-from karmada_scheduler.whynot.answer import Question
+from karmada_scheduler.whynot.answer import Question, answer
 from karmada_scheduler.whynot.blockers import Blocker, Step
 from karmada_scheduler.whynot.edits import Edit, compatible
 from karmada_scheduler.whynot.goals import Goal, OffCluster
@@ -179,7 +179,7 @@ def compare(
 ) -> Iterator[tuple[str, Comparison]]:
     """Compare random small questions; yield after each one the identity, and the comparison so far."""
     comparison, checker = Comparison(), Checker(folder)
-    original = command.answer
+    original = answer
 
     def compared(objects: ObjectSet, question: Question, bounds: Bounds, **rest: Any) -> WhyNot:
         found = original(objects, question, bounds, **rest)
