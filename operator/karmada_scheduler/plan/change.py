@@ -100,7 +100,12 @@ class Draft:
             if self.after.policies is None:
                 self.after.policies = {}
             filled = with_defaults(manifest)
-            self._put_into(self.after.policies, policy_key(filled), filled, differences.of_policy)
+            self._put_into(
+                self.after.policies,
+                policy_key(filled),
+                filled,
+                lambda old, new: differences.of_policy(with_defaults(old), new),
+            )
         else:
             self._put_into(self.after.templates, template_key(manifest), manifest, differences.of_template)
 
