@@ -274,7 +274,7 @@ def test_a_reschedule_that_a_workload_rebalancer_requests_happens_at_once() -> N
     clusters = [cluster("m1").capacity(cpu=100), cluster("m2").capacity(cpu=100)]
     plan = plan_of(clusters, [settled(web(), m1=4)], lambda draft: draft.put(rebalancer))
     assert placement(only(plan).after) == {"m1": 2, "m2": 2}
-    assert plan.changes[0].text == "reschedules 1 bindings"
+    assert plan.changes[0].text == "reschedules 1 binding"
 
 
 def test_a_template_without_labels_that_are_known_keeps_its_policy() -> None:

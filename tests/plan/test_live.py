@@ -20,7 +20,8 @@ def server() -> Iterator[FakeApiServer]:
         for name in ("m1", "m2"):
             server.put(cluster(name))
         server.put(policy("p"))
-        made = binding("web", replicas=2, clusters={"m1": 2})
+        made = binding("web-deployment", replicas=2, clusters={"m1": 2})
+        made["spec"]["resource"]["name"] = "web"
         made["metadata"]["annotations"] = {
             "propagationpolicy.karmada.io/name": "p",
             "propagationpolicy.karmada.io/namespace": made["metadata"]["namespace"],
@@ -42,7 +43,7 @@ def test_a_control_plane_is_only_read(
     fields = json.loads(capsys.readouterr().out)
     assert (fields["clusters"], fields["total"]) == (2, 1)
     assert fields["provenance"]["source"].startswith("http")
-    assert {request.verb for request in server.requests} == {"GET", "LIST"}
+    assert {request.verb for request in server.requests} == {"LIST"}
 
 
 def test_an_edited_policy_changes_its_bindings_although_templates_cannot_be_listed(
@@ -54,6 +55,8 @@ def test_an_edited_policy_changes_its_bindings_although_templates_cannot_be_list
         {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "web"}}}
     ]
     (tmp_path / "p.yaml").write_text(json.dumps(edited))
+    forbidden = status(403, "Forbidden", "deployments are forbidden")
+    server.fault(method="LIST", path="deployments", answer=forbidden)
 
     assert plan(server, tmp_path, "-f", str(tmp_path / "p.yaml"), "-o", "json", "--fail-on", "none") == 0
 
@@ -61,7 +64,7 @@ def test_an_edited_policy_changes_its_bindings_although_templates_cannot_be_list
     fields = json.loads(captured.out)
     assert fields["changes"][0]["object"] == "PropagationPolicy/default/p"
     assert [each["after"] for each in fields["bindings"]] == [[{"name": "m2", "replicas": 2}]]
-    assert "templates of kind Deployment: " in captured.err
+    assert "templates of kind Deployment: deployments are forbidden" in captured.err
     assert {request.verb for request in server.requests} == {"GET", "LIST"}
 
 

@@ -34,6 +34,7 @@ from karmada_scheduler.plan.fingerprint import SHOWN
 from karmada_scheduler.plan.inputs import PlanInputs
 from karmada_scheduler.plan.model import CLASSES, Plan
 from karmada_scheduler.plan.objects import Objects, policy_key, template_key
+from karmada_scheduler.plan.parsed import Known
 from karmada_scheduler.plan.planner import make_plan
 from karmada_scheduler.views.fields import as_json, as_yaml, plan_fields
 from karmada_scheduler.views.plan_markdown import plan_markdown
@@ -185,6 +186,10 @@ def _plan(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[P
                 with_drift=not arguments.no_drift,
                 source=sources.source,
                 at=at(now()),
+                known=Known(
+                    {each.name: each for each in sources.clusters},
+                    {each.key: each for each in sources.bindings},
+                ),
                 progress=_progress(),
             )
         )

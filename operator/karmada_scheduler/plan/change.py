@@ -100,7 +100,12 @@ class Draft:
             if self.after.policies is None:
                 self.after.policies = {}
             filled = with_defaults(manifest)
-            self._put_into(self.after.policies, policy_key(filled), filled, differences.of_policy)
+            self._put_into(
+                self.after.policies,
+                policy_key(filled),
+                filled,
+                lambda old, new: differences.of_policy(with_defaults(old), new),
+            )
         else:
             self._put_into(self.after.templates, template_key(manifest), manifest, differences.of_template)
 
@@ -370,8 +375,8 @@ class Draft:
                 count += 1
         missing = len(wanted) - count
         if missing > 0:
-            self.notes.append(f"{missing} workloads of the WorkloadRebalancer have no binding")
-        self._show("+", manifest, f"reschedules {count} bindings")
+            self.notes.append(f"without a binding: {missing} of the workloads of {text_of(manifest, 'kind')}")
+        self._show("+", manifest, f"reschedules {count} {'binding' if count == 1 else 'bindings'}")
 
     def _show(self, sign: str, manifest: Manifest, text: str = "") -> None:
         metadata = part(manifest, "metadata")

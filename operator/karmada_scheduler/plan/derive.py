@@ -151,31 +151,35 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
     assumed = sum(1 for each in claims if each.labels_assumed and each.policy_after in written)
     if assumed:
         derived.notes.append(
-            f"the labels of {assumed} templates were not read, so their policies are taken to select them still "
+            f"labels not read of {_templates_text(assumed)}, so their policies are taken to select them still "
             "(--workloads)"
         )
     for chosen, text in (
         (
             [each for each in claims if each.alternatives],
-            "depend on the order in which Karmada sees the changes",
+            "for which the order matters in which Karmada sees the changes",
         ),
         (
             [each for each in claims if not each.replicas_known and each.binding_before is None],
-            "have replicas that are not known here, so none are planned",
+            "with replicas that are not known here, so none are planned",
         ),
         (
             [each for each in claims if each.waits is Waits.OVERRIDES],
-            "wait for an override policy that does not exist",
+            "waiting for an override policy that does not exist",
         ),
         (
             [each for each in claims if each.waits is Waits.MATCH and each.policy_after in written],
-            "keep a policy that does not match them",
+            "keeping a policy that does not match",
         ),
     ):
         if chosen:
             names = [str(each.template) for each in chosen[:_SHOWN]]
             more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
-            derived.notes.append(f"{len(chosen)} templates {text}: {', '.join(names)}{more}")
+            derived.notes.append(f"{_templates_text(len(chosen))} {text}: {', '.join(names)}{more}")
+
+
+def _templates_text(count: int) -> str:
+    return f"{count} {'template' if count == 1 else 'templates'}"
 
 
 def selected_kinds(before: Objects, after: Objects) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from karmada_scheduler.plan.change import Draft
 from karmada_scheduler.plan.decide import Rules
 from karmada_scheduler.plan.model import ChangeShown
 from karmada_scheduler.plan.objects import Objects
+from karmada_scheduler.plan.parsed import Known
 
 Progress = Callable[[str, int, int], None]
 
@@ -34,6 +35,7 @@ class PlanInputs:
         with_drift: Whether to compute what would change without the change.
         source: Where the objects come from, for people.
         at: The time of the plan, as the API writes times.
+        known: The objects before the change as values, if they were read already.
         progress: Called with a phase, the number of decisions made, and their total.
     """
 
@@ -48,4 +50,5 @@ class PlanInputs:
     with_drift: bool = True
     source: str = ""
     at: str = ""
+    known: Known | None = None
     progress: Progress = field(default=_no_progress)

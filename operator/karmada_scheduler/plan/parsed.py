@@ -40,19 +40,29 @@ class Parsed:
         }
 
 
-def parse(before: Objects, after: Objects) -> Parsed:
+@dataclass(frozen=True)
+class Known:
+    """The objects before the change as values, if they were read already."""
+
+    clusters: Mapping[str, Cluster]
+    bindings: Mapping[BindingKey, Binding]
+
+
+def parse(before: Objects, after: Objects, known: Known | None = None) -> Parsed:
     """Read the manifests of both sides.
 
     Raises:
         ChangeError: One cannot be read.
     """
-    clusters = {name: _read(Cluster.from_manifest, each) for name, each in before.clusters.items()}
-    bindings = {key: _read(Binding.from_manifest, each) for key, each in before.bindings.items()}
+    if known is None:
+        clusters = {name: _read(Cluster.from_manifest, each) for name, each in before.clusters.items()}
+        bindings = {key: _read(Binding.from_manifest, each) for key, each in before.bindings.items()}
+        known = Known(clusters, bindings)
     return Parsed(
-        clusters,
-        _changed(clusters, before.clusters, after.clusters, Cluster.from_manifest),
-        bindings,
-        _changed(bindings, before.bindings, after.bindings, Binding.from_manifest),
+        known.clusters,
+        _changed(known.clusters, before.clusters, after.clusters, Cluster.from_manifest),
+        known.bindings,
+        _changed(known.bindings, before.bindings, after.bindings, Binding.from_manifest),
     )
 
 

@@ -46,7 +46,7 @@ class _Planner:
         self._inputs = inputs
         after = inputs.draft.after
         self._derived = derive(inputs.before, after)
-        self._parsed = parse(inputs.before, after)
+        self._parsed = parse(inputs.before, after, inputs.known)
         self._changed = self._parsed.changed_clusters
         self._restarts = inputs.rules is not inputs.rules_after
         self._log = ChangeLog()

@@ -10,6 +10,7 @@ from typing import Final
 
 from karmada_scheduler.plan.model import BindingPlan, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
+from karmada_scheduler.views.printable import printable
 
 MAX_CHARACTERS: Final = 60_000
 """GitHub takes 65,536."""
@@ -180,7 +181,7 @@ def _placement(listed: Sequence[str]) -> str:
 
 def code(text: str) -> str:
     """Return a text as a code span that cannot end early, in a table cell as well."""
-    shown = words.printable(text).replace("`", "'").replace("|", "\\|").strip()
+    shown = printable(text).replace("`", "'").replace("|", "\\|").strip()
     if len(shown) > _TEXT:
         shown = shown[: _TEXT - 3].rstrip("\\") + "..."
     return f"`{shown}`" if shown else ""

@@ -9,6 +9,7 @@ from karmada_scheduler.explain.model import Target
 from karmada_scheduler.plan.model import BindingPlan, Capacity, ClusterLoad, Effect, FailureGroup, Plan
 from karmada_scheduler.views import plan_words as words
 from karmada_scheduler.views.layout import Style, folded_to, table
+from karmada_scheduler.views.printable import printable
 
 _CHANGES: Final = 8
 _GROUPS: Final = 4
@@ -50,7 +51,7 @@ def _head(plan: Plan, style: Style) -> Iterator[str]:
     if len(plan.changes) == 1 and plan.changes[0].object.startswith("Cluster/"):
         return
     rows = [
-        (f"{each.sign} {words.printable(each.object)}", words.printable(each.text or _sign(each.sign)))
+        (f"{each.sign} {printable(each.object)}", printable(each.text or _sign(each.sign)))
         for each in changed
     ]
     yield from table((), rows, style, indent="  ")
@@ -64,7 +65,7 @@ def _sign(sign: str) -> str:
 
 def _nothing(plan: Plan, style: Style) -> Iterator[str]:
     text = f"No changes. {plan.total:,} bindings keep their placement"
-    notes = [words.printable(each) for each in plan.notes]
+    notes = [printable(each) for each in plan.notes]
     yield from style.wrap(f"{text}; {'; '.join(notes)}." if notes else f"{text}.", indent="  ")
 
 
@@ -115,7 +116,7 @@ def _binding(each: BindingPlan, style: Style, *, more: int = 0) -> Iterator[str]
     is_moving = each.effect in {Effect.MOVED, Effect.PLACED, Effect.LATENT} and not (
         each.later is not None and each.later.error
     )
-    lead = f"    {words.printable(str(each))}   {each.replicas:,}   "
+    lead = f"    {printable(str(each))}   {each.replicas:,}   "
     yield _placed(lead, each.before, "" if is_moving else tail, style)
     if is_moving:
         yield _placed(" " * max(4, len(lead) - 3) + "-> ", later, tail, style)
@@ -142,7 +143,7 @@ def _latent(plan: Plan, style: Style) -> Iterator[str]:
     if not moving:
         return
     policies = {str(each.policy) for each in moving if each.policy is not None}
-    of = f" bindings of {words.printable(policies.pop())}" if len(policies) == 1 else " bindings"
+    of = f" bindings of {printable(policies.pop())}" if len(policies) == 1 else " bindings"
     yield from style.wrap(
         f"~ latent: {len(moving):,}{of}, at the next rebalance (steady division keeps what is placed)",
         indent="    ",
@@ -152,7 +153,7 @@ def _latent(plan: Plan, style: Style) -> Iterator[str]:
     yield from _loads(gaining, style, is_difference=True)
     if losing:
         ordered = sorted(losing, key=lambda each: (each.after - each.before, each.name))
-        names = [f"{words.printable(each.name)} {each.after - each.before:,}" for each in ordered]
+        names = [f"{printable(each.name)} {each.after - each.before:,}" for each in ordered]
         yield from style.wrap(f"    fewer: {style.fold(names, limit=4)}", indent="      ")
     shown = moving if style.unfolded else moving[:_EXAMPLES]
     for number, each in enumerate(shown, 1):
@@ -170,13 +171,13 @@ def _loads(loads: Sequence[ClusterLoad], style: Style, *, is_difference: bool = 
         replicas = f"{each.after - each.before:+,}" if is_difference else f"{each.before:,} -> {each.after:,}"
         mark = "!" if each.over else " "
         cells = [words.asked(by_name[name]) if name in by_name else "" for name in used]
-        rows.append([f"{mark} {words.printable(each.name)}", replicas, *cells])
+        rows.append([f"{mark} {printable(each.name)}", replicas, *cells])
     heading = ["  CLUSTER", "REPLICAS", *(f"{name.upper()} ASKED / FREE" for name in used)]
     if rows:
         yield from table(heading, rows, style, align="<>" + "<" * len(used), indent="  ")
     if len(loads) > len(shown):
         rest = loads[len(shown) :]
-        names = [f"{words.printable(each.name)} {each.after - each.before:+,}" for each in rest]
+        names = [f"{printable(each.name)} {each.after - each.before:+,}" for each in rest]
         yield from style.wrap(f"    {style.fold(names, limit=3)}", indent="      ")
 
 
@@ -198,7 +199,7 @@ def _capacity(plan: Plan, capacity: Capacity, style: Style) -> Iterator[str]:
 def _other(capacity: Capacity, style: Style) -> str:
     state = "on" if capacity.mode == "accounted" else "off"
     names = [
-        f"{words.printable(each.name)} {each.starts:,}"
+        f"{printable(each.name)} {each.starts:,}"
         for each in sorted(capacity.clusters, key=lambda each: (-each.starts, each.name))
         if each.starts
     ]
@@ -209,7 +210,7 @@ def _other(capacity: Capacity, style: Style) -> str:
         else f"{capacity.fitting:,} fit, {capacity.failing:,} do not"
     )
     over = (
-        f"; overcommitted: {style.fold([words.printable(each) for each in capacity.overcommitted])}"
+        f"; overcommitted: {style.fold([printable(each) for each in capacity.overcommitted])}"
         if capacity.overcommitted
         else ""
     )
@@ -224,11 +225,11 @@ def _remarks(plan: Plan, style: Style) -> Iterator[str]:
     elif not plan.drift:
         yield "drift: none (nothing would change without this change)"
     else:
-        names = style.fold([words.printable(str(each)) for each in plan.drift], limit=_DRIFT)
+        names = style.fold([printable(str(each)) for each in plan.drift], limit=_DRIFT)
         count = len(plan.drift)
         what = "binding changes" if count == 1 else "bindings change"
         yield from style.wrap(
             f"drift: {count:,} {what} at the next event without this change: {names}", indent="  "
         )
     for note in plan.notes:
-        yield from style.wrap(words.printable(note), indent="  ")
+        yield from style.wrap(printable(note), indent="  ")

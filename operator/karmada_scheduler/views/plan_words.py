@@ -8,6 +8,7 @@ from typing import Final
 
 from karmada_scheduler.explain.model import Cause, Target
 from karmada_scheduler.plan.model import Capacity, Demand, Effect, FailureGroup, Plan, Totals
+from karmada_scheduler.views.printable import printable
 
 _GI: Final = 2**30
 _MI: Final = 2**20
@@ -180,10 +181,3 @@ def amount(resource: str, value: float) -> str:
 
 def _rounded(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 200 or value == int(value) else f"{value:,.1f}"
-
-
-def printable(text: str) -> str:
-    """Return a text without characters that control a terminal or change the direction of writing."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else "?" for each in text)
