@@ -26,6 +26,7 @@ from karmada_scheduler.cli.sources.inputs import explaining
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, add_other_bindings, captured, gather
 from karmada_scheduler.cli.sources.process import gates_of, read_configuration, read_process
 from karmada_scheduler.cli.sources.remedies import with_remedies
+from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.config import features
 from karmada_scheduler.explain.causes_capacity import may_be_overcommitted
 from karmada_scheduler.explain.explain import explain
@@ -137,19 +138,6 @@ def _width(written: str) -> int:
     if width < _LEAST_WIDTH:
         raise argparse.ArgumentTypeError(f"at least {_LEAST_WIDTH} columns are needed, got {width}")
     return width
-
-
-def seconds(text: str) -> float:
-    """Return a time such as ``2s`` or ``500ms`` in seconds; the type of an argument."""
-    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)):
-        if text.endswith(suffix):
-            try:
-                found = float(text.removesuffix(suffix)) * factor
-            except ValueError:
-                break
-            if 0 < found < float("inf"):
-                return found
-    raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")
 
 
 def style_of(arguments: argparse.Namespace) -> Style:

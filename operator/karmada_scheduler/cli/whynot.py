@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
-from karmada_scheduler.cli.explain import add_output_arguments, seconds, style_of
+from karmada_scheduler.cli.explain import add_output_arguments, style_of
 from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
 from karmada_scheduler.cli.sources.bindings import possible_keys
@@ -25,6 +25,7 @@ from karmada_scheduler.cli.sources.configurations import alternatives
 from karmada_scheduler.cli.sources.objects import NoAnswerError, Objects, gather
 from karmada_scheduler.cli.sources.rules import Frameworks
 from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
+from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError

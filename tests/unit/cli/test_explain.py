@@ -302,7 +302,7 @@ class Plane:
         monkeypatch.setattr(objects, "read_live", self._read)
         monkeypatch.setattr(objects, "read_bindings", self._read_bindings)
 
-    def _read_bindings(self, plane: ControlPlane) -> LiveContents:
+    def _read_bindings(self, plane: ControlPlane, **_: Any) -> LiveContents:
         if self.error is not None:
             raise self.error
         return LiveContents("https://karmada:5443", bindings=[each.manifest() for each in self.others])
@@ -402,7 +402,7 @@ def test_other_bindings_that_may_not_be_read_are_a_warning(
     plane.contents.bindings[:] = [asked.last_scheduled("2026-11-22T10:00:00Z").manifest()]
     plane.contents.clusters[:] = [cluster("m1").capacity(cpu=10, pods=1000).allocated({"cpu": 12}).manifest()]
 
-    def refuse(_: ControlPlane) -> LiveContents:
+    def refuse(_: ControlPlane, **__: Any) -> LiveContents:
         raise LiveError("resourcebindings is forbidden")
 
     monkeypatch.setattr(objects, "read_bindings", refuse)

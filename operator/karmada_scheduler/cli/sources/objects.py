@@ -17,7 +17,14 @@ from karmada_scheduler.cli.simulate.files import Contents, as_binding, as_cluste
 from karmada_scheduler.cli.sources import capture
 from karmada_scheduler.cli.sources.bindings import NoSuchBindingError, singular, workload_of
 from karmada_scheduler.cli.sources.errors import NoAnswerError
-from karmada_scheduler.cli.sources.live import ControlPlane, LiveError, read_bindings, read_live
+from karmada_scheduler.cli.sources.live import (
+    TIMEOUT_SECONDS,
+    ControlPlane,
+    LiveError,
+    read_bindings,
+    read_live,
+)
+from karmada_scheduler.cli.sources.times import seconds
 from karmada_scheduler.explain.names import nearest
 
 __all__ = ["NoAnswerError", "Objects", "add_arguments", "add_other_bindings", "captured", "gather"]
@@ -139,6 +146,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
     parser.add_argument(
+        "--request-timeout",
+        type=seconds,
+        default=TIMEOUT_SECONDS,
+        metavar="TIME",
+        help=f"for reading everything from the control plane (default {TIMEOUT_SECONDS:g}s)",
+    )
+    parser.add_argument(
         "--replay",
         default="",
         metavar="FILE",
@@ -242,7 +256,9 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
     plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     workload = workload_of(arguments.name, arguments.namespace) if keys else None
     try:
-        found = read_live(plane, keys, all_bindings=all_bindings, workload=workload)
+        found = read_live(
+            plane, keys, all_bindings=all_bindings, workload=workload, timeout=arguments.request_timeout
+        )
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
     objects = Objects(found.server, unlisted=found.unlisted, is_live=True)
@@ -261,7 +277,7 @@ def add_other_bindings(arguments: argparse.Namespace, objects: Objects) -> None:
     """Read all bindings of the control plane; if that fails, it is a warning, because one binding is explained."""
     plane = ControlPlane(kubeconfig=arguments.kubeconfig, context=arguments.context)
     try:
-        found = read_bindings(plane)
+        found = read_bindings(plane, timeout=arguments.request_timeout)
     except LiveError as error:
         objects.warnings.append(f"bindings: {error}")
         return

@@ -1,0 +1,125 @@
+"""``explain`` and ``why-not`` on an API server that refuses, fails, hangs or sends nonsense for one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.cli import main
+from karmada_scheduler.testing import binding, cluster
+from tests.explain.fleet import billing, checkout, fleet
+from tests.fake_apiserver import FakeApiServer, Gate, html, status
+from tests.fake_apiserver.process import write_kubeconfig
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "forbidden": {"answer": status(403, "Forbidden", 'User "eve" cannot do that')},
+    "unauthorized": {"answer": status(401, "Unauthorized", "Unauthorized")},
+    "too many": {"answer": status(429, "TooManyRequests", "too many requests")},
+    "error": {"answer": status(500, "InternalError", "etcd is away")},
+    "a page of a proxy": {"answer": html(502)},
+}
+KINDS = {
+    "the binding": ("GET", "/resourcebindings/"),
+    "clusters": ("LIST", "/clusters$"),
+    "resourcebindings": ("LIST", "/resourcebindings$"),
+    "propagationpolicies": ("LIST", "/propagationpolicies$"),
+}
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The API server, and commands against it."""
+
+    server: FakeApiServer
+    kubeconfig: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        status_ = main.main([*arguments, f"--kubeconfig={self.kubeconfig}", "-n", "shop"])
+        captured = self.capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return status_, captured.out, captured.err
+
+
+@pytest.fixture
+def plane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Plane]:
+    with FakeApiServer() as server:
+        for each in (*fleet(), checkout(), billing()):
+            server.put(each.manifest())
+        yield Plane(server, write_kubeconfig(server, tmp_path / "config"), capsys)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", ["the binding", "clusters"])
+def test_without_the_binding_or_the_clusters_there_is_no_answer_and_the_kind_is_named(
+    plane: Plane, kind: str, fault: str
+) -> None:
+    method, path = KINDS[kind]
+    plane.server.fault(method=method, path=path, **FAULTS[fault])
+
+    found, out, err = plane("explain", "rb/checkout-deployment", "--request-timeout=5s")
+
+    assert (found, out) == (2, "")
+    assert err.startswith(f"Error: {kind}: ")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_without_policies_the_answer_is_there_and_the_kind_is_named(plane: Plane, fault: str) -> None:
+    plane.server.fault(method="LIST", path="/propagationpolicies$", **FAULTS[fault])
+
+    found, out, err = plane("explain", "checkout-deployment")
+
+    assert found == 0
+    assert "PLACED" in out
+    assert err.startswith("propagationpolicies: ")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_why_not_names_the_kind_that_it_cannot_read(plane: Plane, fault: str) -> None:
+    plane.server.fault(method="LIST", path="/resourcebindings$", **FAULTS[fault])
+
+    found, out, err = plane("why-not", "checkout-deployment", "us-east-1")
+
+    assert (found, out) == (2, "")
+    assert err.startswith("Error: resourcebindings: ")
+
+
+@pytest.mark.parametrize("kind", ["the binding", "clusters", "propagationpolicies"])
+def test_an_api_server_that_hangs_ends_the_command_and_the_kind_is_named(plane: Plane, kind: str) -> None:
+    method, path = KINDS[kind]
+    plane.server.fault(method=method, path=path, gate=Gate())
+
+    found, out, err = plane("explain", "checkout-deployment", "--request-timeout=300ms")
+
+    assert (found, out) == (2, "")
+    assert f"has not answered within 0.3 s (reading {kind})" in err
+
+
+def test_an_object_that_cannot_be_read_is_named_and_the_rest_explained(plane: Plane) -> None:
+    broken = cluster("broken").manifest()
+    broken["spec"]["taints"] = "none"
+    plane.server.put(broken)
+    plane.server.corrupt("Cluster", "edge-7", b'{"metadata":{"name":"edge-7","resourceVersion":"7"},"spec":{,}}', namespace="")  # fmt: skip
+
+    found, out, err = plane("explain", "checkout-deployment")
+
+    assert found == 2
+    assert "PLACED" in out
+    assert [line.partition(":")[0] for line in err.splitlines()] == ["Cluster edge-7", "Cluster broken"]
+
+
+def test_hostile_names_do_not_reach_the_terminal(plane: Plane) -> None:
+    asked = binding("evil", namespace="shop").replicas(1).duplicated().names("a\x1b]0;title\x07b")
+    plane.server.put(asked.manifest())
+
+    found, out, err = plane("explain", "evil-deployment", "--no-remedies")
+
+    assert found == 1
+    assert r"a\x1b]0;title\x07b" in out
+    assert "\x1b" not in out + err
+    assert plane("explain", "no\x1b[2Jsuch")[2].count("\x1b") == 0
