@@ -79,6 +79,10 @@ check-traces: install ## compare the traces of explanations with recorded and ge
 check-why-not: install ## random why-nots: simulate has to confirm every remedy, and that no part can be left out (CASES=10000 SEED=1 ARGS=--help)
 	@$(BIN)/python -m tools.why_not_check --cases $(CASES) --seed $(SEED) $(ARGS)
 
+.PHONY: check-claims
+check-claims: binaries ## random policies on a real control plane: claims and bindings are compared with predicted ones (CASES=500 SEED=1 ARGS=--help)
+	@exec $(BIN)/python -m tools.claims_check --cases $(if $(filter file,$(origin CASES)),500,$(CASES)) --seed $(SEED) $(ARGS)
+
 .PHONY: record
 record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
 	@$(BIN)/python -m tools.conformance.record --seed $(SEED) --out $(or $(OUT),tools/conformance/recordings/recording-$(SEED).json.gz) $(ARGS)

@@ -30,7 +30,7 @@ TEMPLATE_PATHS: Final = {
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 _BARRIER: Final = "barrier"
 _REST_SECONDS: Final = 1.5
-_TIMEOUT_SECONDS: Final = 120.0
+_TIMEOUT_SECONDS: Final = 900.0
 
 
 class RestlessError(AssertionError):
@@ -146,7 +146,7 @@ class Plane:
             self._barrier(deadline)
         versions, since = self._versions(), time.monotonic()
         while time.monotonic() - since < _REST_SECONDS:
-            time.sleep(0.3)
+            time.sleep(0.6)
             self.karmada.check()
             now = self._versions()
             if now != versions:

@@ -11,11 +11,17 @@ from karmada_scheduler.api.manifest import Manifest, read_mapping
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.claims.binding_spec import MissingPriorityClassError
 from karmada_scheduler.claims.detector import Detector
-from karmada_scheduler.claims.events import Event, PolicyDeleted, PolicyWritten, TemplateWritten
+from karmada_scheduler.claims.events import (
+    Event,
+    PolicyDeleted,
+    PolicyWritten,
+    TemplateDeleted,
+    TemplateWritten,
+)
 from karmada_scheduler.claims.options import DetectorOptions
 from karmada_scheduler.claims.outcome import Claims, Outcome, Reason, Refusal, TemplateClaim, Waits
 from karmada_scheduler.claims.policy import ClaimingPolicy, read_policy
-from karmada_scheduler.claims.replicas import replicas_of
+from karmada_scheduler.claims.replica_reader import ReplicaReader
 from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.claims.state import BindingState, How, State, read_binding
 from karmada_scheduler.claims.template import (
@@ -70,20 +76,41 @@ def claim(
     Raises:
         ManifestError: A policy, a binding, or a pod template that is read for a new binding has a field of the wrong type.
     """
-    known = list(templates)
     manifests = {each.key: (each, manifest) for manifest in bindings for each in (read_binding(manifest),)}
-    before = State(known, map(read_policy, policies), (state for state, _ in manifests.values()))
+    before = State(templates, map(read_policy, policies), (state for state, _ in manifests.values()))
     accepted, refusals = _accepted(before, events)
-    after = _settled(before, options, accepted, _in_turn)
-    others = _others(before, options, accepted) if other_orders else []
-    detector = Detector(after, options)
-    keys = dict.fromkeys([*before.templates, *after.templates])
-    originals = {key: manifest for key, (_, manifest) in manifests.items()}
-    found = {
-        key: _template_claim(key, before=before, detector=detector, manifests=originals, others=others)
-        for key in keys
-    }
+    run = _Run(before, options, accepted)
+    after = run.settled(_in_turn)
+    others = _others(run) if other_orders else []
+    concerned = _concerned(before, after.state, accepted)
+    for detector in (after, *others):
+        concerned.update(detector.concerned)
+    view = _View(
+        before, after, [each.state for each in others], {key: each for key, (_, each) in manifests.items()}
+    )
+    keys = dict.fromkeys([*before.templates, *after.state.templates])
+    found = {key: view.concerned(key) if key in concerned else view.unconcerned(key) for key in keys}
     return Claims(found, tuple(refusals))
+
+
+def _concerned(before: State, after: State, events: Sequence[Event]) -> set[TemplateKey]:
+    """Return the templates that an event names, or that a written policy matches before or after it."""
+    found: set[TemplateKey] = set()
+    for event in events:
+        match event:
+            case TemplateWritten(template):
+                found.add(template.key)
+            case TemplateDeleted(key):
+                found.add(key)
+            case PolicyWritten() | PolicyDeleted():
+                name = _touched(event)
+                assert isinstance(name, PolicyKey)
+                old, new = before.policies.get(name), after.policies.get(name)
+                if old is not None:
+                    found.update(key for key, each in before.templates.items() if old.match(each))
+                if new is not None and (old is None or new.selectors != old.selectors):
+                    found.update(key for key, each in after.templates.items() if new.match(each))
+    return found
 
 
 def changes(before: Iterable[Manifest], after: Iterable[Manifest]) -> list[Event]:
@@ -119,19 +146,6 @@ def _accepted(before: State, events: Sequence[Event]) -> tuple[list[Event], list
     return accepted, refusals
 
 
-def _settled(
-    before: State,
-    options: DetectorOptions,
-    events: Sequence[Event],
-    react: _React,
-    *,
-    templates_last: bool = False,
-) -> State:
-    detector = Detector(before.copy(), options, templates_last=templates_last)
-    react(detector, events)
-    return detector.state
-
-
 def _in_turn(detector: Detector, events: Sequence[Event]) -> None:
     for event in events:
         detector.react(event)
@@ -141,18 +155,38 @@ def _at_once(detector: Detector, events: Sequence[Event]) -> None:
     detector.react_to_all(events)
 
 
-def _others(before: State, options: DetectorOptions, events: Sequence[Event]) -> list[State]:
-    """Return the states that the same events may lead to in other orders."""
-    found: list[State] = []
-    if options.preemption and any(isinstance(event, PolicyWritten) for event in events):
-        found.append(_settled(before, options, events, _in_turn, templates_last=True))
-    touched = [_touched(event) for event in events]
+class _Run:
+    """A change, which can be made in several orders."""
+
+    def __init__(self, before: State, options: DetectorOptions, events: Sequence[Event]) -> None:
+        self.before = before
+        self.options = options
+        self.events = events
+        self._replicas = ReplicaReader(options)
+
+    def settled(
+        self, react: _React, *, events: Sequence[Event] | None = None, templates_last: bool = False
+    ) -> Detector:
+        """Return the detector after the change."""
+        detector = Detector(
+            self.before.copy(), self.options, replicas=self._replicas, templates_last=templates_last
+        )
+        react(detector, self.events if events is None else events)
+        return detector
+
+
+def _others(run: _Run) -> list[Detector]:
+    """Return the detectors after the same events in other orders."""
+    found: list[Detector] = []
+    if run.options.preemption and any(isinstance(event, PolicyWritten) for event in run.events):
+        found.append(run.settled(_in_turn, templates_last=True))
+    touched = [_touched(event) for event in run.events]
     if len(touched) > 1 and len(set(touched)) == len(touched):  # events of one object have a fixed order
-        backwards = list(reversed(events))
+        backwards = list(reversed(run.events))
         found += [
-            _settled(before, options, backwards, _in_turn),
-            _settled(before, options, events, _at_once),
-            _settled(before, options, backwards, _at_once),
+            run.settled(_in_turn, events=backwards),
+            run.settled(_at_once),
+            run.settled(_at_once, events=backwards),
         ]
     return found
 
@@ -167,41 +201,68 @@ def _touched(event: Event) -> PolicyKey | TemplateKey:
             return event.key
 
 
-def _template_claim(
-    key: TemplateKey,
-    *,
-    before: State,
-    detector: Detector,
-    manifests: Mapping[BindingKey, Manifest],
-    others: Sequence[State],
-) -> TemplateClaim:
-    after = detector.state
-    new, policy_after = after.templates.get(key), _claimed_by(after, key)
-    name = key.binding
-    binding, original = after.bindings.get(name), manifests.get(name)
-    waits, awaited = _waiting_for(new, detector)
-    outcome = _outcome(after, key)
-    policy = after.policy_of(policy_after)
-    first = detector.best_policy(new) if new is not None and policy is not None else None
-    return TemplateClaim(
-        template=key,
-        binding=name,
-        policy_before=_claimed_by(before, key),
-        policy_after=policy_after,
-        claim_after=UNCLAIMED if new is None else new.claim,
-        binding_before=original,
-        binding_after=None if binding is None else _manifest(binding, original, before.bindings.get(name)),
-        reason=_reason(key, before, detector),
-        waits=waits,
-        spec_awaited=awaited,
-        held_from=None if first is None or first.key == policy_after else first.key,
-        replicas_known=new is None or replicas_of(new, customized=detector.options.customized).known,
-        labels_assumed=new is not None
-        and new.labels is None
-        and policy is not None
-        and policy.has_label_selectors,
-        alternatives=tuple(_different(outcome, [_outcome(each, key) for each in others])),
-    )
+class _View:
+    """Both sides of a change, and the results of its other orders."""
+
+    def __init__(
+        self,
+        before: State,
+        after: Detector,
+        others: Sequence[State],
+        originals: Mapping[BindingKey, Manifest],
+    ) -> None:
+        self._before = before
+        self._after = after
+        self._others = others
+        self._originals = originals
+
+    def unconcerned(self, key: TemplateKey) -> TemplateClaim:
+        """Return a template that the change does not concern."""
+        template = self._before.templates[key]
+        policy, binding = template.claim.policy, self._originals.get(key.binding)
+        return TemplateClaim(
+            template=key,
+            binding=key.binding,
+            policy_before=policy,
+            policy_after=policy,
+            claim_after=template.claim,
+            binding_before=binding,
+            binding_after=binding,
+            reason=Reason.KEPT if policy is not None else _reason_unclaimed(template, None, (), self._after),
+        )
+
+    def concerned(self, key: TemplateKey) -> TemplateClaim:
+        """Return a template that the change may concern."""
+        before, detector = self._before, self._after
+        after = detector.state
+        new, policy_after = after.templates.get(key), _claimed_by(after, key)
+        name = key.binding
+        binding, original = after.bindings.get(name), self._originals.get(name)
+        waits, awaited = _waiting_for(new, detector)
+        policy = after.policy_of(policy_after)
+        first = detector.best_policy(new) if new is not None and policy is not None else None
+        outcome, others = _outcome(after, key), [_outcome(each, key) for each in self._others]
+        return TemplateClaim(
+            template=key,
+            binding=name,
+            policy_before=_claimed_by(before, key),
+            policy_after=policy_after,
+            claim_after=UNCLAIMED if new is None else new.claim,
+            binding_before=original,
+            binding_after=None
+            if binding is None
+            else _manifest(binding, original, before.bindings.get(name)),
+            reason=_reason(key, before, detector),
+            waits=waits,
+            spec_awaited=awaited,
+            held_from=None if first is None or first.key == policy_after else first.key,
+            replicas_known=new is None or detector.replicas.of(new).known,
+            labels_assumed=new is not None
+            and new.labels is None
+            and policy is not None
+            and policy.has_label_selectors,
+            alternatives=tuple(_different(outcome, others)),
+        )
 
 
 def _claimed_by(state: State, key: TemplateKey) -> PolicyKey | None:

@@ -26,7 +26,7 @@ from karmada_scheduler.claims.events import (
 )
 from karmada_scheduler.claims.options import DetectorOptions
 from karmada_scheduler.claims.policy import ClaimingPolicy, read_policy
-from karmada_scheduler.claims.replicas import replicas_of
+from karmada_scheduler.claims.replica_reader import ReplicaReader
 from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.claims.state import BindingState, How, State
 from karmada_scheduler.claims.template import UNCLAIMED, Template, TemplateKey
@@ -40,20 +40,37 @@ class _Item(NamedTuple):
 
 
 class Detector:
-    """The detector; a change is made with ``react``, which returns when nothing more would happen."""
+    """The detector; a change is made with ``react``, which returns when nothing more would happen.
 
-    def __init__(self, state: State, options: DetectorOptions, *, templates_last: bool = False) -> None:
+    Attributes:
+        state: The objects as they are now.
+        options: How it runs.
+        replicas: Reads the replicas of templates.
+        concerned: The templates that it has looked at.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        options: DetectorOptions,
+        *,
+        replicas: ReplicaReader | None = None,
+        templates_last: bool = False,
+    ) -> None:
         """Start with settled objects: templates without a claim wait for a policy.
 
         Args:
             state: The objects; they are changed.
             options: How the detector runs.
+            replicas: Reads the replicas of templates; several detectors may have the same one.
             templates_last: Whether several policies that one event concerns are all handled before any template. The
                 detector has a worker for policies and five for templates, so both happens; mostly, a template is done
                 before the next policy has written anything.
         """
         self.state = state
         self.options = options
+        self.replicas = replicas or ReplicaReader(options)
+        self.concerned: dict[TemplateKey, None] = {}
         self._queue: dict[_Item, None] = {}
         self._failed: dict[_Item, None] = {}
         self._failed_policies: dict[PolicyKey, None] = {}
@@ -201,6 +218,7 @@ class Detector:
         while self._queue:
             item = next(iter(self._queue))
             del self._queue[item]
+            self.concerned[item.key] = None
             self._reconcile(item)
 
     # -- templates ------------------------------------------------------------------------------
@@ -242,10 +260,10 @@ class Detector:
     def best_policy(self, template: Template) -> ClaimingPolicy | None:
         """Return the policy that would claim a template if nothing claimed it; None if none matches."""
         if template.namespace:
-            found = highest(self.state.policies_of(PROPAGATION_POLICY, template.namespace), template)
+            found = highest(self.state.candidates(PROPAGATION_POLICY, template), template)
             if found is not None:
                 return found
-        return highest(self.state.policies_of(CLUSTER_PROPAGATION_POLICY, ""), template)
+        return highest(self.state.candidates(CLUSTER_PROPAGATION_POLICY, template), template)
 
     def lacks_overrides(self, policy: ClaimingPolicy) -> bool:
         """Return whether an override policy that a policy depends on does not exist."""
@@ -280,11 +298,13 @@ class Detector:
             MissingPriorityClassError: The policy names a PriorityClass that does not exist.
             ManifestError: A field of the template has the wrong type.
         """
-        options = self.options
-        replicas = replicas_of(
-            template, customized=options.customized, with_quota=options.resource_quota_estimate
+        return binding_spec(
+            before,
+            policy=policy,
+            template=template,
+            replicas=self.replicas.of(template),
+            options=self.options,
         )
-        return binding_spec(before, policy=policy, template=template, replicas=replicas, options=options)
 
     def _claim(self, template: Template, policy: ClaimingPolicy, how: How) -> Template:
         claim = template.claim
@@ -385,11 +405,17 @@ def highest(policies: Iterable[ClaimingPolicy], template: Template) -> ClaimingP
     The higher ``spec.priority`` comes first, then a match by name before one by labels before one of all, then the smaller
     name.
 
+    Args:
+        policies: By priority, the highest first.
+        template: The template.
+
     Source: karmada v1.18.2 pkg/detector/compare.go.
     """
     best: tuple[int, int, str] | None = None
     found: ClaimingPolicy | None = None
     for policy in policies:
+        if found is not None and policy.priority < found.priority:
+            break
         if policy.deleting or (match := policy.match(template)) is Match.NONE:
             continue
         order = (-policy.priority, -match, policy.key.name)

@@ -83,6 +83,9 @@ class Outcome(NamedTuple):
 class TemplateClaim:
     """One template before and after a change.
 
+    ``waits``, ``spec_awaited``, ``held_from`` and ``labels_assumed`` are given for templates that the change concerns: that an
+    event names, that a written or deleted policy matches, or that the detector looks at.
+
     Attributes:
         template: Its type and name.
         binding: The name of its binding.

@@ -87,11 +87,20 @@ class ClaimingPolicy:
 
         Source: karmada v1.18.2 pkg/util/selector.go ResourceMatchSelectorsPriority.
         """
-        best = Match.NONE
-        for selector in self.selectors:
-            found = selector.match(template, assumed=self.claims(template))
-            best = max(best, found)
-        return best
+        key = template.key
+        selectors = self.by_type.get((key.api_version, key.kind))
+        if selectors is None:
+            return Match.NONE
+        assumed = template.labels is None and self.claims(template)
+        return max(each.match(template, assumed=assumed) for each in selectors)
+
+    @cached_property
+    def by_type(self) -> Mapping[tuple[str, str], list[Selector]]:
+        """The selectors by apiVersion and kind of templates."""
+        found: dict[tuple[str, str], list[Selector]] = {}
+        for each in self.selectors:
+            found.setdefault((each.api_version, each.kind), []).append(each)
+        return found
 
     def claims(self, template: Template) -> bool:
         """Return whether the metadata of a template names this policy, whatever its id."""

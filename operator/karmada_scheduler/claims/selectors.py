@@ -47,14 +47,15 @@ class Selector(NamedTuple):
             template: The template.
             assumed: Whether a label selector matches a template whose labels are not known.
         """
+        key = template.key
         if (
-            template.kind != self.kind
-            or template.api_version != self.api_version
-            or (self.namespace and template.namespace != self.namespace)
+            key.kind != self.kind
+            or key.api_version != self.api_version
+            or (self.namespace and key.namespace != self.namespace)
         ):
             return Match.NONE
         if self.name:
-            return Match.NAME if template.name == self.name else Match.NONE
+            return Match.NAME if key.name == self.name else Match.NONE
         if self.labels is None:
             return Match.ALL
         if template.labels is None:

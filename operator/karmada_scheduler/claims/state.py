@@ -92,6 +92,7 @@ class State:
         self.steps: dict[TemplateKey, list[How]] = {}
         self.version = 0
         self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
+        self._candidates: dict[tuple[str, str, str, str], list[ClaimingPolicy]] = {}
         self._bindings_by_id: dict[tuple[str, str], dict[BindingKey, None]] = defaultdict(dict)
         self._templates_by_id: dict[tuple[str, str], dict[TemplateKey, None]] = defaultdict(dict)
         for binding in self.bindings.values():
@@ -111,15 +112,31 @@ class State:
                 self._by_namespace[key.kind, key.namespace].append(self.policies[key])
         return self._by_namespace.get((kind, namespace), ())
 
+    def candidates(self, kind: str, template: Template) -> Sequence[ClaimingPolicy]:
+        """Return the policies of a kind with a selector for a template's type, by priority, the highest first."""
+        namespace = template.namespace if kind == PROPAGATION_POLICY else ""
+        place = (kind, namespace, template.api_version, template.kind)
+        found = self._candidates.get(place)
+        if found is None:
+            matching = [
+                each
+                for each in self.policies_of(kind, namespace)
+                if (template.api_version, template.kind) in each.by_type
+            ]
+            found = self._candidates[place] = sorted(matching, key=lambda each: -each.priority)
+        return found
+
     def write_policy(self, policy: ClaimingPolicy) -> None:
         """Create or replace a policy."""
         self.policies[policy.key] = policy
         self._by_namespace = None
+        self._candidates.clear()
 
     def delete_policy(self, key: PolicyKey) -> None:
         """Delete a policy; the claims in its name stay."""
         del self.policies[key]
         self._by_namespace = None
+        self._candidates.clear()
 
     def bindings_of(self, policy: ClaimingPolicy) -> list[BindingState]:
         """Return the bindings whose labels have the id of a policy; of a PropagationPolicy in its namespace only."""
