@@ -141,7 +141,9 @@ class Comparison:
             if (each.uses_cluster or answer.goal.type.value != "onCluster") and not each.flags
         ]
         if not found.size:
-            self.outcomes["none up to the depth, by both" if not sizes or min(sizes) > depth else "WRONG"] += 1
+            self.outcomes[
+                "none up to the depth, by both" if not sizes or min(sizes) > depth else "WRONG"
+            ] += 1
             if sizes and min(sizes) <= depth:
                 self.problems.append(f"{identity}: the exhaustive search misses an answer of the search")
             return
@@ -157,11 +159,15 @@ class Comparison:
         else:
             self.outcomes["answered, with the fewest edits"] += 1
         if found.size == 1 and answer.search.exhausted_singles and (not sizes or min(sizes) > 1):
-            self.problems.append(f"{text} reaches the goal, and the search claims that it tried all single edits")
+            self.problems.append(
+                f"{text} reaches the goal, and the search claims that it tried all single edits"
+            )
 
     def report(self) -> str:
         """Return the figures, with the share of the questions with an answer that the search answers."""
-        possible = sum(self.outcomes[name] for name in self.outcomes if name.startswith(("answered", "missed")))
+        possible = sum(
+            self.outcomes[name] for name in self.outcomes if name.startswith(("answered", "missed"))
+        )
         answered = possible - self.outcomes["missed"]
         share = f"{100 * answered / possible:.1f} %" if possible else "none possible"
         counts = ", ".join(f"{count} {name}" for name, count in self.outcomes.most_common())
@@ -169,9 +175,9 @@ class Comparison:
 
 
 def compare(
-    folder: Path, *, seed: int, cases: int, depth: int = 2, most_tried: int = 20_000
-) -> Iterator[tuple[str, Comparison]]:
-    """Compare random small questions; yield after each one the identity, and the comparison so far."""
+    folder: Path, *, seed: int, cases: int, depth: int = 2, most_tried: int = 10_000
+) -> Iterator[Comparison]:
+    """Compare random small questions; yield the comparison so far after each."""
     comparison, checker = Comparison(), Checker(folder)
     original = command.answer
 
@@ -193,4 +199,4 @@ def compare(
         for question in itertools.islice(asked, cases):
             identity = question.identity
             checker.ask(question)
-            yield identity, comparison
+            yield comparison
