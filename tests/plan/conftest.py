@@ -38,7 +38,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The fleet as files, and the directory ``change`` with two edited policies beside them."""
+    """The fleet as files, and the directory ``change`` with two edited policies next to them."""
     folder = tmp_path_factory.mktemp("fleet")
     clusters = fleet.clusters()
     placed = fleet.placed(fleet.bindings(), clusters)

@@ -48,8 +48,10 @@ class Plane:
 @pytest.fixture
 def plane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Plane]:
     with FakeApiServer() as server:
-        for each in (*fleet(), checkout(), billing()):
-            server.put(each.manifest())
+        for cluster in fleet():
+            server.put(cluster.manifest())
+        for binding in (checkout(), billing()):
+            server.put(binding.manifest())
         yield Plane(server, write_kubeconfig(server, tmp_path / "config"), capsys)
 
 
@@ -79,7 +81,7 @@ def test_without_policies_the_answer_is_there_and_the_kind_is_named(plane: Plane
     assert err.startswith("propagationpolicies: ")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS.keys() - {"forbidden"})  # without the permission there is an answer
 def test_why_not_names_the_kind_that_it_cannot_read(plane: Plane, fault: str) -> None:
     plane.server.fault(method="LIST", path="/resourcebindings$", **FAULTS[fault])
 
