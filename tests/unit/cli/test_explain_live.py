@@ -11,7 +11,7 @@ import pytest
 
 from karmada_scheduler.cli import main
 from karmada_scheduler.testing import binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
+from tests.explain.fleet import billing, checkout, fleet, manifests
 from tests.fake_apiserver import FakeApiServer, Gate, html, status
 from tests.fake_apiserver.process import write_kubeconfig
 
@@ -48,8 +48,8 @@ class Plane:
 @pytest.fixture
 def plane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Plane]:
     with FakeApiServer() as server:
-        for each in (*fleet(), checkout(), billing()):
-            server.put(each.manifest())
+        for manifest in manifests(*fleet(), checkout(), billing()):
+            server.put(manifest)
         yield Plane(server, write_kubeconfig(server, tmp_path / "config"), capsys)
 
 
