@@ -76,8 +76,12 @@ check-traces: install ## compare the traces of explanations with recorded and ge
 	@$(BIN)/python -m tools.explain_check --cases $(CASES) --seed $(SEED)
 
 .PHONY: check-why-not
-check-why-not: install ## random why-nots: simulate has to confirm every remedy, and that no part can be left out (CASES=10000 SEED=1 ARGS=--help)
-	@$(BIN)/python -m tools.why_not_check --cases $(CASES) --seed $(SEED) $(ARGS)
+check-why-not: install ## random why-nots: simulate has to confirm every remedy, and that no part can be left out; 300 small ones are searched exhaustively (CASES=10000 SEED=1 ARGS=--help)
+	@$(BIN)/python -m tools.why_not_check --cases $(CASES) --seed $(SEED) --exhaustive 300 $(ARGS)
+
+.PHONY: check-claims
+check-claims: binaries ## random policies on a real control plane: claims and bindings are compared with predicted ones (CASES=500 SEED=1 ARGS=--help)
+	@exec $(BIN)/python -m tools.claims_check --cases $(if $(filter file,$(origin CASES)),500,$(CASES)) --seed $(SEED) $(ARGS)
 
 .PHONY: record
 record: binaries ## record the decisions of the real karmada-scheduler in a random scenario (SEED=1 OUT=FILE ARGS=--help)
@@ -154,6 +158,10 @@ bench-explain: install ## latency of explanations at 100 to 5,000 clusters (ARGS
 .PHONY: bench-http
 bench-http: install ## CPU time per request of client.http and of aiohttp (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.http_client $(ARGS)
+
+.PHONY: bench-plan
+bench-plan: install ## time and memory of plans with 10,000 bindings and 5,000 clusters (ARGS=--help)
+	@$(BIN)/python -m tools.bench.plan $(ARGS)
 
 .PHONY: bench-record
 bench-record: install ## time and size of records of decisions, and CPU time per binding with and without (ARGS=--help)

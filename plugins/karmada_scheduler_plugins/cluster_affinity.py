@@ -19,8 +19,8 @@ class ClusterAffinity:
     name = "ClusterAffinity"
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
-        """Depends on the affinities."""
-        return cycle.placement, cycle.affinity_name, cycle.binding.spec.is_workload
+        """Depends on the affinities of the term in use."""
+        return cycle.affinities
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that no affinity matches; without affinities, all pass."""

@@ -13,6 +13,8 @@ from karmada_scheduler_plugins.cluster_locality import ClusterLocality
 from karmada_scheduler_plugins.default_assigner import DefaultAssigner
 from karmada_scheduler_plugins.default_binder import DefaultBinder
 from karmada_scheduler_plugins.default_selector import DefaultSelector
+from karmada_scheduler_plugins.fresh_first import FreshFirst
+from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.priority_sort import PrioritySort
 from karmada_scheduler_plugins.spread_constraint import SpreadConstraint
 from karmada_scheduler_plugins.taint_toleration import TaintToleration
@@ -37,6 +39,9 @@ MANDATORY: Final[dict[str, Factory]] = {
 }
 """Steps that are not plugins upstream: a profile can replace them, ``--plugins`` cannot switch them off."""
 
+OPT_IN: Final[dict[str, Factory]] = {"FreshFirst": FreshFirst, "PlacementGuard": PlacementGuard}
+"""Plugins that karmada-scheduler does not have: only those run that a profile or ``--plugins`` names."""
+
 ORIGIN: Final = "in-tree"
 _GATED: Final = {"WorkloadAffinity": "WorkloadAffinity", "WorkloadAntiAffinity": "WorkloadAffinity"}
 
@@ -57,4 +62,6 @@ def in_tree(gates: Gates) -> Registry:
             registry.register(name, factory, origin=ORIGIN)
     for name, factory in MANDATORY.items():
         registry.register(name, factory, origin=ORIGIN, mandatory=True)
+    for name, factory in OPT_IN.items():
+        registry.register(name, factory, origin=ORIGIN, opt_in=True)
     return registry

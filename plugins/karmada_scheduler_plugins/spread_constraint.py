@@ -19,8 +19,8 @@ class SpreadConstraint:
     name = "SpreadConstraint"
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
-        """Depends on the placement."""
-        return cycle.placement
+        """Depends on the fields to spread by, in their order, whatever their limits."""
+        return tuple([each.spread_by_field for each in cycle.placement.spread_constraints])
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster by the first constraint whose property it lacks."""

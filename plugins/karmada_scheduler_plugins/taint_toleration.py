@@ -16,8 +16,8 @@ class TaintToleration:
     name = "TaintToleration"
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
-        """Depends on the placement."""
-        return cycle.placement
+        """Depends on the tolerations."""
+        return cycle.placement.cluster_tolerations
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster for its first taint that is not tolerated."""

@@ -55,6 +55,7 @@ PARTS: Final = (
                 "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
                 "NormalizeScorePlugin", "SelectPlugin", "AssignPlugin",
             ),
+            "framework/guard_point.py": ("GuardPlugin", "GuardObservationPlugin"),
             "framework/binding_points.py#2": (
                 "ReservePlugin", "PermitPlugin", "PreBindPlugin", "BindPlugin", "PostBindPlugin",
             ),
@@ -70,6 +71,7 @@ PARTS: Final = (
                 "PreFilterContext", "PeerContext", "FilterContext", "PostFilterContext", "PreScoreContext", "ScoreContext",
                 "NormalizeScoreContext", "SelectContext", "AssignContext",
             ),
+            "framework/guard_point.py": ("GuardContext",),
             "framework/binding_points.py#2": ("BindContext",),
             "framework/cycle.py": ("Cycle",),
             "framework/cycle_state.py": ("CycleState", "StateKey"),
@@ -84,6 +86,7 @@ PARTS: Final = (
         {
             "framework/result.py": ("Result", "Code", "SUCCESS", "SKIP"),
             "framework/scheduling_points.py": ("PreFilterAnswer", "SelectAnswer", "AssignAnswer"),
+            "framework/guard_point.py": ("GuardAnswer", "EvictionTask"),
         },
     ),
     Part(

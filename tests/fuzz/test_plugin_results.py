@@ -41,6 +41,7 @@ METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "NormalizeScore": ("score", "normalize_score"),
     "Select": ("select",),
     "Assign": ("assign",),
+    "Guard": ("guard",),
     "Reserve": ("reserve", "unreserve"),
     "Permit": ("permit",),
     "PreBind": ("pre_bind",),

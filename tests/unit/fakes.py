@@ -32,14 +32,20 @@ class FakeApiServer:
         return [(kind, name) for kind, name, _ in self.requests]
 
     def change(
-        self, name: str, *, status: bool = False, annotations: Mapping[str, str] | None = None, **fields: Any
+        self,
+        name: str,
+        *,
+        status: bool = False,
+        annotations: Mapping[str, str | None] | None = None,
+        **fields: Any,
     ) -> dict[str, Any]:
         """Store the next version of a binding, with other fields of its spec or its status."""
         manifest = copy.deepcopy(self.stored[name])
         metadata = manifest["metadata"]
         metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
         if annotations is not None:
-            metadata.setdefault("annotations", {}).update(annotations)
+            kept = {**metadata.get("annotations", {}), **annotations}
+            metadata["annotations"] = {key: text for key, text in kept.items() if text is not None}
         if status:
             manifest.setdefault("status", {}).update(fields)
         elif fields:
@@ -55,11 +61,18 @@ class FakeApiServer:
         return self.stored[key.name]
 
     async def patch_result(
-        self, key: BindingKey, *, resource_version: str, annotations: dict[str, str], clusters: Any
+        self,
+        key: BindingKey,
+        *,
+        resource_version: str,
+        annotations: dict[str, str | None],
+        clusters: Any,
+        tasks: Any = None,
     ) -> dict[str, Any]:
         self._check("spec", key, resource_version)
-        self.requests.append(("spec", key.name, {"annotations": annotations, "clusters": clusters}))
-        spec = {} if clusters is None else {"clusters": clusters}
+        added = {} if tasks is None else {"gracefulEvictionTasks": tasks}
+        self.requests.append(("spec", key.name, {"annotations": annotations, "clusters": clusters, **added}))
+        spec = added if clusters is None else {"clusters": clusters, **added}
         return self.change(key.name, annotations=annotations, **spec)
 
     async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:

@@ -64,6 +64,20 @@ def test_row_20_the_name_that_does_not_exist_is_corrected() -> None:
     assert found.result("correctClusterName") == {"m1": 2}
 
 
+def test_row_20_a_name_is_corrected_to_the_nearest_one_only() -> None:
+    asked = binding("web").replicas(2, cpu=1).dynamic_weight().names("eu-wst-1")
+    clusters = with_cpu(**{"ap-south-1": 9, "eu-west-1": 9, "us-east-1": 9})
+
+    anywhere = ask(asked, *clusters, options=("--placed",))
+    elsewhere = ask(asked, *clusters, cluster="us-east-1")
+
+    assert anywhere.result("correctClusterName") == {"eu-west-1": 2}
+    assert ["correctClusterName"] not in elsewhere.ops
+    assert elsewhere.result("addClusterName") == {"us-east-1": 2}
+    tried = {edit["text"] for each in elsewhere.fields["ineffective"] for edit in each["edits"]}
+    assert "write eu-west-1 instead of eu-wst-1, which does not exist" in tried
+
+
 def test_row_21_a_cordoned_cluster_is_uncordoned_or_tolerated() -> None:
     [m1, m2] = with_cpu(m1=9, m2=9)
     found = ask(
@@ -161,6 +175,16 @@ def test_row_32_one_region_is_enough_or_the_cluster_gets_another() -> None:
     assert ["setRegion"] in found.ops
 
 
+def test_row_33_a_strategy_that_observes_the_spread_constraint_leaves_one_cluster() -> None:
+    asked = binding("web").replicas(10, cpu=1).static_weights(m1=2, m2=8).spread("cluster", 1, 1)
+    asked.on(m1=2, m2=8).applied().last_scheduled(SCHEDULED)
+
+    found = ask(asked, *with_cpu(m1=50, m2=90), cluster="m1", options=("--off",))
+
+    assert found.primary == "SpreadIgnored"
+    assert found.result("setStrategy") == {"m2": 10}
+
+
 def test_row_36_the_tied_region_wins_without_another_or_with_more_replicas() -> None:
     asked = checkout().on(**{"ap-south-1": 4, "eu-west-1": 12, "eu-west-2": 8}).applied()
     asked.last_scheduled(SCHEDULED)
@@ -200,9 +224,12 @@ def test_row_39_one_more_group_brings_in_the_new_cluster_after_a_rebalance() -> 
 def test_row_41_one_more_cluster_or_fewer_replicas() -> None:
     asked = binding("web").replicas(120, cpu=1).dynamic_weight().spread("cluster", 1, 3)
 
-    found = ask(asked, *with_cpu(m1=44, m2=36, m3=28, m4=22), options=("--placed",))
+    found = ask(asked, *with_cpu(m1=28, m2=36, m3=24, m4=44), options=("--placed",))
 
-    assert found.result("setGroups") == {"m1": 41, "m2": 33, "m3": 26, "m4": 20}
+    assert found.primary == "TooLittleSelected"
+    assert found.result("setGroups") == {"m1": 25, "m2": 33, "m3": 22, "m4": 40}
+    assert found.edit("setGroups")["minimal"] == {"at": 4, "failsAt": 3, "unit": "", "monotone": "sampled"}
+    assert found.result("setReplicas") == {"m1": 28, "m2": 36, "m4": 44}
     assert found.edit("setReplicas")["minimal"]["at"] == 108
 
 

@@ -1,8 +1,9 @@
 """Random why-nots, checked without trusting them: ``python -m tools.why_not_check --cases N --seed S``.
 
 Every remedy is applied to the files by an RFC 6902 implementation of its own, and ``karmada-pyscheduler simulate`` over
-the patched files has to print the promised result. Without any one of its patches, the goal has to be missed. Ends with
-status 1 if any claim is wrong.
+the patched files has to print the promised result. Without any one of its patches, the goal has to be missed. With
+``--exhaustive N``, the answers to N small questions are compared with those of a search that tries all sets of up to two
+changes. Ends with status 1 if any claim is wrong.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.why_not_check.check import Checker, CheckResult
+from tools.why_not_check.exhaustive import Comparison, compare
 from tools.why_not_check.questions import questions
 
 _REPORT_SECONDS = 30.0
@@ -46,6 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--unsolved", type=Path, metavar="FILE", help="append questions without a remedy, as JSON lines"
     )
+    parser.add_argument(
+        "--exhaustive",
+        type=int,
+        default=0,
+        metavar="N",
+        help="small questions to compare with an exhaustive search (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
     shares = [
         _Share(options.seed, options.cases // options.jobs, number, options.jobs, options.timeout)
@@ -63,7 +72,26 @@ def main(arguments: list[str] | None = None) -> int:
         if tally.due():
             print(tally.line(time.monotonic() - start), flush=True)
     tally.report(time.monotonic() - start)
-    return 1 if tally.problems else 0
+    wrong = _compare(options.seed, options.exhaustive) if options.exhaustive else []
+    return 1 if tally.problems or wrong else 0
+
+
+def _compare(seed: int, cases: int) -> list[str]:
+    """Compare small questions with an exhaustive search; print the figures, and return what is wrong."""
+    comparison, reported = Comparison(), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        for comparison in compare(Path(folder), seed=seed, cases=cases):
+            if time.monotonic() - reported > _REPORT_SECONDS:
+                reported = time.monotonic()
+                print(comparison.report(), flush=True)
+    print(comparison.report())
+    for text in comparison.missed:
+        print(f"missed {text}")
+    for text in comparison.larger:
+        print(f"not the fewest edits {text}")
+    for problem in comparison.problems:
+        print(f"WRONG {problem}")
+    return comparison.problems
 
 
 class _Tally:

@@ -90,7 +90,7 @@ class Checker:
             result.problems.append(
                 f"without edits: simulate {base['clusters']}, why-not {answer['next']['result']}"
             )
-        if self._reaches(question, answer, base, question.binding) != answer["holds"]:
+        if self._reaches(question, answer, base, is_edited=False) != answer["holds"]:
             result.problems.append("the goal holds already, or does not, against the answer")
         for number, remedy in enumerate(answer["remedies"]):
             self._check_remedy(question, answer, remedy, f"remedy {number}", result)
@@ -114,7 +114,7 @@ class Checker:
             return
         if found["clusters"] != remedy["result"]:
             result.problems.append(f"{name}: simulate {found['clusters']}, promised {remedy['result']}")
-        if not self._reaches(question, wanted, found, found["manifest"]):
+        if not self._reaches(question, wanted, found):
             result.problems.append(f"{name}: does not reach the goal: {found['clusters']}")
         for index in range(len(apply)):
             rest = [*apply[:index], *apply[index + 1 :]]
@@ -124,7 +124,7 @@ class Checker:
             result.simulated += 1
             if without is None:
                 result.inapplicable += 1
-            elif self._reaches(question, wanted, without, without["manifest"]):
+            elif self._reaches(question, wanted, without):
                 result.problems.append(f"{name}: part {index} can be left out")
 
     def _simulate(
@@ -153,9 +153,16 @@ class Checker:
 
     @staticmethod
     def _reaches(
-        question: CheckedQuestion, answer: dict[str, Any], found: dict[str, Any], manifest: dict[str, Any]
+        question: CheckedQuestion,
+        answer: dict[str, Any],
+        found: dict[str, Any],
+        *,
+        is_edited: bool = True,
     ) -> bool:
-        """Return whether a placement reaches the goal, from what simulate prints."""
+        """Return whether a placement reaches the goal, from what simulate prints.
+
+        Edits that make the decision fail do not reach it, although the placement stays.
+        """
         goal = answer["goal"]["type"]
         clusters = {each["name"]: each["replicas"] for each in found["clusters"]}
         is_placed = bool(clusters) and (
@@ -165,9 +172,9 @@ class Checker:
             return bool(is_placed and question.cluster not in clusters)
         if goal == "placed":
             return bool(is_placed and (answer is not _PLACED or question.cluster not in clusters))
-        if question.cluster not in clusters:
+        if question.cluster not in clusters or (is_edited and not is_placed):
             return False
-        spec = manifest["spec"]
+        spec = found["manifest"]["spec"]
         divided = (spec.get("replicas") or spec.get("replicaRequirements") is not None) and len(
             spec.get("components") or []
         ) <= 1

@@ -134,6 +134,8 @@ class Binding:
         namespace = read_text(metadata, "namespace", "metadata")
         if kind == RESOURCE_BINDING and not namespace:
             raise ManifestError("metadata.namespace", "is missing")
+        spec = read_spec(read_mapping(manifest, "spec", ""))
+        is_evicted = bool(spec.graceful_eviction_tasks)
         return cls(
             key=BindingKey(
                 interned(kind),
@@ -147,8 +149,8 @@ class Binding:
             annotations=interned_map(read_text_map(metadata, "annotations", "metadata")),
             deleting=metadata.get("deletionTimestamp") is not None,
             creation_timestamp=read_creation(metadata),
-            spec=read_spec(read_mapping(manifest, "spec", "")),
-            status=read_status(read_mapping(manifest, "status", "")),
+            spec=spec,
+            status=read_status(read_mapping(manifest, "status", ""), is_evicted=is_evicted),
         )
 
     def with_status(self, manifest: Manifest) -> Binding:
@@ -164,7 +166,9 @@ class Binding:
         return replace(
             self,
             resource_version=read_text(metadata, "resourceVersion", "metadata"),
-            status=read_status(read_mapping(manifest, "status", "")),
+            status=read_status(
+                read_mapping(manifest, "status", ""), is_evicted=bool(self.spec.graceful_eviction_tasks)
+            ),
         )
 
 

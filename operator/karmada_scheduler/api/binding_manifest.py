@@ -81,7 +81,9 @@ def read_spec(spec: Manifest) -> BindingSpec:
         components=_read_components(spec) if components else (),
         clusters=targets,
         placement=None if placement is None else _read_placement(spec),
-        graceful_eviction_tasks=_read_tasks(spec) if tasks else (),
+        graceful_eviction_tasks=read_tasks(read_mappings(spec, "gracefulEvictionTasks", "spec"))
+        if tasks
+        else (),
         scheduler_name=read_text(spec, "schedulerName", "spec"),
         scheduling_suspended=suspension is not None
         and read_boolean(read_mapping(spec, "suspension", "spec"), "scheduling", "spec.suspension"),
@@ -92,6 +94,7 @@ def read_spec(spec: Manifest) -> BindingSpec:
             read_mapping(spec, "schedulePriority", "spec"), "priority", "spec.schedulePriority", bits=32
         ),
         workload_affinity_groups=None if groups is None else _read_groups(spec),
+        failover_purge_modes=_read_purge_modes(spec) if get("failover") else frozenset(),
         unknown_target_fields=_read_unknown_fields(targets, listed),
     )
 
@@ -157,11 +160,33 @@ def _shared_target(name: str, replicas: int) -> TargetCluster:
     return TargetCluster(interned(name), replicas)
 
 
-def _read_tasks(spec: Manifest) -> tuple[GracefulEvictionTask, ...]:
+def read_tasks(tasks: Sequence[Manifest]) -> tuple[GracefulEvictionTask, ...]:
+    """Read ``spec.gracefulEvictionTasks``."""
     return tuple(
-        GracefulEvictionTask(read_text(task, "fromCluster", f"spec.gracefulEvictionTasks[{index}]"))
-        for index, task in enumerate(read_mappings(spec, "gracefulEvictionTasks", "spec"))
+        GracefulEvictionTask(
+            read_text(task, "fromCluster", f"spec.gracefulEvictionTasks[{index}]"),
+            read_lenient_text(task, "producer"),
+            read_lenient_text(task, "creationTimestamp"),
+            task,
+        )
+        for index, task in enumerate(tasks)
     )
+
+
+def read_lenient_text(manifest: Manifest, name: str) -> str:
+    """Read a text on which no decision depends; "" if it is something else."""
+    found = manifest.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _read_purge_modes(spec: Manifest) -> frozenset[str]:
+    """Read the purge modes of failovers; no decision depends on them, so what cannot be read is left out."""
+    failover = spec["failover"]
+    parts = (
+        [failover.get(name) for name in ("cluster", "application")] if isinstance(failover, Mapping) else []
+    )
+    modes = [read_lenient_text(part, "purgeMode") for part in parts if isinstance(part, Mapping)]
+    return frozenset(interned(mode) for mode in modes if mode)
 
 
 def _read_groups(spec: Manifest) -> WorkloadAffinityGroups:
@@ -218,8 +243,8 @@ def _parse_requirements(manifest: Manifest) -> ReplicaRequirements:
     )
 
 
-def read_status(status: Manifest) -> BindingStatus:
-    """Read the status of a binding."""
+def read_status(status: Manifest, *, is_evicted: bool = False) -> BindingStatus:
+    """Read the status of a binding; ``is_evicted`` is whether it has graceful eviction tasks."""
     conditions: Sequence[Manifest] = status.get("conditions") or ()
     if conditions:
         conditions = read_mappings(status, "conditions", "status")
@@ -230,6 +255,7 @@ def read_status(status: Manifest) -> BindingStatus:
         last_scheduled_time=read_time(status, "lastScheduledTime", "status"),
         conditions=tuple([_read_condition(each) for each in conditions]),
         aggregated_status=_read_health(status) if aggregated else (),
+        aggregated_items=tuple(aggregated) if aggregated and is_evicted else (),
     )
 
 

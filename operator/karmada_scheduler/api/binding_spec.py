@@ -71,14 +71,21 @@ class ObjectReference(NamedTuple):
     uid: str = ""
 
 
-class GracefulEvictionTask(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GracefulEvictionTask:
     """A cluster that the workload is being evicted from.
 
     Attributes:
         from_cluster: Its name.
+        producer: The controller or the scheduler that wrote the task.
+        creation_timestamp: When Karmada's graceful-eviction controller saw it first, in the API's format; "" before.
+        manifest: The task as it is stored, so that it can be written back.
     """
 
     from_cluster: str
+    producer: str = field(default="", compare=False)
+    creation_timestamp: str = field(default="", compare=False)
+    manifest: Manifest = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -174,6 +181,7 @@ class BindingSpec:
         reschedule_triggered_at: When a reschedule was requested (WorkloadRebalancer).
         priority: ``spec.schedulePriority.priority``.
         workload_affinity_groups: None if it has none.
+        failover_purge_modes: The purge modes of ``spec.failover``, for clusters and applications.
         unknown_target_fields: Fields of targets other than name and replicas. They are written back with an unchanged
             target; None without any. Decisions do not depend on them.
     """
@@ -190,6 +198,7 @@ class BindingSpec:
     reschedule_triggered_at: datetime | None = None
     priority: int = 0
     workload_affinity_groups: WorkloadAffinityGroups | None = None
+    failover_purge_modes: frozenset[str] = frozenset()
     unknown_target_fields: Mapping[TargetCluster, Manifest] | None = field(
         default=None, repr=False, compare=False
     )
@@ -220,6 +229,8 @@ class BindingStatus:
         last_scheduled_time: When it was scheduled last.
         aggregated_status: The health of the workload on each cluster.
         conditions: As in the manifest, so that they can be written back.
+        aggregated_items: ``status.aggregatedStatus`` as it is, with the status of the workload on each cluster, for a
+            binding with graceful eviction tasks; empty for others.
     """
 
     scheduler_observed_generation: int = 0
@@ -227,6 +238,7 @@ class BindingStatus:
     last_scheduled_time: datetime | None = None
     conditions: tuple[Mapping[str, Any], ...] = ()
     aggregated_status: tuple[ClusterHealth, ...] = ()
+    aggregated_items: tuple[Manifest, ...] = ()
 
     def condition(self, type_: str) -> Mapping[str, Any] | None:
         """Return the condition of a type, None without one."""

@@ -36,6 +36,13 @@ class ClusterAffinity:
     cluster_names: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.label_selector, self.field_selector, self.cluster_names, self.exclude))
+
     def matches(self, cluster: Cluster) -> bool:
         """Return whether a cluster is selected; an excluded one never is.
 

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from karmada_scheduler import __version__
-from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.workload import Workload, WorkloadAnswer
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.app.api_server import ApiServer
 from karmada_scheduler.app.explain import Explain
 from karmada_scheduler.app.host import Host
 from karmada_scheduler.app.leader import Leader
 from karmada_scheduler.app.leadership import Leadership
 from karmada_scheduler.app.state import State
+from karmada_scheduler.app.workloads import Workloads
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.client import permissions
-from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.connection import Connection
 from karmada_scheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_scheduler.client.leader import Elector
-from karmada_scheduler.client.metadata import MetadataClient
 from karmada_scheduler.client.watch_requests import WatchRequests
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.estimation import Estimation
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 from karmada_scheduler.informer.event_handlers import EventHandlers
 from karmada_scheduler.informer.kopf_watch import EventSource
 from karmada_scheduler.informer.listeners import (
@@ -43,9 +40,9 @@ from karmada_scheduler.informer.listeners import (
 )
 from karmada_scheduler.informer.object_kinds import CLUSTER
 from karmada_scheduler.informer.relist import Relister
-from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.plugin_loader.manager import PluginManager
+from karmada_scheduler.scheduler.guarded import GuardedBindings
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.unplaced import UnplacedBindings
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
@@ -105,11 +102,11 @@ class Application:
             own_writes=OwnWrites(),
             assumed=assumed,
         )
-        self._connection: Connection | None = None
+        self._api_server = ApiServer(options, environment, self._metrics)
         self._estimation = (
             Estimation.make(
                 options.estimators,
-                self._read_service,
+                self._api_server.read_service,
                 metrics=self._metrics,
                 clock=self._clock,
                 dial=environment.dial_estimator,
@@ -146,8 +143,10 @@ class Application:
             now=self._seconds_of_day,
         )
         bindings.add_listener(self._unplaced.changed)
-        self._workloads: WorkloadInformer | None = None
-        self._handle_backend.stored_workload = self._workload_for_profile
+        self._guarded = GuardedBindings(self._plugins.profiles.names)
+        bindings.add_listener(self._guarded.changed)
+        self._workloads = Workloads(bindings, self._plugins)
+        self._handle_backend.stored_workload = self._workloads.stored_for_profile
         self._leader: Leader | None = None
         self._is_filled = False
         self._watch: EventSource | None = None
@@ -178,8 +177,7 @@ class Application:
         for warning in options.warnings:
             log.warning("%s", warning)
         self._host.stop_on_signals()
-        connection = await self._connect()
-        self._connection = connection
+        connection = await self._api_server.open()
         try:
             if self._explain is not None:
                 await self._explain.start()
@@ -187,33 +185,11 @@ class Application:
         finally:
             if self._estimation:
                 await self._estimation.close()
-            if self._workloads is not None:
-                self._workloads.close()
+            self._workloads.close()
             await self._plugins.close()
             await connection.close()
             if self._explain is not None:
                 await self._explain.close()
-
-    async def _connect(self) -> Connection:
-        options = self._options
-        return await self._environment.connect(
-            kubeconfig=options.kubeconfig, master=options.master, on_response=self._count_request
-        )
-
-    async def _read_service(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Read a Service from the Karmada API server, None if there is none.
-
-        Raises:
-            LookupError: It cannot be read.
-        """
-        assert self._connection is not None  # connected before clusters are listed
-        try:
-            return await KarmadaClient(self._connection).get_service(namespace, name)
-        except ApiError as error:
-            raise LookupError(f"cannot read Service {namespace}/{name}: {error}") from error
-
-    def _count_request(self, method: str, host: str, code: int) -> None:
-        self._metrics.api_server.requests.labels(str(code or "<error>"), method, host).inc()
 
     async def _until_stopped(self, work: Any) -> None:
         """Run until the work fails or the process has to stop."""
@@ -258,11 +234,12 @@ class Application:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._host.supervisor.beat(), name="heartbeat")
             await relister.wait_until_served()
-            await self._log_missing_permissions(connection)
+            await self._api_server.log_missing_permissions()
             with self._environment.initial_list():
                 await relister.initial_list()
-            self._workloads = self._make_workload_informer(connection)
-            self._follow_workloads()
+            self._workloads.connect(
+                connection, self._event_handlers.requeuer, metrics=self._metrics, clock=self._clock
+            )
             self._is_filled = True
             tasks.create_task(self._watch.run(), name="watch")
             tasks.create_task(relister.run(), name="relist")
@@ -278,59 +255,15 @@ class Application:
                 tasks.create_task(self._explain.recorder.run(), name="record decisions")
             tasks.create_task(self._lead(connection, leadership, relister.relist_soon), name="lead")
 
-    def _make_workload_informer(self, connection: Connection) -> WorkloadInformer:
-        informer = WorkloadInformer(
-            MetadataClient(connection),
-            is_needed=self._plugins.profiles.needs_workload,
-            on_change=self._event_handlers.requeuer.on_workload_changed,
-            on_synced=self._event_handlers.requeuer.add_key,
-            clock=self._clock,
-        )
-        self._state.bindings.add_listener(informer.on_binding_change)
-        self._metrics.api_server.expose_cache_size("Workload", informer.__len__)
-        self._metrics.api_server.expose_unavailable_workloads(lambda: len(informer.unavailable()))
-        return informer
-
-    def _follow_workloads(self) -> None:
-        """Watch the metadata of workloads, if a plugin needs it."""
-        assert self._workloads is not None  # made before plugins change
-        is_needed = self._plugins.profiles.need_workloads
-        self._workloads.follow_all(self._state.bindings if is_needed else ())
-
-    def _find_workload(self, binding: Binding) -> WorkloadAnswer | NotSynced:
-        assert self._workloads is not None  # made before bindings are scheduled
-        return self._workloads.look_up(binding)
-
-    def _stored_workload(self, key: BindingKey) -> Workload | None:
-        return self._workloads.stored(key) if self._workloads is not None else None
-
-    def _workload_for_profile(self, profile: str, key: BindingKey) -> Workload | None:
-        if not self._plugins.profiles.declares_workload(profile):
-            raise UndeclaredWorkloadError
-        return self._stored_workload(key)
-
     def _plugins_changed(self) -> None:
-        self._follow_workloads()
+        self._workloads.follow()
         self._event_handlers.requeuer.on_plugins_changed()
-
-    async def _log_missing_permissions(self, connection: Connection) -> None:
-        """Log all missing permissions at once; requests that need them are repeated until they are granted."""
-        elections = self._options.leader_election
-        wanted = permissions.needed(
-            lease=elections.name if elections.enabled else "", services=self._estimation is not None
-        )
-        missing = await permissions.missing(connection, wanted, namespace=elections.namespace)
-        if missing:
-            log.error(
-                "The user of the kubeconfig may not: %s; the chart's side=karmada has the roles",
-                ", ".join(map(str, missing)),
-            )
 
     async def _make_leadership(self, identity: str) -> Leadership:
         elections, supervisor = self._options.leader_election, self._host.supervisor
         if elections.enabled:
             # The supervisor's event loop renews the Lease, on a connection of its own.
-            connection = await supervisor.run(self._connect())
+            connection = await supervisor.run(self._api_server.connect())
             self._host.elector = Elector(
                 connection,
                 elections,
@@ -355,8 +288,8 @@ class Application:
             profiles=self._plugins.profiles,
             accurate=self._estimation.accurate if self._estimation else None,
             is_leading=leadership.is_leader,
-            find_workload=self._find_workload,
-            stored_workload=self._stored_workload,
+            find_workload=self._workloads.look_up,
+            stored_workload=self._workloads.stored,
             on_read=self._event_handlers.on_event,
             on_rollback=on_rollback,
             recorder=self._explain.recorder if self._explain is not None else None,
@@ -368,6 +301,7 @@ class Application:
             self._metrics.scheduling.expose_unplaced(
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )
+            self._metrics.plugins.expose_guarded(self._guarded.counts)
             await leader.run()
 
     @property

@@ -17,7 +17,7 @@ from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+from karmada_scheduler.framework.diagnosis import AT_GUARD, FitError, SchedulingError
 
 _MESSAGE_LIMIT: Final = 32768
 """The longest message of a condition, in characters; the API's limit."""
@@ -34,6 +34,7 @@ class Report:
             reschedule requested in between does not count as done.
         affinity_name: The affinity term in use; None leaves the field as it is.
         placed: Whether clusters were found and written. The condition may report a later failure.
+        observes: Whether the generation counts as observed; a Guard plugin may delay that.
     """
 
     condition: outcome.ConditionSpec
@@ -41,6 +42,7 @@ class Report:
     at: str
     affinity_name: str | None = None
     placed: bool = False
+    observes: bool = True
 
     @property
     def is_success(self) -> bool:
@@ -87,7 +89,7 @@ def status_fields(base: Binding, report: Report, *, keep_unchanged_time: bool) -
         fields["conditions"] = conditions
     if not report.placed:
         return fields
-    if report.is_success and report.generation != status.scheduler_observed_generation:
+    if report.is_success and report.observes and report.generation != status.scheduler_observed_generation:
         fields["schedulerObservedGeneration"] = report.generation
     if report.affinity_name not in {None, status.scheduler_observing_affinity_name}:
         fields["schedulerObservingAffinityName"] = report.affinity_name
@@ -125,6 +127,16 @@ def success_text(binding: Binding, decision: Decision) -> str:
     """Return upstream's message, which has a colon after Result for a ResourceBinding only."""
     colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
     return f"Binding has been scheduled successfully. Result{colon} {{{targets_text(decision)}}}"
+
+
+def was_kept_by_guard(binding: Binding) -> bool:
+    """Return whether the condition of a binding reports that a Guard plugin keeps its placement."""
+    condition = binding.status.condition(SCHEDULED_CONDITION)
+    return (
+        condition is not None
+        and condition.get("status") == "False"
+        and AT_GUARD in str(condition.get("message"))
+    )
 
 
 def is_reconstructible(stored: Binding, report: Report) -> bool:

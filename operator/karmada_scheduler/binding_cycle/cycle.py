@@ -35,7 +35,7 @@ from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
+from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, SchedulingError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
@@ -44,6 +44,12 @@ log = logging.getLogger(__name__)
 
 SUCCEEDED: Final = "ScheduleBindingSucceed"
 FAILED: Final = "ScheduleBindingFailed"
+KEPT: Final = "PlacementKept"
+HELD: Final = "PlacementHeld"
+MOVED: Final = "MovedGracefully"
+CANCELLED: Final = "MoveCancelled"
+"""The reasons of the Events about Guard plugins: nothing fits, a decision is refused, eviction tasks were written, and
+removed again."""
 WAITING: Final = "ScheduleBindingWaiting"
 """The reason of the Event for a binding that waits at Permit; upstream has no Permit."""
 
@@ -67,23 +73,43 @@ class BindingCycle:
         self._statuses = StatusWriter(writer, own_writes=own_writes, now=now)
 
     def begin(
-        self, binding: Binding, decision: Decision, plugins: BindingPoints
+        self,
+        binding: Binding,
+        decision: Decision,
+        plugins: BindingPoints,
+        *,
+        may_observe: Callable[[Binding], bool] = lambda _: True,
     ) -> BindingTransaction | None:
         """Return the transaction that writes a decision; None if no user and no controller would see a change.
 
         A binding that is scheduled again with the same result costs neither a write nor an Event.
+
+        Args:
+            binding: As it was decided.
+            decision: The decision.
+            plugins: The plugins of its profile.
+            may_observe: Returns whether the generation of the binding, as it is stored, may count as observed.
         """
         changes_result = self._results.changes(binding, decision)
-        if not changes_result and not self._changes_status(binding, decision):
+        if not changes_result and not self._changes_status(binding, decision, may_observe):
             return None
         return BindingTransaction(
-            binding, decision, plugins=plugins, writer=self._results, changes_result=changes_result
+            binding,
+            decision,
+            plugins=plugins,
+            writer=self._results,
+            changes_result=changes_result,
+            may_observe=may_observe,
         )
 
-    def _changes_status(self, binding: Binding, decision: Decision) -> bool:
+    def _changes_status(
+        self, binding: Binding, decision: Decision, may_observe: Callable[[Binding], bool]
+    ) -> bool:
         if decision.error is not None or decision.failed_terms or binding.reschedule_triggered:
             return True
         report = success(binding, decision, self._statuses.time())
+        if report.generation != binding.status.scheduler_observed_generation:
+            report = replace(report, observes=may_observe(binding))
         return bool(status_fields(binding, report, keep_unchanged_time=True))
 
     async def report(self, transaction: BindingTransaction, result: TransactionResult) -> CycleResult:
@@ -92,17 +118,19 @@ class BindingCycle:
         It raises nothing, except that it can be cancelled.
         """
         try:
-            return await self._report(transaction.binding, transaction.decision, result)
+            return await self._report(transaction, result)
         except NotLeadingError as error:
             # If this process still is the leader, no other one writes the status.
             return CycleResult(error, retry=True)
         finally:
             self._own_writes.forget(transaction.binding.key)
 
-    async def _report(self, binding: Binding, decision: Decision, result: TransactionResult) -> CycleResult:
+    async def _report(self, transaction: BindingTransaction, result: TransactionResult) -> CycleResult:
+        binding, decision = transaction.binding, transaction.decision
         match result.error:
             case None:
-                return await self._report_end(binding, decision, result.stored, None)
+                observes = transaction.may_observe(result.stored)
+                return await self._report_end(binding, decision, result.stored, None, observes=observes)
             case AbandonedError() as error:
                 log.log(logs.V3, "%s is not bound: %s", binding.key.display, error)
                 return CycleResult(is_outdated=error.reschedule)
@@ -151,7 +179,13 @@ class BindingCycle:
         self._own_writes.forget(key)
 
     async def _report_end(
-        self, binding: Binding, decision: Decision, stored: Binding, patch_error: ApiError | None
+        self,
+        binding: Binding,
+        decision: Decision,
+        stored: Binding,
+        patch_error: ApiError | None,
+        *,
+        observes: bool = True,
     ) -> CycleResult:
         """Record the Events and write the status.
 
@@ -161,7 +195,8 @@ class BindingCycle:
         error, condition = ending(decision.error, patch_error)
         placed = patch_error is None and (error is None or decision.was_placed)
         name = decision.affinity_name if placed else None
-        report = Report(condition, stored.generation, self._statuses.time(), name, placed=placed)
+        at = self._statuses.time()
+        report = Report(condition, stored.generation, at, name, placed=placed, observes=observes)
         if not self._writer.is_leading():
             self._statuses.keep_pending(stored, report)
         self._writer.ensure_leading()
@@ -172,12 +207,30 @@ class BindingCycle:
         elif not decision.failed_terms or isinstance(decision.error, FitError) or decision.error is None:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
             self._recorder.record(binding, WARNING, FAILED, str(error))
+        self._record_guard(binding, decision, error)
         written = await self._statuses.report(stored, report)
         if written.error is not None:
             return replace(written, error=error or written.error)
         retry_after = getattr(error, "retry_after", 0.0) or decision.retry_after
         retry = outcome.retryable(error) or decision.may_work_next_time or retry_after > 0
         return CycleResult(error, retry=retry, retry_after=retry_after)
+
+    def _record_guard(self, binding: Binding, decision: Decision, error: Exception | None) -> None:
+        """Record that a Guard plugin keeps the placement, or that clusters are left gracefully."""
+        guarded = decision.guarded
+        if guarded is None:
+            return
+        if isinstance(error, KeptError):
+            self._recorder.record(binding, WARNING, KEPT, str(error))
+        elif isinstance(error, HeldError):
+            self._recorder.record(binding, WARNING, HELD, str(error))
+        elif error is None and guarded.cancelled:
+            text = f"returns to {', '.join(sorted(guarded.cancelled))}, because no other cluster fits"
+            self._recorder.record(binding, NORMAL, CANCELLED, text)
+        elif error is None and guarded.tasks:
+            clusters = ", ".join(task.from_cluster for task in guarded.tasks)
+            text = f"leaves {clusters} gracefully; the new clusters are {targets_text(decision)}"
+            self._recorder.record(binding, NORMAL, MOVED, text)
 
 
 def refused(decision: Decision, error: SchedulingError) -> Decision:

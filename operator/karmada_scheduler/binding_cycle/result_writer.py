@@ -15,6 +15,7 @@ from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.binding_cycle.conditions import target_manifests
+from karmada_scheduler.binding_cycle.guard_additions import changed_annotations, task_manifests
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import DONE, CycleResult, TransactionResult
 from karmada_scheduler.binding_cycle.writer import BindingWriter
@@ -25,14 +26,15 @@ log = logging.getLogger(__name__)
 
 
 class _Patch(NamedTuple):
-    """The differences between a decision and a binding; ``clusters`` is None if they are the same."""
+    """The differences between a decision and a binding; ``clusters`` and ``tasks`` are None if they are the same."""
 
-    annotations: dict[str, str]
+    annotations: dict[str, str | None]
     clusters: list[dict[str, Any]] | None
+    tasks: list[dict[str, Any]] | None
 
     @property
     def is_empty(self) -> bool:
-        return not self.annotations and self.clusters is None
+        return not self.annotations and self.clusters is None and self.tasks is None
 
 
 class ResultWriter:
@@ -63,7 +65,7 @@ class ResultWriter:
             return TransactionResult(binding)
         self._own_writes.expect(binding.key)
         try:
-            stored = await self._writer.patch_result(binding, patch.annotations, patch.clusters)
+            stored = await self._writer.patch_result(binding, patch.annotations, patch.clusters, patch.tasks)
         except BaseException:
             self._own_writes.forget(binding.key)
             raise
@@ -112,14 +114,18 @@ class ResultWriter:
 
 
 def _patch(binding: Binding, decision: Decision) -> _Patch:
-    annotations: dict[str, str] = {}
-    clusters = None
+    annotations: dict[str, str | None] = {}
+    clusters = tasks = None
     if decision.targets is not None:
         if decision.applied_placement != binding.applied_placement_json:
             annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
         if decision.targets != binding.spec.clusters:
             clusters = target_manifests(decision.targets, binding.spec.unknown_target_fields)
-    return _Patch(annotations, clusters)
+    if decision.guarded is not None:
+        annotations |= changed_annotations(binding, decision.guarded)
+        if clusters is not None:
+            tasks = task_manifests(binding, decision.guarded)
+    return _Patch(annotations, clusters, tasks)
 
 
 def _decision_inputs(binding: Binding) -> tuple[object, ...]:

@@ -20,7 +20,13 @@ from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.binding_cycle.conditions import Report, is_reconstructible, status_fields, success
+from karmada_scheduler.binding_cycle.conditions import (
+    Report,
+    is_reconstructible,
+    status_fields,
+    success,
+    was_kept_by_guard,
+)
 from karmada_scheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.binding_cycle.result import DONE, CycleResult, NotLeadingError
 from karmada_scheduler.binding_cycle.writer import BindingWriter
@@ -138,10 +144,14 @@ class StatusWriter:
 
 
 def _is_unreported(binding: Binding) -> bool:
-    """Return whether a binding has clusters and no status, because a scheduler ended between the two patches."""
+    """Return whether the status of a binding with clusters that needs no scheduling is still to be written.
+
+    It has none because a scheduler ended between the two patches, or a Guard plugin refused a decision that is not
+    needed any more.
+    """
     status = binding.status
-    return (
-        bool(binding.spec.clusters)
-        and not status.last_scheduled_time
-        and status.condition(SCHEDULED_CONDITION) is None
-    )
+    if not binding.spec.clusters:
+        return False
+    if was_kept_by_guard(binding):
+        return True
+    return not status.last_scheduled_time and status.condition(SCHEDULED_CONDITION) is None

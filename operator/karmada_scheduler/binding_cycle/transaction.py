@@ -7,7 +7,8 @@ one that no cluster fits, the transaction only writes the result, if there is on
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -64,6 +65,7 @@ class BindingTransaction:
         binding: The binding as it was scheduled.
         decision: The decision about it.
         changes_result: Whether the decision changes ``spec.clusters`` or the applied placement.
+        may_observe: Returns whether the generation of the stored binding may count as observed.
     """
 
     def __init__(
@@ -74,10 +76,12 @@ class BindingTransaction:
         plugins: BindingPoints,
         writer: ResultWriter,
         changes_result: bool,
+        may_observe: Callable[[Binding], bool] = lambda _: True,
     ) -> None:
         self.binding = binding
         self.decision = decision
         self.changes_result = changes_result
+        self.may_observe = may_observe
         self._plugins = plugins
         self._writer = writer
         self._context = self._bind_context()
@@ -87,11 +91,15 @@ class BindingTransaction:
 
     def _bind_context(self) -> BindContext | None:
         decision = self.decision
-        if isinstance(decision.error, FitError) or not self.changes_result:
+        if isinstance(decision.error, FitError) or decision.is_refused or not self.changes_result:
             return None
         if decision.targets is None or decision.cycle is None:
             return None
-        return BindContext(self.binding, decision.targets, decision.cycle, self._patch)
+        context = BindContext(self.binding, decision.targets, decision.cycle, self._patch)
+        guarded = decision.guarded
+        if guarded is None:
+            return context
+        return replace(context, eviction_tasks=guarded.tasks, annotations=guarded.annotations)
 
     @property
     def runs_plugins(self) -> bool:

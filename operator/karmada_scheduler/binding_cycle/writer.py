@@ -67,14 +67,19 @@ class BindingWriter:
         return self._bindings.get(key)
 
     async def patch_result(
-        self, binding: Binding, annotations: Mapping[str, str], clusters: list[dict[str, Any]] | None
+        self,
+        binding: Binding,
+        annotations: Mapping[str, str | None],
+        clusters: list[dict[str, Any]] | None,
+        tasks: list[dict[str, Any]] | None = None,
     ) -> Binding:
         """Patch annotations and ``spec.clusters`` of a binding; return the binding as stored.
 
         Args:
             binding: The version that the patch is based on.
-            annotations: The annotations to set.
+            annotations: The annotations to set; None removes one.
             clusters: ``spec.clusters`` as JSON; None leaves them as they are.
+            tasks: ``spec.gracefulEvictionTasks`` as JSON; None leaves them as they are.
 
         Raises:
             ApiError: The API server refused the patch, or did not answer.
@@ -87,6 +92,7 @@ class BindingWriter:
                 resource_version=binding.resource_version,
                 annotations=annotations,
                 clusters=clusters,
+                tasks=tasks,
             )
             return _parsed(Binding.from_manifest, await self._counted("spec", request))
 

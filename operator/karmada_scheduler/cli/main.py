@@ -1,4 +1,4 @@
-"""The command line: the scheduler, and the commands ``explain``, ``plugins``, ``simulate`` and
+"""The command line: the scheduler, and the commands ``explain``, ``plan``, ``plugins``, ``simulate`` and
 ``why-not``.
 """
 
@@ -16,7 +16,7 @@ from typing import Final
 import uvloop
 
 from karmada_scheduler import __version__, app, logs
-from karmada_scheduler.cli import explain, simulate, whynot
+from karmada_scheduler.cli import explain, plan, simulate, whynot
 from karmada_scheduler.cli import plugins as plugins_command
 from karmada_scheduler.client.identity import ConnectionConfigError
 from karmada_scheduler.config import flags
@@ -29,9 +29,16 @@ from karmada_scheduler.process.server import ListenError
 log = logging.getLogger(__name__)
 
 
-_COMMANDS: Final = {"explain": explain, "plugins": plugins_command, "simulate": simulate, "why-not": whynot}
+_COMMANDS: Final = {
+    "explain": explain,
+    "plan": plan,
+    "plugins": plugins_command,
+    "simulate": simulate,
+    "why-not": whynot,
+}
 _RUN: Final[dict[str, Callable[[argparse.Namespace, Sequence[Registration]], int]]] = {
     "explain": explain.run,
+    "plan": plan.run,
     "plugins": plugins_command.run,
     "simulate": simulate.run,
     "why-not": whynot.run,

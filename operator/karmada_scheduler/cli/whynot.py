@@ -151,8 +151,8 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple
     except ValueError as error:
         raise NoAnswerError(f"--feature-gates: {error}") from error
     keys = possible_keys(arguments.name, arguments.namespace) if arguments.name else []
-    objects = gather(arguments, keys, all_bindings=True)
-    for problem in objects.problems:
+    objects = gather(arguments, keys, all_bindings=True, others_needed=not keys)
+    for problem in [*objects.problems, *objects.unlisted]:
         _print_error(problem)
     cluster = arguments.of_cluster or arguments.cluster
     _check_cluster(cluster, objects)
@@ -218,10 +218,12 @@ class _Session:
         """Return the answer about one binding, and whether it is good."""
         arguments, objects = self.arguments, self.objects
         editable = self._editable(gates, key, self.scheduler)
-        inputs = self._inputs(editable.bindings[editable.ref][1], editable.snapshot, gates)
+        binding = editable.bindings[editable.ref][1]
 
         def causes(root: Outcome) -> list[Cause]:
-            self.scheduler.show(editable.snapshot, objects.bindings)
+            snapshot = editable.snapshot
+            self.scheduler.show(snapshot, objects.bindings)
+            inputs = self._inputs(binding, snapshot, gates)
             situation = Situation(inputs, None if arguments.as_new else root.scheduled.decision)
             return _causes(
                 situation,
@@ -234,14 +236,30 @@ class _Session:
             editable,
             Question(arguments.cluster, _goal(arguments)),
             Bounds(arguments.timeout or _SEARCH_SECONDS, arguments.max_runs),
-            provenance=self._provenance(inputs),
+            provenance=self._provenance(self._inputs(binding, editable.snapshot, gates)),
             causes=causes,
+            notes=self._notes(),
             more=lambda root: self._by_configuration(editable, root) if arguments.allow else (),
         )
         text = _written(
             arguments, why_not_fields(found), lambda style: why_not_text(with_printable_texts(found), style)
         )
         return text, found.holds or bool(found.remedies)
+
+    def _notes(self) -> list[str]:
+        """Return what limits the answer.
+
+        Raises:
+            NoAnswerError: The decision reads other bindings, which may not be listed.
+        """
+        if not self.objects.unlisted:
+            return []
+        if self.scheduler.is_coupled:
+            raise NoAnswerError(
+                "without the permission to list bindings there is no answer: decisions read other bindings because "
+                "of a feature gate or a plugin"
+            )
+        return ["Bindings may not be listed, so it is not known how many others the changes concern."]
 
     def _editable(self, gates: FeatureGates, key: BindingKey, scheduler: SimulatedScheduler) -> ObjectSet:
         objects = self.objects
@@ -254,6 +272,7 @@ class _Session:
                 for each in objects.clusters
             },
             {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in objects.bindings},
+            has_all_bindings=not objects.unlisted,
             as_new=self.arguments.as_new,
         )
 

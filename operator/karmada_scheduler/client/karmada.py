@@ -129,16 +129,18 @@ class KarmadaClient:
         key: BindingKey,
         *,
         resource_version: str,
-        annotations: Mapping[str, str],
+        annotations: Mapping[str, str | None],
         clusters: Sequence[Mapping[str, Any]] | None,
+        tasks: Sequence[Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
         """Write a scheduling result: annotations and ``spec.clusters`` in one merge patch.
 
         Args:
             key: The binding.
             resource_version: The version that was scheduled; the server refuses the patch if the binding is newer.
-            annotations: Annotations to set; none is removed.
+            annotations: Annotations to set; None removes one, others stay.
             clusters: The complete new list; an empty one removes the field, None leaves it as it is.
+            tasks: The graceful eviction tasks, in the same way.
 
         Returns:
             The binding as stored.
@@ -148,6 +150,8 @@ class KarmadaClient:
             body["metadata"]["annotations"] = dict(annotations)
         if clusters is not None:
             body["spec"] = {"clusters": list(clusters) or None}
+        if tasks is not None:
+            body.setdefault("spec", {})["gracefulEvictionTasks"] = list(tasks) or None
         response = await self._connection.request("PATCH", _path(key), body=body, content_type=MERGE_PATCH)
         return _checked(key, response)
 

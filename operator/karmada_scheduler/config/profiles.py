@@ -68,6 +68,7 @@ class Plugins:
     score: PluginSet = field(default_factory=PluginSet)
     select: PluginSet = field(default_factory=PluginSet)
     assign: PluginSet = field(default_factory=PluginSet)
+    guard: PluginSet = field(default_factory=PluginSet)
     reserve: PluginSet = field(default_factory=PluginSet)
     permit: PluginSet = field(default_factory=PluginSet)
     pre_bind: PluginSet = field(default_factory=PluginSet)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import FitError, KeptError, UnschedulableError
 
 SUCCESS: Final = "Success"
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -39,4 +39,4 @@ def condition_for(error: BaseException | None) -> ConditionSpec:
 
 def retryable(error: BaseException | None) -> bool:
     """Return whether the attempt is retried without an event; a FitError waits for a change."""
-    return error is not None and not isinstance(error, FitError)
+    return error is not None and (isinstance(error, KeptError) or not isinstance(error, FitError))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
+from karmada_scheduler.framework.guard_point import EvictionTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,27 @@ class TermFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class Guarded:
+    """What Guard plugins add to a decision, or make of it.
+
+    Attributes:
+        refused_by: The plugin that keeps the placement, "" if the decision is let through.
+        reason: Its reason.
+        refused_targets: The targets of the refused decision; None if no cluster fits.
+        tasks: Eviction tasks to write with the targets.
+        annotations: Annotations to set; None removes one.
+        cancelled: The clusters whose eviction tasks of this scheduler are removed, because they take the workload back.
+    """
+
+    refused_by: str = ""
+    reason: str = ""
+    refused_targets: tuple[TargetCluster, ...] | None = None
+    tasks: tuple[EvictionTask, ...] = ()
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    cancelled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The result of scheduling a binding.
 
@@ -59,6 +81,7 @@ class Decision:
         attempts: The runs of the algorithm, in order; the last one counts.
         fallbacks: By cluster, the reason for using its resource summary instead of its estimator; all clusters
             if no estimate counted.
+        guarded: The answers of Guard plugins; None without any, and for a decision that changes no clusters.
     """
 
     key: BindingKey
@@ -69,6 +92,7 @@ class Decision:
     failed_terms: tuple[TermFailure, ...] = ()
     attempts: tuple[TermAttempt, ...] = ()
     fallbacks: Mapping[str, str] = field(default_factory=dict)
+    guarded: Guarded | None = None
 
     @property
     def is_success(self) -> bool:
@@ -77,8 +101,13 @@ class Decision:
 
     @property
     def was_placed(self) -> bool:
-        """Whether any pass succeeded; a later pass may have failed (see ``core.schedule``)."""
-        return any(attempt.error is None for attempt in self.attempts)
+        """Whether any pass succeeded and is written; a later pass may have failed (see ``core.schedule``)."""
+        return not self.is_refused and any(attempt.error is None for attempt in self.attempts)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a Guard plugin keeps the placement."""
+        return self.guarded is not None and self.guarded.refused_by != ""
 
     @property
     def cycle(self) -> Cycle | None:

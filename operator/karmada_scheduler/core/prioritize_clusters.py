@@ -104,7 +104,8 @@ def _shared_order(cycle: Cycle, found: CachedFilteredClusters, inputs: DecisionI
     has_replicas = counts(spec)
     requirements = spec.replica_requirements if has_replicas else None
     request = requirements.key if requirements is not None else None
-    tiers = (cycle.placement, cycle.affinity_name) if cycle.placement.cluster_affinities else None
+    placement = cycle.placement
+    tiers = (cycle.term,) if placement.cluster_affinity is None and placement.cluster_affinities else None
     score_key = ScoreKey(results.key, found.score_key, tiers)
     scores = inputs.caches.scores(score_key, snapshot)
     scores.refresh(results, partial(_tier_scores, cycle, inputs.framework))

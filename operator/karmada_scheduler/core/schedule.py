@@ -31,6 +31,7 @@ from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.classify import ScheduleType, classify, placement_changed
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.core.guard import guarded, taken_back, without_tasks
 from karmada_scheduler.core.ordering.cache import OrderingCaches
 from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
@@ -127,7 +128,16 @@ class SchedulingAlgorithm:
         if snapshot.unknown.incomplete and binding.spec.clusters and decision.targets == ():
             # One of the clusters that are not known again may fit.
             return _kept(binding, "no known cluster fits, and all were missing from a list")
-        return decision
+        if not framework.plugins.guard:
+            return decision
+        decision = guarded(binding, decision, framework)
+        if decision.guarded is None or not decision.guarded.cancelled:
+            return decision
+        free = without_tasks(binding, decision.guarded.cancelled)
+        again = await schedule_terms(free, inputs)
+        if until_stable:
+            again = await _until_stable(free, again, inputs)
+        return taken_back(decision, again)
 
     def _caches_of(self, framework: Framework) -> OrderingCaches:
         caches = self._caches.get(framework)

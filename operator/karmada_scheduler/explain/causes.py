@@ -16,6 +16,7 @@ from karmada_scheduler.explain import (
     causes_divide,
     causes_failure,
     causes_filter,
+    causes_guard,
     causes_objects,
     causes_select,
     causes_trigger,
@@ -47,11 +48,18 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
     if not situation.is_decided:
         return _ranked(causes_binding.of_state(situation))
     if situation.state in _FAILED:
-        return _ranked([*causes_binding.before_failure(situation), *causes_failure.of_failure(situation)])
+        return _ranked(
+            [
+                *causes_guard.of_refusal(situation),
+                *causes_binding.before_failure(situation),
+                *causes_failure.of_failure(situation),
+            ]
+        )
     if situation.state is State.NO_REPLICAS:
         return _ranked(causes_binding.of_no_replicas(situation))
     return _ranked(
         [
+            *causes_guard.of_graceful_move(situation),
             *causes_objects.of_placed(situation),
             *causes_capacity.burst(situation),
             *causes_trigger.of_placed(situation),

@@ -15,7 +15,7 @@ from karmada_scheduler.explain.model import Cause, FilterCell, Stage
 from karmada_scheduler.explain.names import nearest
 from karmada_scheduler.explain.situation import Situation
 from karmada_scheduler.explain.traces import Traces
-from karmada_scheduler.framework.diagnosis import FitError, PluginError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
 
 
 def of_failure(situation: Situation) -> Iterator[Cause]:
@@ -23,6 +23,8 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
     error, traces = situation.now.decision.error, situation.now.traces
     if error is None:
         return
+    if isinstance(error, HeldError):
+        return  # the decision itself succeeded; causes_guard names the plugin
     if isinstance(error, PluginError):
         yield Cause("PluginFailed", Stage.FILTER, {"error": str(error)}, str(error))
         return

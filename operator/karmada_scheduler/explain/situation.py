@@ -13,7 +13,7 @@ from karmada_scheduler.explain.inputs import ExplainInputs, as_new, rebalanced
 from karmada_scheduler.explain.model import State
 from karmada_scheduler.explain.trace_trigger import Triggered, trace_trigger
 from karmada_scheduler.explain.traces import Traces, attempt_of, trace_attempt
-from karmada_scheduler.framework.diagnosis import FitError, PluginError
+from karmada_scheduler.framework.diagnosis import FitError, KeptError, PluginError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.informer.requeue_rules import is_claimed
 
@@ -151,7 +151,8 @@ class Situation:
     def _decided_state(self) -> State:
         spec = self.inputs.binding.spec
         if self.asks and (error := self.now.decision.error) is not None:
-            return State.STUCK if self.present and not isinstance(error, FitError) else State.NOT_PLACED
+            is_kept = isinstance(error, KeptError) or not isinstance(error, FitError)
+            return State.STUCK if self.present and is_kept else State.NOT_PLACED
         placement = self.now.placement if self.asks else self.present
         if placement:
             return State.PLACED

@@ -3,7 +3,7 @@
 ``karmada_scheduler.testing`` has tools for tests of plugins, ``karmada_scheduler.command`` starts a scheduler with
 plugins of its own.
 
-- ``scheduling_points``, ``binding_points``: the extension points, with the contract and the context of each.
+- ``scheduling_points``, ``guard_point``, ``binding_points``: the extension points, with the contract and the context of each.
 - ``run_hook``: the background task of a plugin.
 - ``result``, ``cycle``, ``cycle_state``, ``snapshot``, ``handle``: arguments and results of plugins.
 - ``diagnosis``: the errors that end an attempt.
@@ -37,6 +37,13 @@ from karmada_scheduler.framework.diagnosis import (
     PluginError,
     SchedulingError,
     UnschedulableError,
+)
+from karmada_scheduler.framework.guard_point import (
+    EvictionTask,
+    GuardAnswer,
+    GuardContext,
+    GuardObservationPlugin,
+    GuardPlugin,
 )
 from karmada_scheduler.framework.handle import Handle, WaitingBinding
 from karmada_scheduler.framework.plugin import Plugin
@@ -90,9 +97,14 @@ __all__ = [
     "Cycle",
     "CycleState",
     "Diagnosis",
+    "EvictionTask",
     "FilterContext",
     "FilterPlugin",
     "FitError",
+    "GuardAnswer",
+    "GuardContext",
+    "GuardObservationPlugin",
+    "GuardPlugin",
     "Handle",
     "NormalizeScoreContext",
     "NormalizeScorePlugin",

@@ -9,13 +9,14 @@ Permit, PreBind, Bind and PostBind are coroutine functions. Other bindings are s
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.guard_point import EvictionTask
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.workload import WorkloadAccess, problem_in, workload_in
@@ -106,7 +107,9 @@ class BindContext(WorkloadAccess):
         targets: The clusters and replicas of the decision.
         cycle: The last attempt, with its cycle state. A decision is repeated on its own result until it is stable, so
             ``cycle.binding`` may be the result of an earlier pass.
-        patch: Writes the targets and the applied placement in one patch; for Bind only. Returns the binding as stored
+        eviction_tasks: The graceful eviction tasks that Guard plugins add to the patch.
+        annotations: The annotations that Guard plugins add to the patch; None removes one.
+        patch: Writes the targets, the applied placement and these additions in one patch; for Bind only. Returns the binding as stored
             and raises the error of the API server.
     """
 
@@ -114,6 +117,8 @@ class BindContext(WorkloadAccess):
     targets: Sequence[TargetCluster]
     cycle: Cycle
     patch: Callable[[], Awaitable[Binding]] = field(repr=False)
+    eviction_tasks: Sequence[EvictionTask] = ()
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @runtime_checkable

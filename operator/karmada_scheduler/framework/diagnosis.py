@@ -2,7 +2,9 @@
 
 SchedulingError              any error; the placement stays, the attempt is repeated
 |- FitError                  no cluster passes the filters; the placement is cleared, no retry by timer
+|  `- KeptError              the same, but a Guard plugin keeps the placement; retried
 |- UnschedulableError        clusters pass, but the replicas do not fit; the placement stays
+|  `- HeldError              a Guard plugin does not let the decision through; the placement stays
 |- OverBudgetError           the decision took too long; the placement stays
 `- PluginError               a plugin failed or returned an invalid value; the placement stays
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 from karmada_scheduler.framework.result import Result, bounded_delay
 
@@ -80,6 +82,30 @@ class FitError(SchedulingError):
     def within(self, step: str) -> Self:  # noqa: ARG002
         """Return itself: upstream never adds the step, the text is the message of the condition."""
         return self
+
+
+class HeldError(UnschedulableError):
+    """A Guard plugin does not let a decision through; the placement stays, the decision is repeated."""
+
+    def __init__(self, plugin: str, reason: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(f"held{AT_GUARD}{plugin}: {reason}", retry_after=retry_after)
+
+
+class KeptError(FitError):
+    """No cluster passes the filters, and a Guard plugin keeps the placement.
+
+    Attributes:
+        retry_after: As in ``UnschedulableError``.
+    """
+
+    def __init__(self, error: FitError, plugin: str, reason: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(error.cluster_count, error.diagnosis)
+        self.args = (f"{error} Kept{AT_GUARD}{plugin}: {reason}",)
+        self.retry_after = bounded_delay(retry_after)
+
+
+AT_GUARD: Final = " at Guard by "
+"""In the text of every HeldError and KeptError, and so in the condition of a binding that a Guard plugin keeps."""
 
 
 def _fit_message(cluster_count: int, diagnosis: Diagnosis) -> str:

@@ -18,6 +18,7 @@ class Point(Enum):
     SCORE = "score"
     SELECT = "select"
     ASSIGN = "assign"
+    GUARD = "guard"
     RESERVE = "reserve"
     PERMIT = "permit"
     PRE_BIND = "preBind"
@@ -40,6 +41,7 @@ class Point(Enum):
 
 
 PRE_FILTER_EXTENSIONS: Final = ("add_binding", "remove_binding")
+GUARD_OBSERVATION: Final = "guard_observation"
 NORMALIZE_SCORE: Final = "ScoreExtensionNormalize"
 """The label of NormalizeScore in metrics: upstream's."""
 
@@ -53,6 +55,7 @@ _METHODS: Final = {
     Point.SCORE: ("score",),
     Point.SELECT: ("select",),
     Point.ASSIGN: ("assign",),
+    Point.GUARD: ("guard",),
     Point.RESERVE: ("reserve", "unreserve"),
     Point.PERMIT: ("permit",),
     Point.PRE_BIND: ("pre_bind",),
@@ -71,4 +74,4 @@ def is_plugin(candidate: object) -> bool:
     return isinstance(getattr(candidate, "name", None), str) and bool(points_of(candidate))
 
 
-__all__ = ["NORMALIZE_SCORE", "PRE_FILTER_EXTENSIONS", "Point", "is_plugin", "points_of"]
+__all__ = ["GUARD_OBSERVATION", "NORMALIZE_SCORE", "PRE_FILTER_EXTENSIONS", "Point", "is_plugin", "points_of"]

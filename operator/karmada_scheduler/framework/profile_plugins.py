@@ -16,6 +16,7 @@ from karmada_scheduler.framework.binding_points import (
     ReservePlugin,
 )
 from karmada_scheduler.framework.extension_points import Point, points_of
+from karmada_scheduler.framework.guard_point import GuardPlugin
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.scheduling_points import (
     AssignPlugin,
@@ -45,6 +46,7 @@ class ProfilePlugins:
     score: Sequence[ScorePlugin] = ()
     select: Sequence[SelectPlugin] = ()
     assign: Sequence[AssignPlugin] = ()
+    guard: Sequence[GuardPlugin] = ()
     reserve: Sequence[ReservePlugin] = ()
     permit: Sequence[PermitPlugin] = ()
     pre_bind: Sequence[PreBindPlugin] = ()

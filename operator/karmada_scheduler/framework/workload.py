@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-
-if TYPE_CHECKING:
-    from karmada_scheduler.framework.cycle import Cycle
 
 NEEDS_WORKLOAD: Final = "needs_workload"
 """The attribute of a plugin that needs the metadata of the workload."""
@@ -42,6 +39,14 @@ def problem_in(answer: WorkloadAnswer | None) -> str:
     return answer.problem
 
 
+class _HasWorkload(Protocol):
+    @property
+    def workload(self) -> Workload | None: ...
+
+    @property
+    def workload_problem(self) -> str: ...
+
+
 class WorkloadAccess:
     """The workload of contexts that have a cycle."""
 
@@ -50,7 +55,7 @@ class WorkloadAccess:
     if TYPE_CHECKING:
 
         @property
-        def cycle(self) -> Cycle: ...
+        def cycle(self) -> _HasWorkload: ...
 
     @property
     def workload(self) -> Workload | None:

@@ -69,7 +69,24 @@ def on_binding(old: Binding | None, new: Binding | None, scheduler_names: Contai
         return None
     if old is None or old.uid != new.uid or not is_claimed_and_assigned(old, scheduler_names):
         return BINDING_ADD
-    return BINDING_UPDATE if old.generation != new.generation else None
+    if old.generation != new.generation or _is_observation_due(old, new, scheduler_names):
+        return BINDING_UPDATE
+    return None
+
+
+def _is_observation_due(old: Binding, new: Binding, scheduler_names: Container[str]) -> bool:
+    """Return whether a workload that leaves a cluster gracefully has another status on any cluster.
+
+    Its generation is observed when it is ready on its new clusters (``framework.guard_point``). Only this scheduler has
+    bindings with eviction tasks of its own.
+    """
+    tasks = new.spec.graceful_eviction_tasks
+    return (
+        bool(tasks)
+        and old.status.aggregated_items != new.status.aggregated_items
+        and new.status.scheduler_observed_generation != new.generation
+        and any(task.producer in scheduler_names for task in tasks)
+    )
 
 
 def on_cluster(old: Cluster | None, new: Cluster | None) -> tuple[Cluster, ...]:

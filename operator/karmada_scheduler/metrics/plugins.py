@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from karmada_scheduler.metrics.families import Families, exponential
@@ -66,12 +68,33 @@ class PluginMetrics:
         self.permit_wait: Final = families.histogram(
             "permit_wait_duration_seconds", "Time that bindings wait at Permit", "result"
         )
+        self.guard_answers: Final = families.counter(
+            "guard_answers",
+            "Decisions that Guard plugins kept from being written (kept: no cluster fits, held: otherwise), let through "
+            "with graceful eviction tasks (graceful), or changed to return to a cluster (cancelled)",
+            "answer",
+        )
+        self._guarded: Final = families.gauge(
+            "guarded_bindings",
+            "Bindings whose condition reports that a Guard plugin keeps their placement (kept, held), and bindings that "
+            "leave clusters gracefully by a decision of this scheduler (leaving)",
+            "state",
+        )
         self.extender_requests: Final = families.counter(
             "extender_requests", "Requests to HTTP extenders", "extender", "verb", "result"
         )
         self.extender_duration: Final = families.histogram(
             "extender_request_duration_seconds", "Duration of requests to extenders", "extender", "verb"
         )
+
+    def expose_guarded(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        """Expose the bindings that Guard plugins keep or move gracefully, by state; there are no samples before."""
+        for state in counts():
+            self._guarded.labels(state).set_function(partial(_count_of, counts, state))
+
+
+def _count_of(counts: Callable[[], Mapping[str, int]], state: str) -> float:
+    return counts()[state]
 
 
 class AlgorithmObserver:

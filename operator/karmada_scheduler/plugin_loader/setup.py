@@ -213,7 +213,10 @@ class PluginSetup:
         inputs = ProfileInputs(
             registry=registry,
             selected=frozenset(registry.select(self._tokens).registry),
-            defaults=tuple(self._in_tree),
+            offered=[
+                name for name, each in registry.items() if each.opt_in and f"-{name}" not in self._tokens
+            ],
+            defaults=[name for name, each in self._in_tree.items() if not each.opt_in],
             handle_for=self._handle_for,
             previous=self.built,
             disabled_elsewhere=None if configuration.is_kubernetes else self._disabled_by_gates,

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.binding_cycle.cycle import BindingCycle
 from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.core.classify import Classification, ScheduleType
+from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.scheduler.retry import DONE, Outcome, outcome_of
+
+log = logging.getLogger(__name__)
+
+
+def may_observe(framework: Framework, binding: Binding) -> bool:
+    """Return whether the generation of a binding may count as observed.
+
+    Guard plugins may delay that for a binding that leaves clusters gracefully by a decision of this scheduler.
+    """
+    name = binding.spec.responsible_scheduler
+    if all(task.producer != name for task in binding.spec.graceful_eviction_tasks):
+        return True
+    try:
+        return framework.guard.may_observe(binding).is_success
+    except PluginError as error:
+        log.error("The generation of %s is not observed: %s", binding.key.display, error)  # noqa: TRY400
+        return False
 
 
 class ObservedGeneration:

@@ -11,7 +11,7 @@ from typing import Final
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.binding_cycle.result import CycleResult
 from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.framework.diagnosis import OverBudgetError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import KeptError, OverBudgetError, UnschedulableError
 from karmada_scheduler.informer import requeue_rules
 from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduling_queue.async_queue import AsyncQueue
@@ -99,7 +99,8 @@ class Requeuer:
                 self._conflicts[key] = conflicts + 1
                 self._decide_again(key, conflicts + 1)
             case Action.RETRY:
-                self._retry(key, delay, unschedulable=isinstance(outcome.error, UnschedulableError))
+                unschedulable = isinstance(outcome.error, (UnschedulableError, KeptError))
+                self._retry(key, delay, unschedulable=unschedulable)
             case Action.CHECK_LATER:
                 self._queue.forget(key)
                 self._queue.add_after(key, outcome.delay)

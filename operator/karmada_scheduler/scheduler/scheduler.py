@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from karmada_scheduler import logs
@@ -37,8 +38,9 @@ from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.scheduler.attempt import Attempt, Attempts
 from karmada_scheduler.scheduler.decision_runner import DecisionRunner, Request, new_budget
+from karmada_scheduler.scheduler.guarded import count_answer
 from karmada_scheduler.scheduler.missing_placements import MissingPlacements
-from karmada_scheduler.scheduler.observed_generation import ObservedGeneration
+from karmada_scheduler.scheduler.observed_generation import ObservedGeneration, may_observe
 from karmada_scheduler.scheduler.permit import AttemptPermit, Permit
 from karmada_scheduler.scheduler.pre_enqueue import PreEnqueueGate
 from karmada_scheduler.scheduler.recording import Recording
@@ -239,6 +241,8 @@ class Scheduler:
         log.log(logs.V3, "%s", classification.reason, extra={"type": classification.type.value})
         if self._cycle.is_observed(request.binding):
             return DONE
+        if request.framework.guard.observes and not may_observe(request.framework, request.binding):
+            return DONE  # the next status of the workload, or the end of its eviction, adds it to the queue
         self._tasks.start(attempt, self._observed_generation.record(request.binding))
         return None
 
@@ -282,8 +286,16 @@ class Scheduler:
         if log.isEnabledFor(logs.V4):
             for line in decision_log.lines(decision):
                 log.log(logs.V4, "%s", line, extra={"binding": str(binding.key)})
-        transaction = self._cycle.begin(binding, decision, request.framework.binding)
+        framework = request.framework
+        if framework.guard.observes:
+            transaction = self._cycle.begin(
+                binding, decision, framework.binding, may_observe=partial(may_observe, framework)
+            )
+        else:
+            transaction = self._cycle.begin(binding, decision, framework.binding)
         self._recording.decided(attempt, request, decision)
+        if decision.guarded is not None:
+            count_answer(decision.guarded, decision.error, self._metrics.plugins)
         if transaction is None:
             self._recording.ended(attempt, None)
             attempt.count(request.classification.metric_type, None)

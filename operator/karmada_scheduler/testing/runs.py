@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict, TypeVar, Unpack
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding_manifest import read_tasks
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.binding_cycle.guard_additions import task_manifests
 from karmada_scheduler.binding_cycle.result import TransactionResult
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.config.features import FeatureGates
@@ -245,14 +247,18 @@ class _Permit:
 
 
 def _as_stored(binding: Binding, decision: Decision) -> Binding:
-    if decision.targets is None:
-        return binding
-    placement = {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""}
-    return replace(
-        binding,
-        annotations={**binding.annotations, **placement},
-        spec=replace(binding.spec, clusters=decision.targets),
-    )
+    annotations: dict[str, str | None] = dict(binding.annotations)
+    spec, guarded = binding.spec, decision.guarded
+    if decision.targets is not None:
+        annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement or ""
+        spec = replace(spec, clusters=decision.targets)
+    if guarded is not None:
+        annotations |= guarded.annotations
+        tasks = task_manifests(binding, guarded)
+        if tasks is not None:
+            spec = replace(spec, graceful_eviction_tasks=read_tasks(tasks))
+    kept = {name: text for name, text in annotations.items() if text is not None}
+    return replace(binding, annotations=kept, spec=spec)
 
 
 class _Recorder(PluginCaller):

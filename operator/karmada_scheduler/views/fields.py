@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
 
@@ -30,6 +31,11 @@ def why_not_fields(found: WhyNot) -> dict[str, Any]:
 def why_not_cluster_fields(found: WhyNotCluster) -> dict[str, Any]:
     """Return the object that ``why-not --cluster -o json`` prints."""
     return {"apiVersion": API_VERSION, "kind": "WhyNotCluster", **fields_of(found)}
+
+
+def plan_fields(found: Plan) -> dict[str, Any]:
+    """Return the object that ``plan -o json`` prints."""
+    return {"apiVersion": API_VERSION, "kind": "Plan", **fields_of(found)}
 
 
 def fields_of(value: Any) -> Any:

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from karmada_scheduler.explain.model import API_VERSION, Cause, Explanation, Refusal
+from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.views.fields import camel
 from karmada_scheduler.whynot.model import WhyNot
 from karmada_scheduler.whynot.reverse import WhyNotCluster
@@ -34,6 +35,11 @@ def why_not_schema() -> dict[str, Any]:
 def why_not_cluster_schema() -> dict[str, Any]:
     """Return the schema of a ``WhyNotCluster``."""
     return schema_of(WhyNotCluster, "WhyNotCluster")
+
+
+def plan_schema() -> dict[str, Any]:
+    """Return the schema of a ``Plan``."""
+    return schema_of(Plan, "Plan")
 
 
 def schema_of(root: type, kind: str) -> dict[str, Any]:

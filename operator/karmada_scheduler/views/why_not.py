@@ -165,6 +165,8 @@ def _end(found: WhyNot, style: Style) -> Iterator[str]:
         tried = [_described(edit) for each in found.ineffective for edit in each.edits]
         listed = style.fold(tried, limit=_TRIED, separator="; ")
         yield from style.wrap(f"Without effect (tried): {listed}.", indent="  ")
+    for note in found.notes:
+        yield from style.wrap(f"Note: {note}", indent="  ")
     facts = found.search
     singles = "all single changes were" if facts.exhausted_singles else "not all single changes were"
     ended = f" The search ended by its bound ({facts.ended_by})." if facts.ended_by and found.remedies else ""

@@ -57,6 +57,7 @@ def answer(
     provenance: Provenance,
     causes: Callable[[Outcome], Sequence[Cause]],
     more: Callable[[Outcome], Sequence[Remedy]] = lambda _: (),
+    notes: Sequence[str] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> WhyNot:
     """Return the answer to a question.
@@ -68,6 +69,7 @@ def answer(
         provenance: Where the objects come from.
         causes: Returns why the goal does not hold.
         more: Returns remedies that are no patches of objects; called if the goal does not hold.
+        notes: What limits the answer, for people.
         clock: Seconds on a scale that does not run backwards.
     """
     start = clock()
@@ -109,6 +111,7 @@ def answer(
             exhausted_singles=found.all_singles,
             ended_by=found.ended_by,
         ),
+        notes=tuple(notes),
     )
 
 
@@ -223,6 +226,8 @@ def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -
     """
     mine = objects.bindings[objects.ref][1]
     claimed = 1
+    if not objects.has_all_bindings:
+        return Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})
     if Side.POLICY in found.sides and any(_policy_of(mine)):
         claimed = sum(1 for _, each in objects.bindings.values() if _policy_of(each) == _policy_of(mine))
     if not found.sides & {Side.CLUSTER, Side.COMPETITOR, Side.PEER}:

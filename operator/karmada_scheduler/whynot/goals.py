@@ -33,13 +33,18 @@ def is_placed(outcome: Outcome) -> bool:
 
 @dataclass(frozen=True)
 class OnCluster:
-    """A cluster has at least some replicas."""
+    """A cluster has at least some replicas.
+
+    Edits that make the decision fail, so that the placement stays as it is, do not reach it.
+    """
 
     cluster: str
     replicas: int = 1
 
     def holds(self, outcome: Outcome) -> bool:
         """Return whether it is reached."""
+        if outcome.edits and not is_placed(outcome):
+            return False
         return on_cluster(outcome, self.cluster) >= self.replicas
 
 

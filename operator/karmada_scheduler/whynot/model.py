@@ -119,7 +119,7 @@ class Touched:
 
     Attributes:
         bindings: Bindings, with the one in question, whose policy is edited or whose placement changes.
-        checked: Whether all others were scheduled with the edits, where the edits are of clusters.
+        checked: Whether all others are known, and were scheduled with the edits where these are of clusters.
     """
 
     bindings: int
@@ -204,6 +204,7 @@ class WhyNot:
         causes: Why the goal does not hold; none if it does.
         remedies: The best ones, of different sides first.
         ineffective: Single edits that were tried.
+        notes: What limits the answer, in sentences: objects that may not be read.
     """
 
     binding: BindingShown
@@ -217,3 +218,4 @@ class WhyNot:
     remedies: tuple[Remedy, ...]
     ineffective: tuple[Ineffective, ...]
     search: SearchShown
+    notes: tuple[str, ...] = ()

@@ -15,7 +15,8 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.explain.names import nearest
+from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.whynot.edits import Edit, ObjectRef, Patched, patched
 
 Edits = frozenset[Edit]
@@ -99,6 +100,7 @@ class ObjectSet:
         scheduler: Schedules the changed objects.
         clusters: Every Cluster as read, and parsed, in the order of the files.
         bindings: Every binding as read, and parsed, in the order of the files.
+        has_all_bindings: Whether ``bindings`` has all; without the permission to list them there is only the one.
         as_new: Whether placements, statuses and evictions are forgotten before anything is scheduled.
         now: The time at which a reschedule would be requested.
         decisions: How many outcomes were computed.
@@ -109,6 +111,7 @@ class ObjectSet:
     scheduler: Scheduler
     clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]]
     bindings: Mapping[ObjectRef, tuple[Manifest, Binding]]
+    has_all_bindings: bool = True
     as_new: bool = False
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     decisions: int = 0
@@ -116,9 +119,18 @@ class ObjectSet:
     def __post_init__(self) -> None:
         """Make the snapshot without edits."""
         self.manifests: Mapping[ObjectRef, Manifest] = _Manifests(self.clusters, self.bindings)
-        self.snapshot = Snapshot.of(cluster for _, cluster in self.clusters.values())
+        self._log = ChangeLog()
+        self._unedited = Snapshot.of((cluster for _, cluster in self.clusters.values()), log=self._log)
+        self._latest, self._replaced = self._unedited, dict[str, Cluster]()
+        self._last_parsed: dict[ObjectRef, tuple[Manifest, Cluster]] = {}
+        self._nearest: dict[str, str] = {}
         self._without_edits: dict[BindingKey, Scheduled] = {}
         self._outcomes: dict[Edits, Outcome | None] = {}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All clusters without edits, for the next decision; decisions about earlier snapshots would use stale caches."""
+        return self._snapshot_with(())
 
     @property
     def ref(self) -> ObjectRef:
@@ -135,6 +147,12 @@ class ObjectSet:
     def knows(self, edits: Iterable[Edit]) -> bool:
         """Return whether the outcome was computed before."""
         return frozenset(edits) in self._outcomes
+
+    def nearest_cluster(self, name: str) -> str:
+        """Return the existing cluster whose name is most like a name; "" if none is."""
+        if name not in self._nearest:
+            self._nearest[name] = nearest(name, (each.name for _, each in self.clusters.values()))
+        return self._nearest[name]
 
     def forced(self, edits: Iterable[Edit]) -> Outcome | None:
         """Return the binding after edits as if its placement had changed, so that it is scheduled in any case."""
@@ -155,7 +173,11 @@ class ObjectSet:
         found = patched(edits, self.manifests)
         if found is None:
             return False
-        before = self.scheduler.schedule(self.snapshot, [each for _, each in self.bindings.values()], key)
+        before = self._without_edits.get(key)
+        if before is None:
+            bindings = [each for _, each in self.bindings.values()]
+            before = self.scheduler.schedule(self.snapshot, bindings, key)
+            self._without_edits[key] = before
         changed = self._scheduled(NO_EDITS, found, key)
         return changed is not None and changed.scheduled.targets != before.targets
 
@@ -166,22 +188,42 @@ class ObjectSet:
     def _scheduled(self, edits: Edits, found: Patched, key: BindingKey | None = None) -> Outcome | None:
         self.decisions += 1
         try:
-            changed = {
-                ref: self.scheduler.parse_cluster(manifest)
-                if ref.kind == CLUSTER
-                else self.scheduler.parse_binding(manifest)
-                for ref, manifest in found.manifests.items()
-            }
+            changed = {ref: self._parsed(ref, manifest) for ref, manifest in found.manifests.items()}
         except ManifestError:
             return None
         clusters = [each for each in changed.values() if isinstance(each, Cluster)]
-        snapshot = self.snapshot.with_reported(clusters, generation=0) if clusters else self.snapshot
+        snapshot = self._snapshot_with(clusters)
         bindings = [changed.get(ref, parsed) for ref, (_, parsed) in self.bindings.items()]
         mine = [each for each in bindings if isinstance(each, Binding)]
         binding = changed.get(self.ref, self.bindings[self.ref][1])
         assert isinstance(binding, Binding)
         scheduled = self.scheduler.schedule(snapshot, mine, key or self.key)
         return Outcome(edits, found, binding, snapshot, scheduled)
+
+    def _parsed(self, ref: ObjectRef, manifest: Manifest) -> Cluster | Binding:
+        """Return a changed object; the same Cluster as last time if it was changed in the same way."""
+        if ref.kind != CLUSTER:
+            return self.scheduler.parse_binding(manifest)
+        last = self._last_parsed.get(ref)
+        if last is None or last[0] != manifest:
+            last = self._last_parsed[ref] = manifest, self.scheduler.parse_cluster(manifest)
+        return last[1]
+
+    def _snapshot_with(self, clusters: Sequence[Cluster]) -> Snapshot:
+        """Return all clusters, some of them replaced.
+
+        The core's caches follow a log of changes, so the snapshots of this object are one sequence: the clusters that
+        were replaced in the snapshot before this one change back.
+        """
+        replaced = {each.name: each for each in clusters}
+        if replaced == self._replaced:
+            return self._latest
+        for name in sorted(self._replaced.keys() | replaced.keys()):
+            if self._replaced.get(name) is not replaced.get(name):
+                self._log.append(name)
+        self._replaced = replaced
+        self._latest = self._unedited.with_reported(clusters, generation=0)
+        return self._latest
 
 
 class _Manifests(Mapping[ObjectRef, Manifest]):

@@ -10,6 +10,7 @@ from karmada_scheduler.api.quantity import MAX_INT64
 from karmada_scheduler.whynot.edits import Edit, Minimum, Quantity
 
 SAMPLES: Final = 8
+"""Amounts below the boundary that are tried, with those of the doubling and bisection."""
 
 
 def amounts_of(
@@ -35,7 +36,7 @@ def amounts_of(
 
 
 def least(change: Edit, reaches: Callable[[Edit], bool], may_go_on: Callable[[], bool]) -> Edit:
-    """Return an edit with the amount nearest to the base that reaches the goal, by bisection and samples.
+    """Return an edit with the amount nearest to the base that reaches the goal, by doubling, bisection and samples.
 
     The goal need not be monotone in the amount: smaller amounts are sampled, and if one of them reaches the goal, the
     search goes on below it.
@@ -63,7 +64,10 @@ def least(change: Edit, reaches: Callable[[Edit], bool], may_go_on: Callable[[],
         if not may_go_on():
             monotone = "unchecked"
             break
-        smaller = next((each for each in _samples(amount.base, fails_at) if holds(each)), None)
+        between = sum(1 for each in tried if min(amount.base, fails_at) < each < max(amount.base, fails_at))
+        smaller = next(
+            (each for each in _samples(amount.base, fails_at, SAMPLES - between) if holds(each)), None
+        )
         if smaller is None:
             break
         low, high = amount.base, smaller
@@ -72,7 +76,16 @@ def least(change: Edit, reaches: Callable[[Edit], bool], may_go_on: Callable[[],
 
 
 def _boundary(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return an amount that holds while the next one towards ``low`` does not; ``low`` fails and ``high`` holds."""
+    """Return an amount that holds while the next one towards ``low`` does not; ``low`` fails and ``high`` holds.
+
+    By doubling and bisection: most boundaries are near ``low``, and a decision costs more the more clusters it uses.
+    """
+    base, step = low, 1 if high > low else -1
+    while abs(step) < abs(high - base):
+        if holds(base + step):
+            high = base + step
+            break
+        low, step = base + step, 2 * step
     while abs(high - low) > 1:
         middle = (low + high) // 2
         if holds(middle):
@@ -82,11 +95,11 @@ def _boundary(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return high
 
 
-def _samples(low: int, high: int) -> Iterator[int]:
-    """Yield up to eight amounts between two amounts, both excluded."""
+def _samples(low: int, high: int, count: int) -> Iterator[int]:
+    """Yield up to ``count`` amounts between two amounts, both excluded."""
     distance = abs(high - low)
-    if distance < 2:
+    if distance < 2 or count < 1:
         return
     step = 1 if high > low else -1
-    count = min(SAMPLES, distance - 1)
+    count = min(count, distance - 1)
     yield from dict.fromkeys(low + step * (1 + number * (distance - 1) // count) for number in range(count))

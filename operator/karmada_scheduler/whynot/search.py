@@ -31,6 +31,8 @@ _ROUNDS: Final = 6
 """How often amounts and leaving out are repeated until an answer is stable."""
 
 _ASKING: Final = {Side.POLICY, Side.TRIGGER}
+_LEAST_COST: Final = 1.0
+"""No edit costs less."""
 _REMAINING: Final = {Step.TRIGGER: 4.0, Step.FILTER: 9.0, Step.SELECT: 5.0, Step.DIVIDE: 2.0, Step.DONE: 1.0}
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
 
@@ -96,6 +98,24 @@ class Found:
     ended_by: str = ""
 
 
+_Source = tuple[Outcome, str, Blocker]
+"""What to cure: the outcome to read, the cluster, and where it drops out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A set of edits that was tried; its proposals are made when their turn comes, which costs as much as a decision.
+
+    Attributes:
+        sources: What the proposals have to cure.
+        signature: What a further edit has to change to be of any effect.
+    """
+
+    edits: Edits
+    sources: Sequence[_Source]
+    signature: tuple[object, ...]
+
+
 class Search:
     """One search."""
 
@@ -121,6 +141,7 @@ class Search:
         self._clock = clock
         self._end = clock() + bounds.seconds
         self._queue: list[tuple[float, int, Edits, tuple[object, ...]]] = []
+        self._nodes: list[tuple[float, int, _Node]] = []
         self._best: dict[Edits, float] = {}
         self._tried: set[Edits] = set()
         self._found = Found()
@@ -138,8 +159,11 @@ class Search:
         """Search until there are enough answers, or a bound is reached."""
         root = self._objects.outcome(NO_EDITS)
         assert root is not None  # the objects were read before
-        self._expand(root, ())
-        while self._queue and not self._is_enough():
+        self._add(root, ())
+        while not self._is_enough():
+            self._propose()
+            if not self._queue:
+                break
             if self._found.runs >= self._bounds.max_runs or self._clock() >= self._end:
                 self._found.ended_by = "maxRuns" if self._clock() < self._end else "timeout"
                 break
@@ -153,7 +177,7 @@ class Search:
                 continue
             self._try(edits, before)
         left = [edits for _, _, edits, _ in self._queue if edits not in self._tried]
-        self._found.complete = not left
+        self._found.complete = not left and not self._nodes
         self._found.all_singles = all(len(edits) > 1 for edits in left)
         self._found.answers = _chosen(self._found.answers, self._bounds.answers)
         return self._found
@@ -191,36 +215,50 @@ class Search:
         if len(edits) == 1:
             self._found.ineffective.append((next(iter(edits)), outcome))
         if len(edits) < self._bounds.max_depth:
-            self._expand(outcome, before)
+            self._add(outcome, before)
 
-    def _expand(self, outcome: Outcome, before: tuple[object, ...]) -> None:
-        """Queue the edits that may cure what blocks the clusters of the goal."""
-        blockers = list(self._blockers(outcome))
-        now = tuple(signature(source, blocker) for source, _, blocker in blockers)
+    def _add(self, outcome: Outcome, before: tuple[object, ...]) -> None:
+        """Add an outcome to those from which the search goes on."""
+        sources = list(self._sources(outcome))
+        now = tuple(signature(source, blocker) for source, _, blocker in sources)
         # After the filters, an edit without any effect is a dead end; filters may need several edits to be passed.
-        if now == before and all(blocker.step > Step.FILTER for _, _, blocker in blockers):
+        if now == before and all(blocker.step > Step.FILTER for _, _, blocker in sources):
             return
-        for source, name, blocker in blockers:
+        self._number += 1
+        node = _Node(outcome.edits, sources, now)
+        least_remaining = min((_REMAINING[blocker.step] for _, _, blocker in sources), default=0.0)
+        bound = _priority(outcome.edits, least_remaining) + _LEAST_COST
+        heapq.heappush(self._nodes, (bound, self._number, node))
+
+    def _propose(self) -> None:
+        """Queue the edits of all nodes of which one may be the next to try."""
+        while self._nodes and (not self._queue or self._nodes[0][0] <= self._queue[0][0]):
+            _, _, node = heapq.heappop(self._nodes)
+            if not self._is_blocked(node.edits):
+                self._expand(node)
+
+    def _expand(self, node: _Node) -> None:
+        """Queue the edits that may cure what blocks the clusters of the goal."""
+        for source, name, blocker in node.sources:
             context = Context(self._objects, source, blocker, name)
             offered = leaving.proposals if isinstance(self._goal, OffCluster) else proposals
             for each in offered(context):
                 if source.forced and each.side not in _ASKING and each.op != "setReplicas":
                     continue  # nothing asks for a decision after it
-                self._push(outcome.edits, each, _REMAINING[blocker.step], now)
+                self._push(node.edits, each, _REMAINING[blocker.step], node.signature)
 
     def _push(self, edits: Edits, change: Edit, remaining: float, now: tuple[object, ...]) -> None:
         if change in edits or not all(compatible(each, change) for each in edits):
             return
         together = edits | {change}
-        priority = sum(each.cost for each in together) + (remaining if edits else 0.0)
+        priority = _priority(together, remaining if edits else 0.0)
         if self._best.get(together, math.inf) <= priority:
             return
         self._best[together] = priority
         self._number += 1
         heapq.heappush(self._queue, (priority, self._number, together, now))
 
-    def _blockers(self, outcome: Outcome) -> Iterator[tuple[Outcome, str, Blocker]]:
-        """Yield what to cure: the outcome to read, the cluster, and where it drops out."""
+    def _sources(self, outcome: Outcome) -> Iterator[_Source]:
         for name in self._clusters(outcome):
             blocker = blocker_of(outcome, name)
             yield outcome, name, blocker
@@ -278,6 +316,10 @@ class Search:
 
     def _has_time(self) -> bool:
         return self._clock() < self._end
+
+
+def _priority(edits: Iterable[Edit], remaining: float) -> float:
+    return sum(each.cost for each in edits) + remaining
 
 
 def _sides(edits: Iterable[Edit]) -> frozenset[Side]:

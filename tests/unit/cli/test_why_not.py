@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler.cli.main import main
+from karmada_scheduler.cli.sources import objects
+from karmada_scheduler.cli.sources.live import LiveContents
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.explain.fleet import billing, checkout, fleet
 
@@ -234,3 +236,52 @@ def test_configuration_is_changed_only_where_it_is_allowed(
     assert configured["flags"] == ["--plugins=*,-TaintToleration"]
     assert configured["apply"] == []
     assert configured["result"] == [{"name": "m1", "replicas": 2}]
+
+
+@pytest.fixture
+def no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A control plane on which bindings may be read and not be listed."""
+    contents = LiveContents(
+        "https://karmada:5443",
+        clusters=[each.manifest() for each in fleet()],
+        bindings=[billing().manifest()],
+        unlisted=["resourcebindings is forbidden"],
+    )
+    monkeypatch.setattr(objects, "read_live", lambda *_, **__: contents)
+
+
+@pytest.mark.usefixtures("no_lists")
+def test_without_the_permission_to_list_bindings_the_answer_does_not_count_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["why-not", "-n", "pay", "deployment/billing", "us-east-2"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "resourcebindings is forbidden\n"
+    assert "other bindings not checked" in captured.out
+    assert "Note: Bindings may not be listed, so it is not known how many others" in captured.out
+
+    main(["why-not", "-n", "pay", "deployment/billing", "us-east-2", "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["notes"]) == 1
+    by_side = {edit["side"]: each["touches"] for each in found["remedies"] for edit in each["edits"]}
+    assert by_side["cluster"] == {"bindings": 1, "checked": False}
+    assert by_side["policy"] == {"bindings": 1, "checked": False}
+
+
+@pytest.mark.usefixtures("no_lists")
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ["-n", "pay", "deployment/billing", "us-east-2", "--feature-gates", "WorkloadAffinity=true"],
+            "no answer",
+        ),
+        (["--cluster", "us-east-2"], "resourcebindings is forbidden"),
+    ],
+)
+def test_where_other_bindings_are_needed_the_permission_to_list_them_is_too(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why-not", *arguments]) == 2
+
+    assert text in capsys.readouterr().err

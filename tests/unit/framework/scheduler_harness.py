@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -20,6 +20,7 @@ from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.available_replicas import LocalEstimator
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.explain.recorder import Recorder
+from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
@@ -49,9 +50,12 @@ class SchedulerHarness:
         server: FakeApiServer | None = None,
         estimators: Sequence[LocalEstimator] = (),
         recorder: Recorder | None = None,
+        made: Callable[[Handle], Sequence[Any]] = lambda _: (),
         **options: Any,
     ) -> None:
+        """Take plugins, and ``made``, which makes further ones with the handle of the profile."""
         self.now = 0.0
+        self.time_of_day = datetime(2026, 1, 2, tzinfo=UTC)
         self.leads = True
         self.server = server or FakeApiServer()
         self.events: list[tuple[str, str]] = []
@@ -91,10 +95,18 @@ class SchedulerHarness:
             writer,
             self,  # type: ignore[arg-type]
             own_writes=OwnWrites(seconds=0),
-            now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+            now=lambda: self.time_of_day,
         )
         self.gate = PreEnqueueGate(queue, self.bindings)
-        self.profiles = Profiles({"ours": with_in_tree(*plugins, caller=caller)})
+        backend = HandleBackend(
+            bindings=self.bindings,
+            clusters=self.clusters,
+            waiting=self.waiting,
+            now=lambda: self.time_of_day.timestamp(),  # noqa: PLW0108 (the tests advance it)
+        )
+        backend.activate = self.gate.activate
+        self.handle = PluginHandle("ours", backend)
+        self.profiles = Profiles({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
         chosen = Options(scheduler_name="ours", **options)
         self.scheduler = Scheduler(
             options=chosen,
@@ -116,11 +128,11 @@ class SchedulerHarness:
             clock=lambda: self.now,
             recorder=recorder,
         )
-        backend = HandleBackend(
-            bindings=self.bindings, clusters=self.clusters, waiting=self.waiting, now=lambda: 0.0
-        )
-        backend.activate = self.gate.activate
-        self.handle = PluginHandle("ours", backend)
+
+    def sleep(self, seconds: float) -> None:
+        """Advance the clock of the queue and the time of day."""
+        self.now += seconds
+        self.time_of_day += timedelta(seconds=seconds)
 
     def record(self, binding: Binding, kind: str, reason: str, text: str) -> None:
         self.events.append((reason, text))

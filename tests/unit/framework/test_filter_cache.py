@@ -148,13 +148,43 @@ def test_plugins_are_always_called_for_the_clusters_of_a_binding() -> None:
     assert decision.attempts[0].diagnosis.result_by_cluster["m3"].plugin == "ClusterEviction"
 
 
-def test_another_placement_or_kind_calls_plugins_again() -> None:
+def test_another_affinity_toleration_field_to_spread_by_or_kind_calls_plugins_again() -> None:
     harness = FilterCacheHarness()
+    for name in NAMES:
+        harness.replace(name, cluster(name).region("r1").capacity(cpu=8).build())
     harness.decide(spread())
-    for other in (spread().names("m1", "m2"), spread().resource("batch/v1", "Job")):
+    for other in (
+        spread().names("m1", "m2"),
+        spread().tolerates(operator="Exists"),
+        spread().spread("region", 1, 2),
+        spread().resource("batch/v1", "Job"),
+    ):
         harness.plugin.taken()
         harness.decide(other)
         assert harness.plugin.taken() != ([], [])
+
+
+def test_another_strategy_or_limit_of_a_constraint_calls_no_plugin() -> None:
+    harness = FilterCacheHarness()
+    harness.decide(spread().spread("cluster", 1, 2))
+    for other in (
+        spread().spread("cluster", 1, 5),
+        binding("w").replicas(9, cpu=1).aggregated().spread("cluster", 2, 3),
+        binding("w").replicas(1, cpu=1).static_weights(m1=2, m2=1).spread("cluster", 1, 2),
+    ):
+        harness.plugin.taken()
+        found = harness.decide(other)
+        assert harness.plugin.taken() == ([], [])
+        assert found == FilterCacheHarness().decide(other)
+
+
+def test_terms_with_equal_affinities_and_different_overflow_have_their_own_tiers() -> None:
+    harness = FilterCacheHarness()
+    first = binding("w").replicas(20, cpu=1).dynamic_weight().term("a", "m1", overflow=[["m2"], ["m3"]])
+    other = binding("w").replicas(20, cpu=1).dynamic_weight().term("a", "m1", overflow=[["m2", "m3"]])
+    for builder in (first, other, first):
+        found = harness.decide(builder)
+        assert found == FilterCacheHarness().decide(builder)
 
 
 def test_another_resource_request_calls_estimators_only() -> None:

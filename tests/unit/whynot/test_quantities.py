@@ -53,18 +53,33 @@ def test_a_smaller_amount_that_a_sample_finds_is_the_answer() -> None:
     assert (found.minimal.at, found.minimal.fails_at) == (20, 19)
 
 
-def test_without_time_the_boundary_is_exact_and_no_smaller_amount_was_tried() -> None:
+@pytest.mark.parametrize(
+    ("has_time", "monotone", "expected"), [(True, "sampled", 10), (False, "unchecked", 8)]
+)
+def test_smaller_amounts_are_sampled_if_there_is_time(has_time: bool, monotone: str, expected: int) -> None:
     tried: list[int] = []
 
     def holds(amount: int) -> bool:
         tried.append(amount)
-        return amount >= 90
+        return amount >= 14
 
-    found = least(made(0, 100), reaching(holds), lambda: False)
+    found = least(made(0, 1000), reaching(holds), lambda: has_time)
 
     assert found.minimal is not None
-    assert (found.minimal.at, found.minimal.monotone) == (90, "unchecked")
-    assert len(tried) <= 7
+    assert (found.minimal.at, found.minimal.monotone) == (14, monotone)
+    assert len(tried) == expected
+
+
+def test_an_amount_near_the_base_is_found_without_trying_large_ones() -> None:
+    tried: list[int] = []
+
+    def holds(amount: int) -> bool:
+        tried.append(amount)
+        return amount >= 3
+
+    least(made(0, 700), reaching(holds), lambda: True)
+
+    assert max(tried) == 4
 
 
 def test_an_edit_without_an_amount_stays_as_it_is() -> None:

@@ -216,7 +216,9 @@ class Simulation:
 
 def _bind_context(binding: Binding, decision: Decision) -> BindContext | None:
     """Return the context for Reserve and Permit, None for a decision without them, as in the scheduler."""
-    if isinstance(decision.error, FitError) or decision.targets is None or decision.cycle is None:
+    if isinstance(decision.error, FitError) or decision.is_refused:
+        return None
+    if decision.targets is None or decision.cycle is None:
         return None
     if (decision.targets, decision.applied_placement) == (
         binding.spec.clusters,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,12 +24,13 @@ from karmada_scheduler.client.karmada import (
     Resource,
 )
 from karmada_scheduler.client.lists import list_pages
-from karmada_scheduler.client.metadata import MetadataClient, ServedResource
+from karmada_scheduler.client.metadata import KindName, MetadataClient, ServedResource
 
 TIMEOUT_SECONDS: Final = 60.0
 
 _BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 _POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+_FORBIDDEN: Final = 403
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
 
 Manifest = dict[str, Any]
@@ -60,6 +61,7 @@ class LiveContents:
         server: The URL of the API server.
         templates: The metadata of the wanted workload, if it has no binding.
         problems: What could not be read without ending the command: single objects, and policies.
+        unlisted: Why bindings other than the wanted one could not be listed, one line per kind.
     """
 
     server: str
@@ -68,6 +70,7 @@ class LiveContents:
     templates: list[Manifest] = field(default_factory=list)
     policies: list[Manifest] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
 
 
 def read_live(
@@ -79,6 +82,8 @@ def read_live(
     timeout: float = TIMEOUT_SECONDS,
 ) -> LiveContents:
     """Read the clusters, the policies, and bindings.
+
+    Other bindings than the wanted one may be forbidden; then the contents say so.
 
     Args:
         plane: The control plane.
@@ -143,6 +148,50 @@ def _errors(reading: _Reading, timeout: float) -> Iterator[None]:
         raise LiveError(text) from None
     except ApiError as error:
         raise LiveError(f"{reading.subject}: {error}") from error
+
+
+def read_templates(
+    plane: ControlPlane, kinds: Iterable[KindName], *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[list[Manifest], list[str]]:
+    """Read the metadata of all objects of some kinds.
+
+    Args:
+        plane: The control plane.
+        kinds: Of resource templates.
+        timeout: Seconds for everything.
+
+    Returns:
+        Objects with apiVersion, kind and metadata, and what could not be read.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    return asyncio.run(_read_templates(plane, list(kinds), timeout=timeout))
+
+
+async def _read_templates(
+    plane: ControlPlane, kinds: Sequence[KindName], *, timeout: float
+) -> tuple[list[Manifest], list[str]]:
+    found: list[Manifest] = []
+    problems: list[str] = []
+    async with _connection(plane) as connection:
+        client = MetadataClient(connection)
+        try:
+            async with asyncio.timeout(timeout):
+                for kind in kinds:
+                    try:
+                        resource = await client.discover(kind)
+                        async for page, _ in client.list(resource):
+                            found += [_with_type(each, kind) for each in page]
+                    except ApiError as error:
+                        problems.append(f"templates of kind {kind.kind}: {error}")
+        except TimeoutError:
+            raise LiveError(f"{connection.server} has not answered within {timeout:.0f} s") from None
+    return found, problems
+
+
+def _with_type(item: Manifest, kind: KindName) -> Manifest:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": item.get("metadata") or {}}
 
 
 @asynccontextmanager
@@ -214,7 +263,13 @@ class _Reading:
     async def other_bindings(self) -> None:
         known = {_identity(each) for each in self.found.bindings}
         for resource in _BINDINGS:
-            listed = await self._list(resource)
+            try:
+                listed = await self._list(resource)
+            except ApiError as error:
+                if not known or error.code != _FORBIDDEN:
+                    raise
+                self.found.unlisted.append(str(error))
+                continue
             self.found.bindings += [each for each in listed if _identity(each) not in known]
 
     async def _list(self, resource: Resource) -> list[Manifest]:

@@ -49,6 +49,7 @@ class Objects:
         workloads: None if none were given.
         problems: What could not be read, one line each.
         warnings: Problems without which the answer is right all the same: policies that may not be read.
+        unlisted: Why bindings other than the wanted one could not be listed.
     """
 
     source: str
@@ -61,6 +62,7 @@ class Objects:
     workloads: list[Workload] | None = None
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
 
     def add_clusters(self, found: Iterable[tuple[Cluster, Manifest]]) -> None:
         """Add clusters with their manifests."""
@@ -159,7 +161,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gather(
-    arguments: argparse.Namespace, keys: Sequence[BindingKey], *, all_bindings: bool = False
+    arguments: argparse.Namespace,
+    keys: Sequence[BindingKey],
+    *,
+    all_bindings: bool = False,
+    others_needed: bool = True,
 ) -> Objects:
     """Read the objects that the flags name.
 
@@ -167,6 +173,7 @@ def gather(
         arguments: With the flags of ``add_arguments``.
         keys: The wanted binding under each of its possible keys.
         all_bindings: Whether a control plane is asked for all bindings; files are always read in full.
+        others_needed: Whether there is no answer without the other bindings; else they may be forbidden.
 
     Raises:
         NoAnswerError: The flags contradict each other, or nothing can be read.
@@ -180,6 +187,8 @@ def gather(
     if bool(arguments.clusters) != bool(arguments.bindings):
         raise NoAnswerError("--clusters and --bindings are used together, or not at all")
     objects = _from_files(arguments) if given else _from_plane(arguments, keys, all_bindings=all_bindings)
+    if objects.unlisted and others_needed:
+        raise NoAnswerError("\n".join(objects.unlisted))
     if arguments.workloads:
         workloads = read(arguments.workloads, as_workload)
         objects.workloads = [*(objects.workloads or ()), *workloads.objects]
@@ -252,7 +261,7 @@ def _from_plane(arguments: argparse.Namespace, keys: Sequence[BindingKey], *, al
         )
     except (LiveError, NoSuchBindingError) as error:
         raise NoAnswerError(str(error)) from error
-    objects = Objects(found.server, is_live=True)
+    objects = Objects(found.server, unlisted=found.unlisted, is_live=True)
     for each in found.problems:
         (objects.warnings if each.startswith(_POLICIES) else objects.problems).append(each)
     if not objects.warnings:

@@ -134,7 +134,7 @@ class ScoreKey(NamedTuple):
     Attributes:
         filter_key: The key of the filter results.
         score_key: The keys of the plugins' scores.
-        tiers: Placement and name of the affinity term, None without affinity terms.
+        tiers: The affinity term in a tuple, None without affinity terms.
     """
 
     filter_key: Hashable

@@ -182,17 +182,16 @@ class SharedOrder(LazyCandidateList):
         """Return those of some targets that are candidates."""
         return [target for target in targets if target.name in self.feasible.rows]
 
-    def with_overrides(self, names: Iterable[str], overrides: Sequence[Candidate]) -> OrderWithOverrides:
-        """Return this order with some clusters replaced.
+    def with_overrides(self, names: Iterable[str], overrides: Sequence[Candidate]) -> LazyCandidateList:
+        """Return this order with some clusters replaced; itself if none of them is in it.
 
         Args:
             names: The clusters that are evaluated for one binding.
             overrides: Those of them that are feasible.
         """
         rows = self.feasible.rows
-        return OrderWithOverrides(
-            self, [row for name in names if (row := rows.get(name)) is not None], overrides
-        )
+        replaced = [row for name in names if (row := rows.get(name)) is not None]
+        return OrderWithOverrides(self, replaced, overrides) if replaced or overrides else self
 
     @cached_property
     def sorted_votes(self) -> Votes:

@@ -46,6 +46,7 @@ class Registration:
         doc: One line of description.
         mandatory: Whether ``--plugins`` cannot disable it. Upstream's flag has Filter and Score plugins only, so
             ``--plugins=ClusterAffinity`` must not disable the binder.
+        opt_in: Whether only a profile, or its name in ``--plugins``, enables it; ``*`` and the defaults do not.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Registration:
     origin: str = ""
     doc: str = ""
     mandatory: bool = False
+    opt_in: bool = False
 
 
 def make(plugin: Registration, args: Mapping[str, Any] | None, handle: Handle) -> Plugin:

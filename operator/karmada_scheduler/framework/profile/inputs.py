@@ -43,6 +43,7 @@ class ProfileInputs:
     Attributes:
         registry: All plugins.
         selected: The names of the plugins that ``--plugins`` enables; the others are in no profile.
+        offered: The names of plugins that are only in profiles which name them.
         defaults: The names of the plugins that a profile has by default, in running order.
         handle_for: Returns the handle for the plugins of a scheduler name.
         previous: The previous build; a plugin with the same factory and args stays the same object.
@@ -56,6 +57,7 @@ class ProfileInputs:
     handle_for: Callable[[str], Handle]
     previous: BuiltProfiles | None = None
     disabled_elsewhere: Collection[str] | None = ()
+    offered: Collection[str] = ()
 
     def make(self, profile: str, name: str, args: Mapping[str, Any] | None) -> PluginInstance:
         """Return a plugin, that of the previous build if possible; raises as ``factory.make`` does."""

@@ -6,7 +6,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS, Point, points_of
+from karmada_scheduler.framework.extension_points import (
+    GUARD_OBSERVATION,
+    PRE_FILTER_EXTENSIONS,
+    Point,
+    points_of,
+)
 from karmada_scheduler.framework.workload import NEEDS_WORKLOAD
 
 _POINT_METHODS: Final = tuple(method for point in Point for method in point.methods)
@@ -15,7 +20,7 @@ _COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind", _RUN}
 _EITHER: Final = frozenset({"pre_filter", "pre_score", "select", "assign"})
 _ARITIES: Final = {
     method: 2 if method == "less" else 1
-    for method in (*_POINT_METHODS, "normalize_score", *PRE_FILTER_EXTENSIONS)
+    for method in (*_POINT_METHODS, "normalize_score", GUARD_OBSERVATION, *PRE_FILTER_EXTENSIONS)
 } | {_RUN: 0}
 _COUNT_TEXTS: Final = ("no argument", "1 argument", "2 arguments")
 _KNOWN_METHODS: Final = (*_ARITIES, "filter_key", "score_key")
@@ -24,6 +29,7 @@ _PAIRS: Final = (
     ("reserve", "unreserve"),
     ("unreserve", "reserve"),
     ("normalize_score", "score"),
+    (GUARD_OBSERVATION, "guard"),
     ("add_binding", "remove_binding"),
     ("remove_binding", "add_binding"),
 )

@@ -134,7 +134,8 @@ class _Builder:
         return [
             each
             for each in entries
-            if each.name in self._inputs.selected and each.name in self._inputs.registry
+            if each.name in self._inputs.registry
+            and (each.name in self._inputs.selected or each.name in self._inputs.offered)
         ]
 
     def _make(self, names: set[str]) -> None:

@@ -42,13 +42,21 @@ class Registry(Mapping[str, Registration]):
     def __len__(self) -> int:
         return len(self._plugins)
 
-    def register(self, name: str, factory: Factory, *, origin: str = "", mandatory: bool = False) -> None:
+    def register(
+        self,
+        name: str,
+        factory: Factory,
+        *,
+        origin: str = "",
+        mandatory: bool = False,
+        opt_in: bool = False,
+    ) -> None:
         """Add a plugin.
 
         Raises:
             ValueError: The name is taken; the registered plugin stays.
         """
-        self.add(Registration(name, factory, origin, first_doc_line(factory), mandatory))
+        self.add(Registration(name, factory, origin, first_doc_line(factory), mandatory, opt_in))
 
     def add(self, plugin: Registration) -> None:
         """Add a registration; raises as ``register`` does."""
@@ -63,7 +71,8 @@ class Registry(Mapping[str, Registration]):
 
         A ``*`` enables all plugins and counts first, wherever it is. Then the entries apply from left to right: a name
         enables, a leading dash disables once any plugin is enabled. So ``-Foo`` alone enables nothing, and unknown names
-        are ignored, both as upstream (``plugin_loader.setup`` refuses them before). Mandatory plugins are always enabled.
+        are ignored, both as upstream (``plugin_loader.setup`` refuses them before). Mandatory plugins are always enabled,
+        those with ``opt_in`` only by their name.
         """
         tokens = list(tokens)
         chosen: set[str] = set()
@@ -75,8 +84,9 @@ class Registry(Mapping[str, Registration]):
             messages.append(SelectionMessage(warning=False, text=f'Enable Scheduler plugin "{name}"'))
 
         if "*" in tokens:
-            for name in choosable:
-                enable(name)
+            for name, plugin in choosable.items():
+                if not plugin.opt_in:
+                    enable(name)
         for token in tokens:
             if token in choosable:
                 enable(token)

@@ -22,6 +22,7 @@ from karmada_scheduler.framework.runtime import validation
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults, LRUCache
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
+from karmada_scheduler.framework.runtime.guarding import GuardRunner
 from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
 from karmada_scheduler.framework.runtime.post_filter import PostFilterRunner
 from karmada_scheduler.framework.runtime.pre_filter import PreFilterOutcome, PreFilterRunner
@@ -55,6 +56,7 @@ class Framework:
         extenders: The extenders, in the order of the configuration.
         caller: Calls the plugins.
         binding: The extension points before and after a decision.
+        guard: The extension point Guard.
         needs_workload: Whether a plugin needs the metadata of the workload.
         needs_in_flight: Whether a PreFilter plugin takes the bindings that are decided and not yet written.
     """
@@ -71,6 +73,7 @@ class Framework:
         self.extenders: Final = tuple(extenders)
         self.caller: Final = caller or PluginCaller()
         self.binding: Final = BindingPoints(plugins, self.caller, self.extenders)
+        self.guard: Final = GuardRunner(plugins.guard, self.caller)
         self.needs_workload: Final = any(needs_workload(plugin) for plugin in plugins.unique)
         self._pre_filter = PreFilterRunner(plugins.pre_filter, self.caller)
         self.needs_in_flight: Final = self._pre_filter.needs_in_flight

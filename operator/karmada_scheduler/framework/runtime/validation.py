@@ -21,7 +21,10 @@ from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import MAX_RETRY_SECONDS, Code, Result
 from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext
 
-_EXPECTED: Final = {Point.PRE_FILTER: "a Result or a set of cluster names"}
+_EXPECTED: Final = {
+    Point.PRE_FILTER: "a Result or a set of cluster names",
+    Point.GUARD: "a Result or a GuardAnswer",
+}
 _EXPECTED_CODES: Final = {
     Point.FILTER: "Success, Unschedulable, UnschedulableAndUnresolvable or Pending",
     Point.PRE_FILTER: "cluster names, Success, Skip, Unschedulable or Error",

@@ -171,12 +171,12 @@ def _select(context: Context, path: Path, found: dict[str, Any]) -> Iterator[Edi
 def _names(context: Context, path: Path, names: list[str]) -> Iterator[Edit]:
     name = context.name
     for index, each in enumerate(names):
-        if context.outcome.cluster(each) is None:
+        near = "" if context.outcome.cluster(each) else context.objects.nearest_cluster(each)
+        if near and near not in names:
             yield context.policy(
                 "correctClusterName", Action.SET, (*path, "clusterNames", index),
-                f"write {name} instead of {each}, which does not exist", value=name, extra=-0.2,
+                f"write {near} instead of {each}, which does not exist", value=near, extra=-0.2,
             )  # fmt: skip
-            break
     yield context.policy(
         "addClusterName", Action.APPEND, (*path, "clusterNames"), f"add {name} to clusterNames", value=name
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from karmada_scheduler.api.placement import DIVIDED, WEIGHTED
+from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED
 from karmada_scheduler.core.select_clusters import ignores_spread
 from karmada_scheduler.whynot.blockers import Step
 from karmada_scheduler.whynot.edits import Action, Edit, Side
@@ -105,6 +105,7 @@ def strategies(context: Context) -> Iterator[Edit]:
     dynamic: dict[str, Any] = {**divided, "weightPreference": {"dynamicWeight": "AvailableReplicas"}}
     choices: list[tuple[str, dict[str, Any], float]] = [
         ("Divided by available replicas", dynamic, 0.6),
+        ("Aggregated", {**divided, "replicaDivisionPreference": AGGREGATED}, 0.9),
         ("Divided by equal weights", divided, 2.5),
         ("Duplicated", {"replicaSchedulingType": "Duplicated"}, 2.6),
         (

@@ -150,6 +150,16 @@ def test_a_refused_list_of_clusters_names_the_permission(server: FakeApiServer, 
         read_live(plane, WEB)
 
 
+def test_other_bindings_that_may_not_be_listed_are_named(server: FakeApiServer, plane: ControlPlane) -> None:
+    server.put(binding("other"))
+    server.fault(method="LIST", path="bindings$", answer=status(403, "Forbidden", "bindings are forbidden"))
+    found = read_live(plane, WEB, all_bindings=True)
+    assert _names(found)["bindings"] == ["web"]
+    assert found.unlisted == ["bindings are forbidden", "bindings are forbidden"]
+    with pytest.raises(LiveError, match="bindings are forbidden"):
+        read_live(plane, all_bindings=True)
+
+
 def test_refused_policies_are_a_problem_and_not_the_end(server: FakeApiServer, plane: ControlPlane) -> None:
     server.fault(method="LIST", path="policies", answer=status(403, "Forbidden", "policies are forbidden"))
     found = read_live(plane, WEB)

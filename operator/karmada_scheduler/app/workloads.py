@@ -1,0 +1,71 @@
+"""The metadata of workloads, for the plugins that declare that they need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.workload import Workload, WorkloadAnswer
+from karmada_scheduler.cache.bindings import BindingCache
+from karmada_scheduler.client.connection import Connection
+from karmada_scheduler.client.metadata import MetadataClient
+from karmada_scheduler.framework.workload import UndeclaredWorkloadError
+from karmada_scheduler.informer.requeue import Requeuer
+from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
+from karmada_scheduler.metrics.metrics import Metrics
+from karmada_scheduler.plugin_loader.manager import PluginManager
+
+
+class Workloads:
+    """The workload informer of the process, from the time when there is a connection."""
+
+    def __init__(self, bindings: BindingCache, plugins: PluginManager) -> None:
+        """Know no workload until ``connect``."""
+        self._bindings = bindings
+        self._plugins = plugins
+        self._informer: WorkloadInformer | None = None
+
+    def connect(
+        self, connection: Connection, requeuer: Requeuer, *, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
+        """Watch what the plugins need; a change of a workload requeues its bindings."""
+        informer = self._informer = WorkloadInformer(
+            MetadataClient(connection),
+            is_needed=self._plugins.profiles.needs_workload,
+            on_change=requeuer.on_workload_changed,
+            on_synced=requeuer.add_key,
+            clock=clock,
+        )
+        self._bindings.add_listener(informer.on_binding_change)
+        metrics.api_server.expose_cache_size("Workload", informer.__len__)
+        metrics.api_server.expose_unavailable_workloads(lambda: len(informer.unavailable()))
+        self.follow()
+
+    def follow(self) -> None:
+        """Watch the metadata of the workloads of all bindings if a plugin needs it; called when plugins change."""
+        assert self._informer is not None  # connected before plugins change
+        self._informer.follow_all(self._bindings if self._plugins.profiles.need_workloads else ())
+
+    def look_up(self, binding: Binding) -> WorkloadAnswer | NotSynced:
+        """Return the workload of a binding for a decision."""
+        assert self._informer is not None  # connected before bindings are scheduled
+        return self._informer.look_up(binding)
+
+    def stored(self, key: BindingKey) -> Workload | None:
+        """Return the workload as it was last seen, None if it is not known."""
+        return self._informer.stored(key) if self._informer is not None else None
+
+    def stored_for_profile(self, profile: str, key: BindingKey) -> Workload | None:
+        """Return the workload as it was last seen for a plugin's handle.
+
+        Raises:
+            UndeclaredWorkloadError: No plugin of the profile declares that it needs workloads.
+        """
+        if not self._plugins.profiles.declares_workload(profile):
+            raise UndeclaredWorkloadError
+        return self.stored(key)
+
+    def close(self) -> None:
+        """End all watches."""
+        if self._informer is not None:
+            self._informer.close()

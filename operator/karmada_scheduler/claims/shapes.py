@@ -1,0 +1,157 @@
+"""The fields of policies and bindings as Karmada's typed clients write them.
+
+A policy passes through Go types in the mutating webhook and in the detector: unknown fields get lost, zero values are left
+out where the type says ``omitempty``, and empty objects behind pointers stay.
+
+Source: karmada v1.18.2 pkg/apis/policy/v1alpha1/propagation_types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from karmada_scheduler.api.manifest import Manifest, read_mappings, read_optional_mapping
+
+
+class Scalar(Enum):
+    """When a field of text, a number, a truth value, or a list or map of texts is written."""
+
+    NOT_ZERO = "unless it is zero or empty"
+    NOT_NULL = "unless it is null"
+    ALWAYS = "always; null is the empty text"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object; an absent one is written as an empty one if it is ``required``."""
+
+    fields: Fields
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """A list of objects; an empty one is left out."""
+
+    fields: Fields
+
+
+Fields = Mapping[str, Scalar | Object | Objects]
+
+_REQUIREMENT: Final[Fields] = {"key": Scalar.ALWAYS, "operator": Scalar.ALWAYS, "values": Scalar.NOT_ZERO}
+_LABEL_SELECTOR: Final[Fields] = {
+    "matchLabels": Scalar.NOT_ZERO,
+    "matchExpressions": Objects(_REQUIREMENT),
+}
+_AFFINITY: Final[Fields] = {
+    "labelSelector": Object(_LABEL_SELECTOR),
+    "fieldSelector": Object({"matchExpressions": Objects(_REQUIREMENT)}),
+    "clusterNames": Scalar.NOT_ZERO,
+    "exclude": Scalar.NOT_ZERO,
+}
+_NAMED_AFFINITY: Final[Fields] = {"affinityName": Scalar.ALWAYS, **_AFFINITY}
+_TOLERATION: Final[Fields] = {
+    "key": Scalar.NOT_ZERO,
+    "operator": Scalar.NOT_ZERO,
+    "value": Scalar.NOT_ZERO,
+    "effect": Scalar.NOT_ZERO,
+    "tolerationSeconds": Scalar.NOT_NULL,
+}
+_WEIGHTS: Final[Fields] = {
+    "staticWeightList": Objects({"targetCluster": Object(_AFFINITY, required=True), "weight": Scalar.ALWAYS}),
+    "dynamicWeight": Scalar.NOT_ZERO,
+}
+_GROUP: Final = Object({"groupByLabelKey": Scalar.ALWAYS})
+PLACEMENT: Final[Fields] = {
+    "clusterAffinity": Object(_AFFINITY),
+    "clusterAffinities": Objects({**_NAMED_AFFINITY, "overflowAffinities": Objects(_NAMED_AFFINITY)}),
+    "clusterTolerations": Objects(_TOLERATION),
+    "spreadConstraints": Objects(
+        {
+            "spreadByField": Scalar.NOT_ZERO,
+            "spreadByLabel": Scalar.NOT_ZERO,
+            "maxGroups": Scalar.NOT_ZERO,
+            "minGroups": Scalar.NOT_ZERO,
+        }
+    ),
+    "replicaScheduling": Object(
+        {
+            "replicaSchedulingType": Scalar.NOT_ZERO,
+            "replicaDivisionPreference": Scalar.NOT_ZERO,
+            "weightPreference": Object(_WEIGHTS),
+        }
+    ),
+    "workloadAffinity": Object({"affinity": _GROUP, "antiAffinity": _GROUP}),
+}
+_STATE: Final = Object({"rules": Objects({"aliasLabelName": Scalar.ALWAYS, "jsonPath": Scalar.ALWAYS})})
+FAILOVER: Final[Fields] = {
+    "application": Object(
+        {
+            "decisionConditions": Object({"tolerationSeconds": Scalar.NOT_NULL}, required=True),
+            "purgeMode": Scalar.NOT_ZERO,
+            "gracePeriodSeconds": Scalar.NOT_NULL,
+            "statePreservation": _STATE,
+        }
+    ),
+    "cluster": Object({"purgeMode": Scalar.NOT_ZERO, "statePreservation": _STATE}),
+}
+SUSPENSION: Final[Fields] = {
+    "dispatching": Scalar.NOT_NULL,
+    "dispatchingOnClusters": Object({"clusterNames": Scalar.NOT_ZERO}),
+}
+SELECTOR: Final[Fields] = {
+    "apiVersion": Scalar.ALWAYS,
+    "kind": Scalar.ALWAYS,
+    "namespace": Scalar.NOT_ZERO,
+    "name": Scalar.NOT_ZERO,
+    "labelSelector": Object(_LABEL_SELECTOR),
+}
+SPEC: Final[Fields] = {
+    "resourceSelectors": Objects(SELECTOR),
+    "association": Scalar.NOT_ZERO,
+    "propagateDeps": Scalar.NOT_ZERO,
+    "placement": Object(PLACEMENT, required=True),
+    "priority": Scalar.NOT_NULL,
+    "preemption": Scalar.NOT_ZERO,
+    "dependentOverrides": Scalar.NOT_ZERO,
+    "schedulerName": Scalar.NOT_ZERO,
+    "failover": Object(FAILOVER),
+    "conflictResolution": Scalar.NOT_ZERO,
+    "activationPreference": Scalar.NOT_ZERO,
+    "suspension": Object(SUSPENSION),
+    "preserveResourcesOnDeletion": Scalar.NOT_NULL,
+    "schedulePriority": Object({"priorityClassSource": Scalar.ALWAYS, "priorityClassName": Scalar.ALWAYS}),
+}
+"""``spec`` of a PropagationPolicy or ClusterPropagationPolicy."""
+
+
+def written(value: Manifest, fields: Fields, path: str) -> dict[str, Any]:
+    """Return an object as Go writes it after reading it.
+
+    Args:
+        value: The object.
+        fields: Its type.
+        path: Where it is, for errors.
+
+    Raises:
+        ManifestError: An object or a list has another type.
+    """
+    result: dict[str, Any] = {}
+    for name, shape in fields.items():
+        found = value.get(name)
+        if isinstance(shape, Scalar):
+            if shape is Scalar.ALWAYS:
+                result[name] = "" if found is None else found
+            elif found or (found is not None and shape is Scalar.NOT_NULL):
+                result[name] = found
+        elif isinstance(shape, Objects):
+            if items := read_mappings(value, name, path):
+                result[name] = [written(each, shape.fields, f"{path}.{name}[]") for each in items]
+        else:
+            inner = read_optional_mapping(value, name, path)
+            if inner is not None or shape.required:
+                result[name] = written(inner or {}, shape.fields, f"{path}.{name}")
+    return result

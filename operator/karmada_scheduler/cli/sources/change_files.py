@@ -1,0 +1,54 @@
+"""Reads the files of a change: single ones, directories, and standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from karmada_scheduler.api.manifest import read_mapping, read_required_text
+from karmada_scheduler.cli.simulate.files import Contents, read
+from karmada_scheduler.cli.sources.objects import NoAnswerError
+from karmada_scheduler.plan.change import with_namespace
+
+_SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
+
+
+def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, Any]]:
+    """Read the objects of files and directories.
+
+    Args:
+        paths: Files, directories (read whole, in the order of names), ``-`` for standard input.
+        namespace: Of objects that name none.
+
+    Raises:
+        NoAnswerError: A directory has no manifests.
+    """
+
+    def parse(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        read_required_text(manifest, "kind", "")
+        read_required_text(read_mapping(manifest, "metadata", ""), "name", "metadata")
+        read_mapping(manifest, "spec", "")
+        return with_namespace(manifest, namespace)
+
+    return read(list(_files(paths)), parse)
+
+
+def _files(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        if path.startswith(("http://", "https://")):
+            raise NoAnswerError(f"-f {path}: download it first; plan reads files only")
+        folder = Path(path)
+        if path == "-" or not folder.is_dir():
+            yield path
+            continue
+        found = sorted(
+            str(each)
+            for each in folder.rglob("*")
+            if each.is_file()
+            and each.name.endswith(_SUFFIXES)
+            and not any(name.startswith(".") for name in each.relative_to(folder).parts)
+        )
+        if not found:
+            raise NoAnswerError(f"-f {path}: the directory has no files {', '.join(_SUFFIXES[:3])}")
+        yield from found

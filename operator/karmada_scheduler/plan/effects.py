@@ -1,0 +1,140 @@
+"""The class of a binding, from the decisions on both sides of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.plan.decide import Outcome
+from karmada_scheduler.plan.model import Effect
+
+
+class Shift(NamedTuple):
+    """Replicas that stop and start.
+
+    Attributes:
+        stops: Replicas that stop on a cluster.
+        starts: Replicas that start on a cluster.
+        entirely: Whether no cluster stays.
+    """
+
+    stops: int
+    starts: int
+    entirely: bool
+
+
+@dataclass(slots=True)
+class Comparison:
+    """One binding on both sides of the change; filled in by the planner.
+
+    Attributes:
+        old: The binding before; None if it is new.
+        new: The binding after the change and before the scheduler acts; None if it is gone.
+        when: When the scheduler looks at it; "" if it does not.
+        decided: The decision that the change causes; None without one.
+        unchanged_side: The decision that the next event would cause without the change; None if nothing asks for one.
+        later: The decision at the next rebalance after the change; None if it was not made.
+        later_unchanged: The decision at the next rebalance without the change; None if it was not made.
+        is_spec_changed: Whether the change concerns the binding itself.
+    """
+
+    old: Binding | None
+    new: Binding | None
+    when: str = ""
+    decided: Outcome | None = None
+    unchanged_side: Outcome | None = None
+    later: Outcome | None = None
+    later_unchanged: Outcome | None = None
+    is_spec_changed: bool = False
+
+    @property
+    def before(self) -> Sequence[TargetCluster]:
+        """The stored clusters."""
+        return self.old.spec.clusters if self.old is not None else ()
+
+    @property
+    def after(self) -> Sequence[TargetCluster]:
+        """The clusters after the decision that the change causes."""
+        if self.new is None:
+            return ()
+        return self.new.spec.clusters if self.decided is None else self.decided.targets
+
+    @property
+    def differs(self) -> bool:
+        """Whether the decision fails, or gives other clusters than are stored."""
+        return self.decided is not None and (bool(self.decided.error) or not same(self.after, self.before))
+
+    @property
+    def has_drift(self) -> bool:
+        """Whether the binding would change, or newly fail, without the change."""
+        found = self.unchanged_side
+        if found is None or found.type is ScheduleType.AVOID:
+            return False
+        return not same(found.targets, self.before) or (bool(found.error) and bool(self.before))
+
+    @property
+    def effect(self) -> Effect:
+        """The class, without those that follow from policies alone."""
+        if self.new is None:
+            return Effect.DELETED
+        if self.decided is None or self.decided.type is ScheduleType.AVOID:
+            return Effect.LATENT if self.is_latent else Effect.UNCHANGED
+        if self._is_expected():
+            return Effect.UNCHANGED
+        return self._of_decision(self.decided)
+
+    def _is_expected(self) -> bool:
+        """Whether the same would happen without the change."""
+        found, decided = self.unchanged_side, self.decided
+        return (
+            found is not None
+            and decided is not None
+            and same(found.targets, decided.targets)
+            and bool(found.error) == bool(decided.error)
+        )
+
+    def _of_decision(self, decided: Outcome) -> Effect:
+        if decided.error and not self.after:
+            return Effect.UNPLACED if self.before or self.old is None else Effect.UNCHANGED
+        if same(self.after, self.before) and self.old is not None:
+            if decided.error:
+                return Effect.STUCK
+            return Effect.LATENT if self.is_latent else Effect.UNCHANGED
+        return Effect.MOVED if self.before else Effect.PLACED
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether a rebalance gives another result than it would without the change."""
+        later, unchanged = self.later, self.later_unchanged
+        if later is None:
+            return False
+        if same(later.targets, self.before) and not later.error:
+            return False
+        return (
+            unchanged is None
+            or not same(later.targets, unchanged.targets)
+            or bool(later.error) != bool(unchanged.error)
+        )
+
+
+def same(one: Sequence[TargetCluster], other: Sequence[TargetCluster]) -> bool:
+    """Return whether two placements are equal; their order does not count."""
+    return one == other or sorted(one) == sorted(other)
+
+
+def shift(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Shift:
+    """Return the replicas that stop and start between two placements."""
+    one, other = _by_name(before), _by_name(after)
+    stops = sum(max(0, count - other.get(name, 0)) for name, count in one.items())
+    starts = sum(max(0, count - one.get(name, 0)) for name, count in other.items())
+    return Shift(stops, starts, bool(one) and not one.keys() & other.keys())
+
+
+def _by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for target in targets:
+        found[target.name] = found.get(target.name, 0) + target.replicas
+    return found

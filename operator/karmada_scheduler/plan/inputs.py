@@ -1,0 +1,54 @@
+"""Everything that a plan reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from karmada_scheduler.plan.change import Draft
+from karmada_scheduler.plan.decide import Rules
+from karmada_scheduler.plan.model import ChangeShown
+from karmada_scheduler.plan.objects import Objects
+from karmada_scheduler.plan.parsed import Known
+
+Progress = Callable[[str, int, int], None]
+
+
+def _no_progress(_phase: str, _done: int, _total: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class PlanInputs:
+    """Everything that a plan reads.
+
+    Attributes:
+        before: The objects as they are.
+        draft: The objects after the change, before Karmada's detector and the scheduler act.
+        rules: The configuration of the scheduler.
+        rules_after: Its configuration after the change; the same object if it does not change.
+        other_mode: Returns ``rules_after`` with the other value of SchedulingOvercommitProtection; None if the other
+            capacity mode is not wanted.
+        rules_text: The configuration before the change, for the fingerprint.
+        rule_changes: How the change of the configuration is shown.
+        evicts: Whether Karmada evicts from clusters with NoExecute taints.
+        with_drift: Whether to compute what would change without the change.
+        source: Where the objects come from, for people.
+        at: The time of the plan, as the API writes times.
+        known: The objects before the change as values, if they were read already.
+        progress: Called with a phase, the number of decisions made, and their total.
+    """
+
+    before: Objects
+    draft: Draft
+    rules: Rules
+    rules_after: Rules
+    other_mode: Callable[[], Rules] | None = None
+    rules_text: str = ""
+    rule_changes: tuple[ChangeShown, ...] = ()
+    evicts: bool = False
+    with_drift: bool = True
+    source: str = ""
+    at: str = ""
+    known: Known | None = None
+    progress: Progress = field(default=_no_progress)

@@ -1,0 +1,149 @@
+"""The objects that a plan reads and changes, as manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from karmada_scheduler.api.binding import KINDS, BindingKey
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, ID_LABELS, PolicyKey
+
+Manifest = Mapping[str, Any]
+
+_CLUSTER_SCOPED: Final = frozenset(
+    {
+        CLUSTER,
+        CLUSTER_PROPAGATION_POLICY,
+        "ClusterResourceBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "IngressClass",
+        "Namespace",
+        "PersistentVolume",
+        "PriorityClass",
+        "RuntimeClass",
+        "StorageClass",
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+    }
+)
+
+
+class TemplateKey(NamedTuple):
+    """A resource template; the versions of an API group are one."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+def part(manifest: Manifest, *path: str) -> Mapping[str, Any]:
+    """Return an object in a manifest; empty if it is missing or something else."""
+    current: Any = manifest
+    for name in path:
+        current = current.get(name) if isinstance(current, Mapping) else None
+    return current if isinstance(current, Mapping) else {}
+
+
+def text_of(manifest: Manifest, *path: str) -> str:
+    """Return a text in a manifest, "" if it is missing or something else."""
+    value = part(manifest, *path[:-1]).get(path[-1])
+    return value if isinstance(value, str) else ""
+
+
+def is_namespaced(kind: str) -> bool:
+    """Return whether objects of a kind have a namespace; of unknown kinds, they are taken to have one."""
+    return kind not in _CLUSTER_SCOPED
+
+
+def binding_key(manifest: Manifest) -> BindingKey:
+    """Return the key of a binding."""
+    kind, metadata = text_of(manifest, "kind"), part(manifest, "metadata")
+    namespace = str(metadata.get("namespace") or "") if is_namespaced(kind) else ""
+    return BindingKey(kind, namespace, str(metadata.get("name") or ""))
+
+
+def policy_key(manifest: Manifest) -> PolicyKey:
+    """Return the key of a policy."""
+    kind, metadata = text_of(manifest, "kind"), part(manifest, "metadata")
+    namespace = str(metadata.get("namespace") or "") if is_namespaced(kind) else ""
+    return PolicyKey(kind, namespace, str(metadata.get("name") or ""))
+
+
+def template_key(manifest: Manifest) -> TemplateKey:
+    """Return the key of a resource template."""
+    metadata = part(manifest, "metadata")
+    version, kind = text_of(manifest, "apiVersion"), text_of(manifest, "kind")
+    namespace = str(metadata.get("namespace") or "")
+    return TemplateKey(group_of(version), kind, namespace, str(metadata.get("name") or ""))
+
+
+def resource_key(binding: Manifest) -> TemplateKey:
+    """Return the key of the template that a binding propagates."""
+    resource = part(binding, "spec", "resource")
+    named = {name: str(resource.get(name) or "") for name in ("apiVersion", "kind", "namespace", "name")}
+    return TemplateKey(group_of(named["apiVersion"]), named["kind"], named["namespace"], named["name"])
+
+
+def group_of(api_version: str) -> str:
+    """Return the group of an apiVersion, "" for the core group."""
+    return api_version.partition("/")[0] if "/" in api_version else ""
+
+
+@dataclass
+class Objects:
+    """The objects of a control plane.
+
+    Attributes:
+        clusters: By name.
+        bindings: By key.
+        policies: By key; None if they were not read.
+        templates: By key; as far as they were read.
+        metadata_only: The templates of which only the metadata were read.
+    """
+
+    clusters: dict[str, Manifest] = field(default_factory=dict)
+    bindings: dict[BindingKey, Manifest] = field(default_factory=dict)
+    policies: dict[PolicyKey, Manifest] | None = None
+    templates: dict[TemplateKey, Manifest] = field(default_factory=dict)
+    metadata_only: set[TemplateKey] = field(default_factory=set)
+
+    def copy(self) -> Objects:
+        """Return a copy whose objects can be replaced; the manifests are shared."""
+        policies = None if self.policies is None else dict(self.policies)
+        return Objects(
+            dict(self.clusters),
+            dict(self.bindings),
+            policies,
+            dict(self.templates),
+            set(self.metadata_only),
+        )
+
+    @classmethod
+    def of(cls, manifests: Iterable[Manifest], *, has_policies: bool = True) -> Objects:
+        """Return objects from manifests of any kind; of two with one name, the first counts."""
+        found = cls(policies={} if has_policies else None)
+        for each in manifests:
+            found.add(each)
+        return found
+
+    def add(self, manifest: Manifest) -> None:
+        """Add an object; of two with one name, the first counts."""
+        kind = text_of(manifest, "kind")
+        if kind == CLUSTER:
+            self.clusters.setdefault(text_of(manifest, "metadata", "name"), manifest)
+        elif kind in KINDS:
+            self.bindings.setdefault(binding_key(manifest), manifest)
+        elif kind in ID_LABELS:
+            if self.policies is None:
+                self.policies = {}
+            self.policies.setdefault(policy_key(manifest), manifest)
+        else:
+            self.templates.setdefault(template_key(manifest), manifest)

@@ -1,0 +1,73 @@
+"""Counts the answers of Guard plugins, and the bindings that they keep or move gracefully.
+
+The states are read from the stored bindings, so they survive a restart and a change of leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.binding_cycle.conditions import was_kept_by_guard
+from karmada_scheduler.core import condition as outcome
+from karmada_scheduler.core.decision import Guarded
+from karmada_scheduler.framework.diagnosis import KeptError
+from karmada_scheduler.metrics.plugins import PluginMetrics
+
+KEPT: Final = "kept"
+HELD: Final = "held"
+GRACEFUL: Final = "graceful"
+CANCELLED: Final = "cancelled"
+LEAVING: Final = "leaving"
+
+
+def count_answer(guarded: Guarded, error: Exception | None, metrics: PluginMetrics) -> None:
+    """Count what Guard plugins made of a decision."""
+    if guarded.refused_by:
+        answer = KEPT if isinstance(error, KeptError) else HELD
+        metrics.guard_answers.labels(answer).inc()
+    elif guarded.cancelled:
+        metrics.guard_answers.labels(CANCELLED).inc()
+    elif guarded.tasks:
+        metrics.guard_answers.labels(GRACEFUL).inc()
+
+
+class GuardedBindings:
+    """The bindings that Guard plugins keep or move gracefully; updated by the changes of the cache."""
+
+    def __init__(self, scheduler_names: Container[str]) -> None:
+        """Start with none; bindings of other schedulers do not count."""
+        self._names = scheduler_names
+        self._by_state: dict[str, set[BindingKey]] = {KEPT: set(), HELD: set(), LEAVING: set()}
+
+    def changed(self, old: Binding | None, new: Binding | None) -> None:
+        """Update the counts after a change of one binding; ``old`` or ``new`` is None if it was added or deleted."""
+        before = _states(old, self._names) if old is not None else ()
+        after = _states(new, self._names) if new is not None else ()
+        if not before and not after:
+            return
+        present = new or old
+        assert present is not None  # one of them has a state
+        for state, keys in self._by_state.items():
+            if state in after:
+                keys.add(present.key)
+            else:
+                keys.discard(present.key)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of bindings by state; may be called from any thread."""
+        return {state: len(keys) for state, keys in self._by_state.items()}
+
+
+def _states(binding: Binding, names: Container[str]) -> tuple[str, ...]:
+    found: tuple[str, ...] = ()
+    tasks = binding.spec.graceful_eviction_tasks
+    if tasks and any(task.producer in names for task in tasks):
+        found = (LEAVING,)
+    if binding.spec.responsible_scheduler in names and was_kept_by_guard(binding):
+        condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+        is_kept = condition.get("reason") == outcome.NO_CLUSTER_FIT
+        found = (*found, KEPT if is_kept else HELD)
+    return found

@@ -1,0 +1,183 @@
+"""The words that the text and the Markdown of a plan share: head, summary, amounts, and names that cannot do harm."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from karmada_scheduler.explain.model import Cause, Target
+from karmada_scheduler.plan.model import Capacity, Demand, Effect, FailureGroup, Plan, Totals
+from karmada_scheduler.views.printable import printable
+
+_GI: Final = 2**30
+_MI: Final = 2**20
+
+
+def head(plan: Plan) -> str:
+    """Return what changes, in one phrase."""
+    changed = [each for each in plan.changes if each.sign != "="]
+    if not changed:
+        return "nothing changed"
+    if len(changed) == 1 and changed[0].object.startswith("Cluster/") and changed[0].text:
+        return printable(f"cluster {changed[0].object.removeprefix('Cluster/')} {changed[0].text}")
+    kinds = Counter(_kind(each.object) for each in changed)
+    listed = [f"{count} {_plural(kind, count)}" for kind, count in kinds.items()]
+    return f"{', '.join(listed)} changed"
+
+
+def _kind(shown: str) -> str:
+    kind, separator, _ = shown.partition("/")
+    if not separator:
+        return "setting"
+    if kind in {"PropagationPolicy", "ClusterPropagationPolicy"}:
+        return "policy"
+    if kind == "Cluster":
+        return "cluster"
+    return "binding" if kind.endswith("ResourceBinding") else "object"
+
+
+def _plural(noun: str, count: int) -> str:
+    if count == 1:
+        return noun
+    return "policies" if noun == "policy" else f"{noun}s"
+
+
+def against(plan: Plan) -> str:
+    """Return against what the plan was made."""
+    provenance = plan.provenance
+    clock = provenance.at.partition("T")[2].removesuffix("Z")
+    when = f", {clock}" if clock else ""
+    return f"{plan.clusters:,} clusters, {plan.total:,} bindings (fleet {provenance.fleet}{when})"
+
+
+def summary(plan: Plan) -> str:
+    """Return the last line."""
+    counts = plan.counts
+    shown = [f"{counts[name]:,} {name}" for name in ("moved", "placed", "unplaced", "stuck", "deleted")]
+    kept = [
+        each
+        for each in shown
+        if not each.startswith("0 ") or each.endswith((" moved", " unplaced", " stuck"))
+    ]
+    text = ", ".join(kept)
+    failing = sum(1 for each in plan.bindings if each.later is not None and each.later.error)
+    latent = counts[Effect.LATENT.value] - failing
+    if latent:
+        text += f"; {latent:,} move at the next rebalance"
+    if failing:
+        text += f"; {failing:,} fail at the next rebalance"
+    if plan.overcommitted:
+        count = len(plan.overcommitted)
+        text += f"; {count} {'cluster' if count == 1 else 'clusters'} overcommitted"
+    return f"Plan: {text}."
+
+
+def has_effect(plan: Plan) -> bool:
+    """Return whether any binding does not stay as it is."""
+    return bool(plan.bindings)
+
+
+def moves(totals: Totals) -> str:
+    """Return how many replicas stop and start."""
+    if totals.stops == totals.starts:
+        text = f"{totals.stops:,} replicas stop and start"
+    else:
+        text = f"{totals.stops:,} replicas stop, {totals.starts:,} start"
+    if totals.entirely:
+        text += (
+            f"; {totals.entirely:,} {'binding moves' if totals.entirely == 1 else 'bindings move'} entirely"
+        )
+    if totals.without_replicas:
+        text += f"; {totals.without_replicas:,} have no replicas"
+    return text
+
+
+def rows(plan: Plan) -> list[tuple[str, int, int | None]]:
+    """Return the rows of the table of classes: name, at once, after a rebalance (None where that says nothing)."""
+    counts, rebalanced = plan.counts, plan.after_rebalance
+    unrelated = plan.not_derived or 0
+    found: list[tuple[str, int, int | None]] = [
+        (
+            "unchanged",
+            counts["unchanged"] + counts["latent"] - unrelated,
+            rebalanced["unchanged"] - unrelated,
+        ),
+        ("moved", counts["moved"], rebalanced["moved"]),
+        ("placed", counts["placed"], None),
+        ("unplaced", counts["unplaced"], None),
+        ("stuck", counts["stuck"], rebalanced["stuck"]),
+        ("deferred", counts["deferred"], counts["deferred"]),
+        ("deleted", counts["deleted"], None),
+        ("adopted", counts["adopted"], None),
+        ("released", counts["released"], None),
+    ]
+    if plan.not_derived is not None:
+        found.append(("not derived", unrelated, unrelated))
+    return [each for each in found if each[1] or each[2] or each[0] in {"unchanged", "moved"}]
+
+
+def remark(plan: Plan, name: str) -> str:
+    """Return what the row of a class adds."""
+    match name:
+        case "moved" if plan.counts["latent"]:
+            now = f"{moves(plan.totals)} at once; " if plan.counts["moved"] else ""
+            return f"{now}{moves(plan.latent)}{' at the next rebalance' if now else ''}"
+        case "moved" if plan.counts["moved"]:
+            return moves(plan.totals)
+        case "stuck":
+            return "keep their placement, every further decision fails"
+        case "unplaced":
+            return "have no cluster afterwards"
+        case "deferred":
+            return "their policy is Lazy: they change when their template does"
+        case "released":
+            return "no policy claims them any more; they keep their placement"
+        case "adopted":
+            return "another policy claims them"
+    return ""
+
+
+def failure_head(group: FailureGroup) -> str:
+    """Return how many bindings fail, and why."""
+    count = f"{group.count:,} {'binding' if group.count == 1 else 'bindings'}"
+    of = f" of {group.policy}" if group.policy is not None else ""
+    return printable(f"{count}{of}, {group.message}")
+
+
+def cause_texts(causes: Iterable[Cause]) -> list[str]:
+    """Return the sentences of causes, the primary one first."""
+    return [printable(f"{each.code}: {each.text}") for each in causes]
+
+
+def placement(targets: Sequence[Target]) -> list[str]:
+    """Return clusters with their replicas, as they are listed."""
+    return [printable(f"{each.name} {each.replicas}" if each.replicas else each.name) for each in targets]
+
+
+def mode_text(capacity: Capacity) -> str:
+    """Return what a capacity mode means."""
+    if capacity.mode == "burst":
+        return "the decisions do not see each other (gate SchedulingOvercommitProtection is off)"
+    return "each decision sees those before it (gate SchedulingOvercommitProtection is on)"
+
+
+def asked(demand: Demand) -> str:
+    """Return what is asked and free of one resource."""
+    free = "?" if demand.free is None else amount(demand.resource, demand.free)
+    text = f"{amount(demand.resource, demand.asked)} / {free}"
+    if demand.is_over and demand.free is not None and demand.free > 0:
+        text += f"  x{demand.asked / demand.free:.1f}"
+    return text
+
+
+def amount(resource: str, value: float) -> str:
+    """Return an amount for people."""
+    if resource != "cpu" and abs(value) >= _MI and resource != "pods":
+        unit, name = (_GI, "Gi") if abs(value) >= _GI else (_MI, "Mi")
+        return f"{_rounded(value / unit)}{name}"
+    return _rounded(value)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 200 or value == int(value) else f"{value:,.1f}"

@@ -1,0 +1,228 @@
+"""PlacementGuard: keep what runs. Off by default; docs/no-harm.md explains it for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.core.classify import placement_changed
+from karmada_scheduler.framework import (
+    SUCCESS,
+    BindContext,
+    EvictionTask,
+    GuardAnswer,
+    GuardContext,
+    Handle,
+    Result,
+)
+from karmada_scheduler_plugins._guard_args import Args, Graceful
+from karmada_scheduler_plugins._guard_budget import MoveBooks
+from karmada_scheduler_plugins._guard_moves import (
+    Move,
+    healthy_clusters,
+    leaves_last_healthy_copy,
+    move_of,
+    unready_target,
+)
+from karmada_scheduler_plugins._guard_records import (
+    HELD,
+    LAST_MOVE,
+    Recorded,
+    held_since,
+    held_text,
+    moves_in,
+    moves_text,
+    text_of,
+)
+
+LAST_HEALTHY_COPY: Final = "LastHealthyCopy"
+PARTIAL: Final = "Partial"
+_LOOK_SECONDS: Final = 30.0
+"""The longest pause before a held decision is repeated to see whether a copy is healthy."""
+_FORGET_SECONDS: Final = 300.0
+"""How long the record of a wait counts after its end; it is left over if the decision was not needed any more."""
+_EXCLUSIVE: Final = frozenset({"Directly", "Immediately"})
+
+
+class PlacementGuard:
+    """Keep placements that nothing replaces, wait for healthy copies and budgets, and move gracefully."""
+
+    name = "PlacementGuard"
+
+    def __init__(self, args: Args, handle: Handle) -> None:
+        """Take the args of the profile."""
+        self._args = args
+        self._handle = handle
+        self._books = MoveBooks(handle, args.budgets)
+
+    def guard(self, context: GuardContext, /) -> Result | GuardAnswer:
+        """Keep the placement, or let the decision through, with eviction tasks if moves are graceful."""
+        if context.error is not None:
+            return self._cancelled(context) or self._nothing_fits(context.binding)
+        binding = context.binding
+        if not binding.spec.clusters:
+            return SUCCESS
+        move, now = move_of(context), self._handle.now()
+        is_graceful = self._args.graceful.enabled and not self._books.controller_is_off(now)
+        if move.is_move and not self._is_exempt(context):
+            held = self._hold(context, move, now, is_graceful=is_graceful)
+            if held is not None:
+                return held
+        annotations: dict[str, str | None] = {HELD: None} if HELD in binding.annotations else {}
+        if move.is_move:
+            annotations[LAST_MOVE] = self._record(context, move, now)
+        tasks = self._tasks(context, move) if is_graceful else []
+        return GuardAnswer(tasks=tasks, annotations=annotations)
+
+    def guard_observation(self, binding: Binding, /) -> Result:
+        """Refuse as long as a current cluster does not have all replicas ready."""
+        if not self._args.graceful.enabled:
+            return SUCCESS
+        problem = unready_target(binding)
+        return Result.unschedulable(problem) if problem else SUCCESS
+
+    def reserve(self, context: BindContext, /) -> Result:
+        """Count the move until it is written."""
+        text = context.annotations.get(LAST_MOVE)
+        if text:
+            self._books.begin(context.binding, moves_in(text))
+        return SUCCESS
+
+    def unreserve(self, context: BindContext, /) -> None:
+        """Stop counting the move, unless the patch may be stored."""
+        self._books.end(context.binding.key, is_stored=False)
+
+    async def post_bind(self, context: BindContext, /) -> None:
+        """Count the move as it is stored."""
+        self._books.end(context.binding.key, is_stored=True)
+
+    def _cancelled(self, context: GuardContext) -> GuardAnswer | None:
+        """Return the moves to cancel for a workload that has no cluster any more, None without one that is healthy."""
+        binding, args = context.binding, self._args.graceful
+        if not (args.enabled and args.cancel_moves) or binding.spec.target_names - context.gone:
+            return None
+        healthy = healthy_clusters(binding, context.cycle.snapshot)
+        own = [
+            task.from_cluster
+            for task in binding.spec.graceful_eviction_tasks
+            if task.producer == binding.spec.responsible_scheduler and task.from_cluster in healthy
+        ]
+        return GuardAnswer(cancel=own) if own else None
+
+    def _nothing_fits(self, binding: Binding) -> Result:
+        if not binding.spec.clusters:
+            return SUCCESS
+        rule, placement = self._args.nothing_fits, binding.spec.placement
+        if rule == "clear" or placement is None:
+            return SUCCESS
+        if rule == "keepUnlessPlacementChanged" and placement_changed(binding, placement):
+            return SUCCESS
+        wanted, has = binding.spec.replicas, sum(each.replicas for each in binding.spec.clusters)
+        differs = not placement.is_duplicated and binding.spec.is_workload and wanted != has
+        more = f"; it wants {wanted} replicas and has {has}" if differs else ""
+        return Result.unschedulable(f"nothingFits is {rule}{more}")
+
+    def _is_exempt(self, context: GuardContext) -> bool:
+        """Return whether a move is never held: a cluster is gone, nothing healthy can be lost, or it is urgent."""
+        binding, above = context.binding, self._args.exempt_priority_above
+        return (
+            bool(context.gone)
+            or not healthy_clusters(binding, context.cycle.snapshot)
+            or (above is not None and binding.spec.priority > above)
+        )
+
+    def _hold(
+        self, context: GuardContext, move: Move, now: float, *, is_graceful: bool
+    ) -> Result | GuardAnswer | None:
+        """Return the refusal of a move, None if it may begin."""
+        binding, args = context.binding, self._args
+        if (
+            args.last_healthy_copy.enabled
+            and not is_graceful
+            and not _is_exclusive(binding)
+            and leaves_last_healthy_copy(context)
+        ):
+            what = f"{_names(context.leaving)} has the last healthy copy"
+            longest = args.last_healthy_copy.max_wait_seconds
+            held = _held_for(binding, LAST_HEALTHY_COPY, what, longest=longest, now=now)
+            if held is not None:
+                return held
+        if args.graceful.enabled and args.graceful.partial == "hold" and move.partial:
+            what = f"{move.partial} replicas would leave clusters that stay, which cannot be graceful"
+            held = _held_for(binding, PARTIAL, what, longest=args.graceful.max_hold_seconds, now=now)
+            if held is not None:
+                return held
+        wait = self._books.wait_for(binding, move.replicas, now)
+        if wait is None:
+            return None
+        total = sum(each.replicas for each in binding.spec.clusters)
+        what = f"moving {move.replicas} of {total} replicas is held by {wait.reason}"
+        return Result.unschedulable(what, retry_after=wait.seconds)
+
+    def _record(self, context: GuardContext, move: Move, now: float) -> str:
+        binding = context.binding
+        moves = (*self._books.recent(binding, now), Recorded(now, move.replicas))
+        kept = {each.name: each.replicas for each in context.targets or ()}
+        left = [each.name for each in binding.spec.clusters if kept.get(each.name, -1) < each.replicas]
+        return moves_text(moves, clusters=left, cause=move.cause, term=context.cycle.affinity_name)
+
+    def _tasks(self, context: GuardContext, move: Move) -> list[EvictionTask]:
+        """Return an eviction task for each cluster that the workload leaves, if it should leave gracefully."""
+        args, binding = self._args.graceful, context.binding
+        if not move.is_move and args.on_scale_down == "immediate":
+            return []
+        mode = "Gracefully"
+        if _is_exclusive(binding):
+            if args.exclusive == "none":
+                return []
+            mode = args.exclusive
+        healthy = healthy_clusters(binding, context.cycle.snapshot) if args.only_healthy else context.leaving
+        message = f"moved to {_targets_text(context.targets or ())} by PlacementGuard of the profile {self._handle.profile}"
+        return [
+            EvictionTask(
+                each.name,
+                reason=move.cause,
+                message=message[:1024],
+                grace_period_seconds=self._grace_period(context, args),
+                purge_mode=mode,
+                replicas=each.replicas,
+            )
+            for each in binding.spec.clusters
+            if each.name in context.leaving and each.name in healthy
+        ]
+
+    def _grace_period(self, context: GuardContext, args: Graceful) -> int:
+        last = self._args.last_healthy_copy
+        if last.enabled and leaves_last_healthy_copy(context):
+            return max(args.grace_period_seconds, last.max_wait_seconds)
+        return args.grace_period_seconds
+
+
+def _held_for(binding: Binding, cause: str, what: str, *, longest: int, now: float) -> GuardAnswer | None:
+    """Return the refusal of a move that waits for at most ``longest`` seconds, None when the time is over."""
+    since = held_since(binding.annotations.get(HELD, ""), cause)
+    if since is None or not now - longest - _FORGET_SECONDS < since <= now:
+        since = now
+    rest = since + longest - now
+    if rest <= 0:
+        return None
+    text = f"{what}; held until it is healthy elsewhere, at most until {text_of(since + longest)}"
+    if cause == PARTIAL:
+        text = f"{what}; held until {text_of(since + longest)}"
+    refusal = Result.unschedulable(text, retry_after=min(_LOOK_SECONDS, rest))
+    return GuardAnswer(refusal, annotations={HELD: held_text(since, cause)})
+
+
+def _is_exclusive(binding: Binding) -> bool:
+    """Return whether the owner of a workload said that two copies must not run at the same time."""
+    return bool(binding.spec.failover_purge_modes & _EXCLUSIVE)
+
+
+def _names(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _targets_text(targets: Sequence[TargetCluster]) -> str:
+    shown = ", ".join(each.name for each in targets[:10])
+    return shown + (f" and {len(targets) - 10} more" if len(targets) > 10 else "")

@@ -1,0 +1,99 @@
+"""docs/plan.md shows what ``plan`` prints, and its CI job runs on the files of docs/examples/plan."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from karmada_scheduler.cli import plan
+from karmada_scheduler.plan.model import CLASSES
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "plan.md").read_text()
+EXAMPLE = ROOT / "docs" / "examples" / "plan"
+GOLDEN = ROOT / "tests" / "plan" / "golden"
+
+
+@pytest.mark.parametrize("name", ["policies", "loss"])
+def test_the_examples_are_the_output(name: str) -> None:
+    golden = (GOLDEN / f"{name}-100.txt").read_text()
+    assert "".join(f"    {line}".rstrip() + "\n" for line in golden.splitlines()) in DOCUMENT
+
+
+def test_every_class_is_documented() -> None:
+    assert set(re.findall(r"^\| `(\w+)` \|", DOCUMENT, re.MULTILINE)) >= set(CLASSES)
+
+
+def test_every_flag_of_the_change_is_documented() -> None:
+    parser = argparse.ArgumentParser()
+    subparsers = parser.add_subparsers()
+    plan.add_parser(subparsers)
+    flags = set(re.findall(r"--[a-z-]+", subparsers.choices["plan"].format_help()))
+    # The flags for files and for the control plane are those of explain, which docs/explain.md has.
+    shared = {"--help", "--output", "--clusters", "--bindings", "--policies", "--kubeconfig", "--context"}
+    shared |= {"--namespace", "--filename", "--scheduler-name", "--enable-empty-workload-propagation"}
+    missing = {each for each in flags - shared if f"`{each}" not in DOCUMENT and f"{each} " not in DOCUMENT}
+    assert missing == {"--no-drift"}
+
+
+def job() -> list[str]:
+    """Return the shell lines of the steps."""
+    blocks = re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)
+    [workflow] = [found for each in blocks if "jobs" in (found := yaml.safe_load(each))]
+    return [step["run"] for step in workflow["jobs"]["plan"]["steps"] if "run" in step]
+
+
+def test_the_job_in_the_documentation_fails_for_stuck_bindings_and_shows_them(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "repository")
+    summary = tmp_path / "summary.md"
+    first, again = job()
+
+    assert run(first, tmp_path, summary).returncode == 1
+    assert summary.read_text().startswith("### Scheduling plan: 2 bindings would be stuck\n")
+    assert "`pay/ledger-deployment`" in summary.read_text()
+    ended = run(again, tmp_path, summary)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_job_is_good_without_the_edit_that_gets_bindings_stuck(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "repository")
+    (tmp_path / "repository" / "policies" / "eu.yaml").unlink()
+    summary = tmp_path / "summary.md"
+
+    assert run(job()[0], tmp_path, summary).returncode == 0
+    assert summary.read_text().startswith(
+        "### Scheduling plan: 2 bindings would change at the next rebalance\n"
+    )
+
+
+def run(lines: str, folder: Path, summary: Path) -> subprocess.CompletedProcess[str]:
+    """Run the shell lines of a step, with the files of the repository instead of a control plane."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    command = programs / "karmada-pyscheduler"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m karmada_scheduler "$@"\n')
+    command.chmod(0o755)
+    files = [f"--{name} fleet/{name}.yaml" for name in ("clusters", "bindings", "policies")]
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "SOURCE": " ".join(files),
+        "GITHUB_STEP_SUMMARY": str(summary),
+    }
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", lines],
+        cwd=folder / "repository",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,353 @@
+"""Threads of Karmada's users about workloads that were removed or moved at once.
+
+Each test runs with karmada-scheduler, with ours, and with ours and PlacementGuard, and has the numbers of its threads at
+karmada-io/karmada. Karmada's own controllers are at work; the members become healthy when the test says so.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import StartScheduler
+from tests.e2e.late_members import LateMembers, late_members
+from tests.e2e.workload import AGGREGATED, DUPLICATED, Workload, condition, is_settled, named, placed
+from tools.controlplane import ControlPlane, Object
+from tools.controlplane.karmada import CLUSTERS
+
+UPSTREAM, WITHOUT, WITH = "karmada-scheduler", "ours without PlacementGuard", "ours with PlacementGuard"
+EACH = pytest.mark.parametrize("which", [UPSTREAM, WITHOUT, WITH])
+GRACEFUL = {"graceful": {"enabled": True, "gracePeriodSeconds": 300}}
+APPLIED = "policy.karmada.io/applied-placement"
+Start = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def members(controlplane: ControlPlane) -> Iterator[LateMembers]:
+    with late_members(controlplane, "late-a", "late-b") as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _only_a_answers(members: LateMembers) -> None:
+    members.silence("late-b")
+    members.allow("late-a")
+
+
+@pytest.fixture
+def start_any(
+    controlplane: ControlPlane, start_scheduler: StartScheduler, which: str, tmp_path: Path
+) -> Iterator[Start]:
+    """Start the scheduler of the test as my-scheduler; ours with PlacementGuard takes its args."""
+    upstream = []
+
+    def start(**args: Any) -> None:
+        if which == UPSTREAM:
+            upstream.append(controlplane.start_karmada_scheduler("my-scheduler"))
+        elif which == WITHOUT:
+            start_scheduler()
+        else:
+            start_scheduler(config(tmp_path, **args))
+
+    yield start
+    for process in upstream:
+        process.kill()
+        controlplane.forget(process)
+
+
+def config(folder: Path, **args: Any) -> str:
+    """Return the flag of a configuration file that enables PlacementGuard with these args."""
+    path = folder / "config.yaml"
+    profile = {
+        "schedulerName": "my-scheduler",
+        "plugins": {"multiPoint": {"enabled": [{"name": "PlacementGuard"}]}},
+        "pluginConfig": [{"name": "PlacementGuard", "args": args}],
+    }
+    kind = {"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration"}
+    path.write_text(yaml.safe_dump({**kind, "profiles": [profile]}))
+    return f"--config={path}"
+
+
+def tasks(binding: Object) -> list[Object]:
+    found: list[Object] = binding["spec"].get("gracefulEvictionTasks") or []
+    return found
+
+
+def workload_of(web: Workload) -> str:
+    return f"{web.namespace}/{web.name}"
+
+
+def wait_ready(web: Workload, members: LateMembers, count: int) -> None:
+    web.plane.wait_for(
+        lambda: members.ready(workload_of(web)), f"{count} ready replicas", until=lambda ready: ready == count
+    )
+
+
+def is_reported(binding: Object, cluster: str) -> bool:
+    """Whether the status of a binding has a healthy workload on a cluster."""
+    items = binding.get("status", {}).get("aggregatedStatus") or []
+    return any(each["clusterName"] == cluster and each.get("health") == "Healthy" for each in items)
+
+
+def on_a(web: Workload, members: LateMembers, placement: Object | None = None, **fields: Any) -> None:
+    """Create a workload that is ready on late-a, and reported so."""
+    web.create(placement or named("late-a", replicaScheduling=AGGREGATED), **fields)
+    web.wait(lambda found: is_settled(found) and is_reported(found, "late-a"), "healthy on late-a")
+
+
+# --- nothing fits ---
+
+
+@EACH
+def test_7455_the_only_cluster_that_matches_loses_its_label(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#7455: the result is emptied, and Karmada deletes a running workload."""
+    members.label("late-a", role="only")
+    start_any()
+    affinity = {"clusterAffinity": {"labelSelector": {"matchLabels": {"role": "only"}}}}
+    on_a(web, members, {**affinity, "replicaScheduling": DUPLICATED}, replicas=2)
+    uid = members.uid_of("late-a", workload_of(web))
+    members.label("late-a", role=None)
+    found = web.wait(lambda found: condition(found).get("reason") == "NoClusterFit", "nothing fits")
+    if which != WITH:
+        web.plane.wait_for(
+            lambda: members.uid_of("late-a", workload_of(web)) is None, "the Work to be deleted"
+        )
+        assert web.placed() == {}
+        return
+    assert placed(found) == {"late-a": 2}
+    assert (
+        "Kept at Guard by PlacementGuard: nothingFits is keep; stays on late-a:2"
+        in condition(found)["message"]
+    )
+    assert web.events("PlacementKept")
+    members.label("late-a", role="only")
+    found = web.wait(lambda found: condition(found)["status"] == "True", "scheduled again")
+    assert placed(found) == {"late-a": 2}
+    assert members.uid_of("late-a", workload_of(web)) == uid
+
+
+@EACH
+def test_7455_a_kept_placement_does_not_keep_a_cluster_that_is_deleted(
+    which: str, start_any: Start, web: Workload, members: LateMembers, controlplane: ControlPlane
+) -> None:
+    """A member that leaves with karmadactl unjoin goes, although no other cluster fits."""
+    with late_members(controlplane, f"late-{'abc'[[UPSTREAM, WITHOUT, WITH].index(which)]}x") as more:
+        (extra,) = more.names
+        more.allow(extra)
+        start_any()
+        web.create(named("late-a", extra, replicaScheduling=DUPLICATED), replicas=1)
+        web.wait(lambda found: is_settled(found) and is_reported(found, extra), "healthy on both")
+        web.apply_policy(named("nowhere", replicaScheduling=DUPLICATED))
+        web.wait(lambda found: condition(found).get("reason") == "NoClusterFit", "nothing fits")
+        assert web.placed() == ({"late-a": 1, extra: 1} if which == WITH else {})
+        more.remove(extra)
+        assert web.plane.client.find(f"{CLUSTERS}/{extra}") is None
+        if which == WITH:
+            web.wait(lambda found: placed(found) == {"late-a": 1}, "without the deleted cluster")
+            assert members.uid_of("late-a", workload_of(web)) is not None
+
+
+# --- graceful moves ---
+
+
+@EACH
+def test_3272_a_policy_edit_moves_a_workload_to_a_slow_cluster(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#3272: the old copy is deleted before the new one is ready."""
+    start_any(**GRACEFUL)
+    on_a(web, members, replicas=2)
+    wait_ready(web, members, 2)
+    since = time.monotonic()
+    web.apply_policy(named("late-b", replicaScheduling=AGGREGATED))
+    found = web.wait(lambda found: placed(found) == {"late-b": 2}, "moved")
+    if which != WITH:
+        web.plane.wait_for(lambda: members.uid_of("late-a", workload_of(web)) is None, "the old copy to go")
+        assert members.least_ready(workload_of(web), since=since) == 0
+        return
+    (task,) = tasks(found)
+    assert {name: task[name] for name in ("fromCluster", "producer", "reason", "purgeMode")} == {
+        "fromCluster": "late-a",
+        "producer": "my-scheduler",
+        "reason": "PlacementChanged",
+        "purgeMode": "Gracefully",
+    }
+    found = web.wait(lambda found: tasks(found)[0].get("creationTimestamp"), "stamped by Karmada")
+    time.sleep(
+        3
+    )  # Karmada's controller looks at the binding at each change of a status, none of which must end it
+    assert members.ready(workload_of(web)) == 2
+    members.allow("late-b")
+    web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
+    web.plane.wait_for(lambda: members.uid_of("late-a", workload_of(web)) is None, "the old copy to go")
+    assert members.ready(workload_of(web)) == 2
+    assert members.least_ready(workload_of(web), since=since) == 2
+
+
+@pytest.mark.parametrize("which", [WITH])
+def test_3272_a_cluster_that_is_never_healthy_ends_a_move_by_its_time(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    graceful = {"enabled": True, "gracePeriodSeconds": 5}
+    start_any(graceful=graceful, lastHealthyCopy={"maxWaitSeconds": 5})
+    on_a(web, members, replicas=2)
+    web.apply_policy(named("late-b", replicaScheduling=AGGREGATED))
+    found = web.wait(tasks, "a task")
+    assert tasks(found)[0]["gracePeriodSeconds"] == 5
+    web.wait(lambda found: not tasks(found) and is_settled(found), "the time to be over", timeout=40)
+    assert web.placed() == {"late-b": 2}
+
+
+@EACH
+def test_6735_a_cluster_that_grows_is_not_ready_with_its_old_size(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#6735: replicas move to a running copy, which reports Healthy for its old size."""
+    members.allow("late-b", most=2)
+    start_any(**GRACEFUL)
+    weights = [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in ("late-a", "late-b")]
+    static = {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": weights},
+    }
+    on_a(web, members, named("late-a", "late-b", replicaScheduling=static), replicas=4)
+    wait_ready(web, members, 4)
+    since = time.monotonic()
+    web.apply_policy(named("late-b", replicaScheduling=static))
+    web.wait(lambda found: placed(found) == {"late-b": 4}, "all on late-b")
+    if which != WITH:
+        web.plane.wait_for(
+            lambda: members.uid_of("late-a", workload_of(web)) is None, "the copy on late-a to go"
+        )
+        assert members.least_ready(workload_of(web), since=since) == 2
+        return
+    web.wait(lambda found: tasks(found) and tasks(found)[0].get("creationTimestamp"), "stamped")
+    time.sleep(5)
+    assert members.uid_of("late-a", workload_of(web)) is not None
+    members.allow("late-b")
+    web.wait(lambda found: not tasks(found) and is_settled(found), "the move to end")
+    web.plane.wait_for(lambda: members.uid_of("late-a", workload_of(web)) is None, "the old copy to go")
+    assert members.least_ready(workload_of(web), since=since) == 4
+
+
+@EACH
+def test_5664_a_duplicated_workload_moves_once_and_stays(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """A Duplicated binding is decided again at each event, also when its eviction task ends."""
+    start_any(**GRACEFUL)
+    spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    on_a(web, members, named("late-a", replicaScheduling=DUPLICATED, spreadConstraints=spread), replicas=2)
+    wait_ready(web, members, 2)
+    since = time.monotonic()
+    web.apply_policy(named("late-b", replicaScheduling=DUPLICATED, spreadConstraints=spread))
+    web.wait(lambda found: placed(found) == {"late-b": 2}, "moved")
+    if which == WITH:
+        web.wait(lambda found: tasks(found) and tasks(found)[0].get("creationTimestamp"), "stamped")
+    members.allow("late-b")
+    web.wait(lambda found: not tasks(found) and is_settled(found), "settled")
+    web.plane.wait_for(lambda: members.uid_of("late-a", workload_of(web)) is None, "the old copy to go")
+    wait_ready(web, members, 2)
+    assert web.placed() == {"late-b": 2}
+    assert members.least_ready(workload_of(web), since=since) == (2 if which == WITH else 0)
+
+
+@EACH
+def test_1640_the_new_home_of_a_move_is_evicted(
+    which: str, start_any: Start, web: Workload, members: LateMembers
+) -> None:
+    """karmada-io/karmada#1640, #5150: an eviction deletes a workload that runs, because it has nowhere else to go."""
+    start_any(**GRACEFUL)
+    one = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    on_a(web, members, named("late-a", replicaScheduling=AGGREGATED, spreadConstraints=one), replicas=2)
+    uid = members.uid_of("late-a", workload_of(web))
+    since = time.monotonic()
+    web.apply_policy(named("late-b", replicaScheduling=AGGREGATED, spreadConstraints=one))
+    web.wait(lambda found: placed(found) == {"late-b": 2}, "on its way to late-b")
+    web.apply_policy(named("late-a", "late-b", replicaScheduling=AGGREGATED, spreadConstraints=one))
+    found = web.wait(
+        lambda found: (
+            len(found["spec"]["placement"]["clusterAffinity"]["clusterNames"]) == 2
+            and condition(found)["status"] == "True"
+            and len(json.loads(found["metadata"]["annotations"][APPLIED])["clusterAffinity"]["clusterNames"])
+            == 2
+        ),
+        "the edit to be applied",
+    )
+    evicted = {"fromCluster": "late-b", "producer": "TaintManager", "reason": "TaintUntolerated"}
+    spec = {"clusters": None, "gracefulEvictionTasks": [*tasks(found), evicted]}
+    web.plane.client.patch(web.binding_path, {"spec": spec})
+    web.wait(lambda found: placed(found) == {"late-a": 2}, "back on late-a")
+    if which != WITH:
+        assert members.uid_of("late-a", workload_of(web)) != uid
+        assert members.least_ready(workload_of(web), since=since) == 0
+        return
+    assert members.uid_of("late-a", workload_of(web)) == uid
+    assert members.least_ready(workload_of(web), since=since) == 2
+    assert [task["fromCluster"] for task in tasks(web.binding())] == ["late-b"]
+
+
+# --- budgets ---
+
+
+@EACH
+def test_4288_an_edit_moves_no_more_workloads_at_a_time_than_the_budget_allows(
+    which: str,
+    start_any: Start,
+    start_scheduler: StartScheduler,
+    controlplane: ControlPlane,
+    namespace: str,
+    members: LateMembers,
+    tmp_path: Path,
+) -> None:
+    """karmada-io/karmada#4288, #7253: an edit of policies moves everything at once."""
+    members.allow("late-b")
+    window = 10.0
+    args = {
+        "lastHealthyCopy": {"enabled": False},
+        "budgets": [{"scope": "namespace", "window": "10s", "bindings": 2}],
+    }
+    webs = [Workload(controlplane, namespace, f"web-{number}") for number in range(5)]
+    lease = "no-harm-budget"
+    if which == WITH:
+        first = start_scheduler(config(tmp_path, **args), lease=lease)
+    else:
+        start_any()
+    for web in webs:
+        web.create(named("late-a", replicaScheduling=AGGREGATED), replicas=1)
+    for web in webs:
+        web.wait(lambda found: is_settled(found) and is_reported(found, "late-a"), "healthy on late-a")
+    for web in webs:
+        web.apply_policy(named("late-b", replicaScheduling=AGGREGATED))
+    if which != WITH:
+        for web in webs:
+            web.wait(lambda found: placed(found) == {"late-b": 1}, "moved", timeout=8)
+        return
+    controlplane.wait_for(
+        lambda: sum(web.placed() == {"late-b": 1} for web in webs) == 2, "two to have moved"
+    )
+    first.process.stop()  # the next leader knows from the bindings what has moved
+    controlplane.forget(first.process)
+    start_scheduler(config(tmp_path, **args), lease=lease)
+    for web in webs:
+        web.wait(lambda found: placed(found) == {"late-b": 1}, "moved in the end", timeout=90)
+    moves = sorted(_moved_at(web.binding()) for web in webs)
+    assert len(moves) == 5
+    for start in moves:
+        assert sum(start <= at < start + window for at in moves) <= 2
+
+
+def _moved_at(binding: Object) -> float:
+    record = json.loads(binding["metadata"]["annotations"]["pyscheduler.karmada.io/last-move"])
+    (move,) = record["moves"]
+    return datetime.fromisoformat(move["at"]).timestamp()

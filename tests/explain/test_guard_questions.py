@@ -1,0 +1,88 @@
+"""Why a binding stays where it is although a decision would move it: Guard plugins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from karmada_scheduler.explain.causes import causes_of
+from karmada_scheduler.explain.model import State
+from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
+from karmada_scheduler_plugins.placement_guard import PlacementGuard
+from tests.explain.asking import explained, inputs_of, primary
+
+
+def guard(**args: Any) -> PlacementGuard:
+    return make(PlacementGuard, args, handle=FakeHandle())
+
+
+def on_m1() -> BindingBuilder:
+    return (
+        binding("web")
+        .replicas(2)
+        .aggregated()
+        .on(m1=2)
+        .health(m1="Healthy")
+        .last_scheduled("2026-01-01T00:00:00Z")
+    )
+
+
+def test_a_kept_binding_is_stuck_and_names_the_guard_and_the_retry() -> None:
+    asked = on_m1().names("m9")
+    found = primary(asked, cluster("m1"), plugins=[guard()])
+    assert found.code == "KeptAtGuard"
+    assert found.evidence == {
+        "plugin": "PlacementGuard",
+        "reason": "nothingFits is keep",
+        "retryAfterSeconds": None,
+    }
+    explanation = explained(asked, cluster("m1"), plugins=[guard()])
+    assert explanation.state is State.STUCK
+    assert [(target.name, target.replicas) for target in explanation.placement] == [("m1", 2)]
+    assert explanation.mismatches == ()
+    assert "Retried by timer" in explanation.answer
+    assert [each.code for each in explanation.causes] != ["KeptAtGuard"]  # the filters follow
+
+
+def test_a_held_binding_names_the_guard_the_wait_and_the_targets() -> None:
+    asked = on_m1().names("m2")
+    explanation = explained(
+        asked, cluster("m1"), cluster("m2"), plugins=[guard(lastHealthyCopy={"maxWaitSeconds": 20})]
+    )
+    (found,) = [each for each in explanation.causes if each.primary]
+    assert found.code == "HeldAtGuard"
+    assert found.evidence["refused"] == {"m2": 2}
+    assert found.evidence["retryAfterSeconds"] == 20
+    assert "m1 has the last healthy copy" in found.text
+    assert found.text.endswith("again in 20 s")
+    assert explanation.state is State.STUCK
+    assert explanation.mismatches == ()
+
+
+def test_a_graceful_move_names_what_it_waits_for_and_how_long() -> None:
+    task = {
+        "fromCluster": "m1",
+        "producer": "default-scheduler",
+        "reason": "Rescheduled",
+        "gracePeriodSeconds": 600,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    asked = binding("web").replicas(2).aggregated().names("m2").on(m2=2).applied()
+    inputs = inputs_of(asked, cluster("m1"), cluster("m2"), plugins=[guard(graceful={"enabled": True})])
+    manifest = asked.manifest()
+    manifest["spec"]["gracefulEvictionTasks"] = [task]
+    built = type(inputs.binding).from_manifest(manifest)
+    inputs = replace(inputs, binding=built, now=datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
+    found = causes_of(inputs, inputs.decide())[0]
+    assert found.code == "LeavingGracefully"
+    assert found.evidence == {
+        "clusters": ["m1"],
+        "waitsFor": "it is ready elsewhere: m2 has not applied it",
+        "secondsLeft": 540,
+    }
+
+
+def test_without_a_guard_plugin_nothing_is_said_about_guards() -> None:
+    codes = {each.code for each in explained(on_m1().names("m9"), cluster("m1")).causes}
+    assert not any("Guard" in code for code in codes)

@@ -1,0 +1,112 @@
+"""Plans of objects that builders describe, without the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.workload import WorkloadAnswer
+from karmada_scheduler.cli.simulate.state import SimulatedBindings
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.available_replicas import Estimators
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.explain.model import Target
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.plan.change import Draft
+from karmada_scheduler.plan.decide import Rules
+from karmada_scheduler.plan.inputs import PlanInputs
+from karmada_scheduler.plan.model import BindingPlan, Effect, Plan
+from karmada_scheduler.plan.objects import Objects
+from karmada_scheduler.plan.planner import make_plan
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, framework
+
+Change = Callable[[Draft], object]
+Manifest = Mapping[str, Any]
+
+NOW = "2026-11-22T14:20:07Z"
+
+
+def rules(gates: FeatureGates | None = None) -> Rules:
+    """Return a configuration with the in-tree plugins."""
+    gates = gates or FeatureGates()
+    known, plugins = SimulatedBindings(()), framework(gates=gates)
+    estimators = (GeneralEstimator(gates),)
+    peers = known if gates.enabled("WorkloadAffinity") else None
+    algorithm = SchedulingAlgorithm(gates, estimators, peers=peers, stored=known.get)
+
+    def show(_snapshot: Snapshot, bindings: Sequence[Binding]) -> None:
+        known.replace(bindings)
+
+    return Rules(
+        gates,
+        lambda _: plugins,
+        algorithm,
+        Estimators(estimators),
+        None,
+        lambda _: WorkloadAnswer(problem="none"),
+        show,
+        known.place,
+        peers=peers,
+    )
+
+
+def gate(name: str, value: bool = True) -> FeatureGates:
+    """Return the default gates with one changed."""
+    return FeatureGates({name: value})
+
+
+def plan_of(
+    clusters: Iterable[ClusterBuilder | Manifest],
+    bindings: Iterable[BindingBuilder | Manifest],
+    *changes: Change,
+    policies: Iterable[Manifest] | None = None,
+    templates: Iterable[Manifest] = (),
+    gates: FeatureGates | None = None,
+    gates_after: FeatureGates | None = None,
+    evicts: bool = False,
+    with_drift: bool = True,
+) -> Plan:
+    """Return the plan of some changes, applied in their order."""
+    manifests = [
+        each if isinstance(each, Mapping) else each.manifest()
+        for each in (*clusters, *bindings, *(policies or ()), *templates)
+    ]
+    before = Objects.of(manifests, has_policies=policies is not None)
+    draft = Draft(before)
+    for change in changes:
+        change(draft)
+    first = rules(gates)
+    after = gates_after or gates or FeatureGates()
+    value = not after.enabled("SchedulingOvercommitProtection")
+    other = FeatureGates({**after.settings, "SchedulingOvercommitProtection": value})
+    return make_plan(
+        PlanInputs(
+            before,
+            draft,
+            first,
+            first if gates_after is None else rules(gates_after),
+            other_mode=lambda: rules(other),
+            evicts=evicts,
+            with_drift=with_drift,
+            source="files",
+            at=NOW,
+        )
+    )
+
+
+def only(plan: Plan) -> BindingPlan:
+    """Return the only binding that does not stay as it is."""
+    [found] = plan.bindings
+    return found
+
+
+def effects(plan: Plan) -> dict[str, Effect]:
+    """Return the class of each binding that does not stay as it is, by the name of its workload."""
+    return {each.name.removesuffix("-deployment"): each.effect for each in plan.bindings}
+
+
+def placement(targets: Iterable[Target]) -> dict[str, int]:
+    """Return replicas by cluster."""
+    return {each.name: each.replicas for each in targets}

@@ -1,0 +1,55 @@
+"""The bindings that Guard plugins keep or move, as the metrics count them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.binding_cycle import status_writer
+from karmada_scheduler.framework import EvictionTask, GuardAnswer, Result
+from karmada_scheduler.scheduler.guarded import GuardedBindings
+from tests.unit.framework.plugins import answering, plugin
+from tests.unit.framework.scheduler_harness import SchedulerHarness
+
+ON_M1: dict[str, Any] = {"clusters": [{"name": "m1", "replicas": 2}]}
+NO = Result.unschedulable("not now")
+GRACEFULLY = GuardAnswer(tasks=[EvictionTask("m1")])
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_writer, "_RETRY_DELAYS", (0.0,) * 8)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cluster", "state", "counted"),
+    [
+        (NO, "m9", "kept", "kept"),
+        (NO, "m2", "held", "held"),
+        (GRACEFULLY, "m2", "leaving", "graceful"),
+    ],
+)
+async def test_answers_and_bindings_are_counted_by_state(
+    answer: Any, cluster: str, state: str, counted: str
+) -> None:
+    harness = SchedulerHarness(plugin("G", guard=answering(answer)))
+    guarded = GuardedBindings({"ours"})
+    harness.bindings.add_listener(guarded.changed)
+    harness.put(placement={"clusterAffinity": {"clusterNames": [cluster]}}, **ON_M1)
+    await harness.run()
+    assert guarded.counts() == {**dict.fromkeys(("kept", "held", "leaving"), 0), state: 1}
+    assert harness.metrics.plugins.guard_answers.labels(counted)._value.get() == 1
+    stored = Binding.from_manifest(harness.server.stored["web"])
+    guarded.changed(stored, None)
+    assert sum(guarded.counts().values()) == 0
+
+
+async def test_a_binding_that_is_moved_without_guards_is_not_counted() -> None:
+    harness = SchedulerHarness()
+    guarded = GuardedBindings({"ours"})
+    harness.bindings.add_listener(guarded.changed)
+    harness.put(placement={"clusterAffinity": {"clusterNames": ["m9"]}}, **ON_M1)
+    await harness.run()
+    assert sum(guarded.counts().values()) == 0

@@ -1,0 +1,100 @@
+"""Outcomes of edits do not depend on the edits that were tried before."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from karmada_scheduler.cli.sources import rules
+from karmada_scheduler.cli.sources.simulated import SimulatedScheduler
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from karmada_scheduler.whynot.edits import Action, Edit, ObjectRef, Side, edit
+from karmada_scheduler.whynot.objects import ObjectSet
+
+
+@contextmanager
+def object_set(asked: BindingBuilder, *clusters: ClusterBuilder) -> Iterator[ObjectSet]:
+    parser = argparse.ArgumentParser()
+    rules.add_arguments(parser)
+    arguments = parser.parse_args([], argparse.Namespace(as_new=False))
+    scheduler = SimulatedScheduler(FeatureGates(), arguments, None)
+    with rules.configured(arguments, FeatureGates(), (), handle_for=scheduler.handle_for) as frameworks:
+        scheduler.use(frameworks)
+        built = asked.build()
+        yield ObjectSet(
+            built.key,
+            FeatureGates(),
+            scheduler,
+            {
+                ObjectRef("Cluster", "", each.build().name): (each.manifest(), each.build())
+                for each in clusters
+            },
+            {ObjectRef(*built.key): (asked.manifest(), built)},
+        )
+
+
+def asked() -> BindingBuilder:
+    return binding("web").replicas(6, cpu=1).dynamic_weight()
+
+
+def fleet() -> list[ClusterBuilder]:
+    return [cluster(name).capacity(cpu=9, memory="9Gi", pods=9) for name in ("m1", "m2", "m3")]
+
+
+def taint(name: str, key: str = "k") -> Edit:
+    return edit(
+        Side.CLUSTER, "addTaint", ObjectRef("Cluster", "", name), Action.APPEND, ("spec", "taints"),
+        value={"key": key, "effect": "NoSchedule"},
+    )  # fmt: skip
+
+
+def exclude(name: str) -> Edit:
+    ref = ObjectRef(*asked().build().key)
+    return edit(
+        Side.POLICY, "excludeCluster", ref, Action.APPEND, ("spec", "placement", "clusterAffinity", "exclude"),
+        value=name,
+    )  # fmt: skip
+
+
+def test_outcomes_do_not_depend_on_the_edits_that_were_tried_before() -> None:
+    sequence: list[list[Edit]] = [
+        [taint("m1")],
+        [taint("m2")],
+        [],
+        [taint("m1"), taint("m2")],
+        [taint("m1"), exclude("m3")],
+        [exclude("m3")],
+        [taint("m1", "other")],
+        [taint("m2"), exclude("m3")],
+        [taint("m1"), taint("m3")],
+    ]
+    with object_set(asked(), *fleet()) as reused:
+        for edits in sequence:
+            with object_set(asked(), *fleet()) as fresh:
+                expected, found = fresh.outcome(edits), reused.outcome(edits)
+            assert expected is not None
+            assert found is not None
+            assert found.scheduled == expected.scheduled
+            used = {"m1", "m2", "m3"} - {str(each.target.name) for each in edits if each.op == "addTaint"}
+            assert set(found.replicas) == used - {
+                str(each.value) for each in edits if each.op == "excludeCluster"
+            }
+
+
+def test_the_snapshot_without_edits_follows_those_with_edits() -> None:
+    with object_set(asked(), *fleet()) as objects:
+        objects.outcome([taint("m1")])
+        scheduled = objects.scheduler.schedule(objects.snapshot, [asked().build()], objects.key)
+
+    assert {each.name for each in scheduled.targets} == {"m1", "m2", "m3"}
+
+
+def test_a_cluster_that_is_changed_in_the_same_way_is_parsed_once() -> None:
+    with object_set(asked(), *fleet()) as objects:
+        first, second = objects.outcome([taint("m1")]), objects.outcome([taint("m1"), exclude("m3")])
+
+    assert first is not None
+    assert second is not None
+    assert first.cluster("m1") is second.cluster("m1")

@@ -1,0 +1,1 @@
+"""Compares predicted claims and bindings with those of Karmada's real resource detector."""

@@ -1,0 +1,76 @@
+"""The exhaustive search finds what the search misses, and what it claims wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from karmada_scheduler.whynot.search import Found, Search
+from tools.why_not_check import exhaustive
+from tools.why_not_check.exhaustive import Comparison, compare
+from tools.why_not_check.questions import CheckedQuestion
+
+
+def _compared(
+    tmp_path: Path, asked: BindingBuilder, clusters: Sequence[ClusterBuilder], **options: Any
+) -> Comparison:
+    question = CheckedQuestion(
+        "test", [each.manifest() for each in clusters], [asked.manifest()], asked.manifest(), "m1", ()
+    )
+    with mock.patch.object(exhaustive, "questions", return_value=iter([question])):
+        [comparison] = compare(tmp_path, seed=1, cases=1, **options)
+    return comparison
+
+
+def _tainted() -> list[ClusterBuilder]:
+    return [cluster("m1").capacity(cpu=9).taint("a:NoSchedule"), cluster("m2").capacity(cpu=9)]
+
+
+def _two_refusals() -> BindingBuilder:
+    return binding("web").replicas(2, cpu=1).dynamic_weight().names("m2")
+
+
+def test_one_edit_is_enough_for_one_refusal(tmp_path: Path) -> None:
+    found = _compared(tmp_path, binding("web").replicas(2, cpu=1).dynamic_weight(), _tainted())
+
+    assert found.outcomes == {"answered, with the fewest edits": 1}
+    assert found.problems == []
+
+
+def test_two_refusals_need_two_edits(tmp_path: Path) -> None:
+    found = _compared(tmp_path, _two_refusals(), _tainted())
+
+    assert found.outcomes == {"answered, with the fewest edits": 1}
+
+
+def test_a_cluster_that_is_being_deleted_has_no_answer(tmp_path: Path) -> None:
+    asked = binding("web").replicas(2, cpu=1).dynamic_weight()
+
+    found = _compared(
+        tmp_path, asked, [cluster("m1").capacity(cpu=9).deleting(), cluster("m2").capacity(cpu=9)]
+    )
+
+    assert found.outcomes == {"none up to the depth, by both": 1}
+    assert "0 of 0" in found.report()
+
+
+def test_a_question_with_too_many_sets_is_given_up(tmp_path: Path) -> None:
+    assert _compared(tmp_path, _two_refusals(), _tainted(), most_tried=5).outcomes == {"too many sets": 1}
+
+
+@pytest.mark.parametrize(("complete", "problems"), [(True, 1), (False, 0)])
+def test_an_answer_that_the_search_misses_is_found_and_so_is_a_wrong_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, complete: bool, problems: int
+) -> None:
+    monkeypatch.setattr(Search, "run", lambda _: Found(complete=complete, all_singles=False))
+
+    found = _compared(tmp_path, _two_refusals(), _tainted())
+
+    assert found.outcomes == {"missed": 1}
+    assert len(found.problems) == problems
+    assert "0 of 1 (0.0 %)" in found.report()
