@@ -11,7 +11,7 @@ import pytest
 
 from karmada_scheduler.cli import main
 from karmada_scheduler.testing import binding, cluster
-from tests.explain.fleet import billing, checkout, fleet
+from tests.explain.fleet import billing, checkout, fleet, manifests
 from tests.fake_apiserver import FakeApiServer, Gate, html, status
 from tests.fake_apiserver.process import write_kubeconfig
 
@@ -48,10 +48,8 @@ class Plane:
 @pytest.fixture
 def plane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Plane]:
     with FakeApiServer() as server:
-        for cluster in fleet():
-            server.put(cluster.manifest())
-        for binding in (checkout(), billing()):
-            server.put(binding.manifest())
+        for manifest in manifests(*fleet(), checkout(), billing()):
+            server.put(manifest)
         yield Plane(server, write_kubeconfig(server, tmp_path / "config"), capsys)
 
 
@@ -81,7 +79,7 @@ def test_without_policies_the_answer_is_there_and_the_kind_is_named(plane: Plane
     assert err.startswith("propagationpolicies: ")
 
 
-@pytest.mark.parametrize("fault", FAULTS.keys() - {"forbidden"})  # without the permission there is an answer
+@pytest.mark.parametrize("fault", FAULTS)
 def test_why_not_names_the_kind_that_it_cannot_read(plane: Plane, fault: str) -> None:
     plane.server.fault(method="LIST", path="/resourcebindings$", **FAULTS[fault])
 
