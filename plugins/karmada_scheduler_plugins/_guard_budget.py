@@ -29,7 +29,7 @@ Scope = tuple[str, str]
 
 
 class Wait(NamedTuple):
-    """Why a move is not within the budget, and for how many seconds at least."""
+    """Why a move would exceed a budget, and for how many seconds at least."""
 
     reason: str
     seconds: float
