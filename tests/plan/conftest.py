@@ -62,7 +62,7 @@ def plans(files: list[str]) -> Callable[[tuple[str, ...]], Plan]:
 
 
 def planned(files: Sequence[str], flags: Sequence[str]) -> Plan:
-    """Return the plan that the command makes of flags, with files beside those of the fleet."""
+    """Return the plan that the command makes of flags, with files next to those of the fleet."""
     parser = argparse.ArgumentParser()
     plan.add_parser(parser.add_subparsers())
     with contextlib.chdir(Path(files[1]).parent), pytest.MonkeyPatch.context() as patch:
