@@ -279,7 +279,7 @@ def test_the_alerts_use_metrics_that_exist() -> None:
         for group in one(objects(EVERYTHING), "PrometheusRule")["spec"]["groups"]
         for rule in group["rules"]
     ]
-    assert len(expressions) == 10
+    assert len(expressions) == 11
     for expression in expressions:
         for name in re.findall(r"([a-z_]+)\{", expression):
             assert re.sub(r"_(total|bucket|count|sum)$", "", name) in served, expression
