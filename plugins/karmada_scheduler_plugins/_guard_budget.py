@@ -1,4 +1,4 @@
-"""The budgets of PlacementGuard: how much has moved, and whether there is room for another move.
+"""The budgets of PlacementGuard: how much has moved, and whether another move is within them.
 
 What has moved is in an annotation of each binding, which is written in the patch of the move. The index of the bindings
 that have one is only a shortcut: it is built from all bindings at the first use and once a minute.
@@ -29,7 +29,7 @@ Scope = tuple[str, str]
 
 
 class Wait(NamedTuple):
-    """Why there is no room for a move, and for how many seconds at least."""
+    """Why a move would exceed a budget, and for how many seconds at least."""
 
     reason: str
     seconds: float
@@ -121,7 +121,7 @@ class MoveBooks:
                     return None
                 seconds = max(1.0, moves[count - 1].at + window - now)
                 return Wait(f"{name} ({_limits_text(budget, most)} in {shown})", seconds)
-        raise AssertionError("an empty budget has room for one move")
+        raise AssertionError("an empty budget allows one move")
 
     def _most_replicas(self, budget: Budget, scope: Scope) -> int | None:
         limits = [] if budget.replicas is None else [budget.replicas]

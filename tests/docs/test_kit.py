@@ -264,6 +264,7 @@ def everything() -> BindingBuilder:
         .label("example.com/team", "a").labels(app="web").annotation("example.com/note").annotations(space="2")
         .replicas(2, cpu=1).priority_class("high").node_claim(nodeSelector={"disk": "ssd"}).component("c", 1)
         .groups(affinity="g").priority(5).scheduler("mine").suspended().evicted_from("m9").on(m1=2)
+        .purge_mode("Gracefully")
         .workload_affinity(affinity="app").observing("near").observed_generation(2).health(m1="Healthy")
         .condition(type="Scheduled", status="True")
         .last_scheduled("2026-01-01T00:00:00Z").reschedule_triggered("2026-01-02T00:00:00Z")

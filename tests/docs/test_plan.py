@@ -39,6 +39,7 @@ def test_every_flag_of_the_change_is_documented() -> None:
     flags = set(re.findall(r"--[a-z-]+", subparsers.choices["plan"].format_help()))
     # The flags for files and for the control plane are those of explain, which docs/explain.md has.
     shared = {"--help", "--output", "--clusters", "--bindings", "--policies", "--kubeconfig", "--context"}
+    shared |= {"--capture", "--replay", "--request-timeout", "--workloads", "--explain-bind-address"}
     shared |= {"--namespace", "--filename", "--scheduler-name", "--enable-empty-workload-propagation"}
     missing = {each for each in flags - shared if f"`{each}" not in DOCUMENT and f"{each} " not in DOCUMENT}
     assert missing == {"--no-drift"}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import copy
+import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.cli import main
+from karmada_scheduler.cli import main, plan
+from karmada_scheduler.plan.model import Plan
 from tests.plan import fleet
 
 NOW = datetime(2026, 11, 22, 14, 20, 7, tzinfo=UTC)
@@ -38,7 +42,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The fleet as files, and the directory ``change`` with two edited policies beside them."""
+    """The fleet as files, and the directory ``change`` with two edited policies next to them."""
     folder = tmp_path_factory.mktemp("fleet")
     clusters = fleet.clusters()
     placed = fleet.placed(fleet.bindings(), clusters)
@@ -49,6 +53,23 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         bindings=placed,
         policies=fleet.policies(),
     )
+
+
+@pytest.fixture(scope="session")
+def plans(files: list[str]) -> Callable[[tuple[str, ...]], Plan]:
+    """Return the plan of the command for some flags; each is made once."""
+    return functools.cache(lambda flags: planned(files, flags))
+
+
+def planned(files: Sequence[str], flags: Sequence[str]) -> Plan:
+    """Return the plan that the command makes of flags, with files next to those of the fleet."""
+    parser = argparse.ArgumentParser()
+    plan.add_parser(parser.add_subparsers())
+    with contextlib.chdir(Path(files[1]).parent), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "now", lambda: NOW)
+        found, problems = plan.plan_of(parser.parse_args(["plan", *files, *flags]))
+    assert problems == []
+    return found
 
 
 def edited(folder: Path) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import tempfile
 from pathlib import Path
 
-from karmada_scheduler.cli import main, plan
+from karmada_scheduler.views.fields import as_json, as_yaml, plan_fields
+from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.plan_markdown import plan_markdown
+from karmada_scheduler.views.plan_text import plan_text
 from tests.plan import fleet
-from tests.plan.conftest import NOW, edited
+from tests.plan.conftest import edited, planned
 from tests.plan.test_command import CHANGES, GOLDEN, SHORT
 
 
 def write() -> None:
     """Write all of them."""
-    plan.now = lambda: NOW
     GOLDEN.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -28,22 +27,16 @@ def write() -> None:
             bindings=fleet.placed(fleet.bindings(), clusters),
             policies=fleet.policies(),
         )
-        os.chdir(folder)
         for name, flags in CHANGES.items():
-            for width in ("80", "100", "160"):
-                for colour, suffix in (("never", ""), ("always", "-colour")):
-                    output = _output(*files, *flags, "--width", width, "--color", colour)
-                    (GOLDEN / f"{name}-{width}{suffix}.txt").write_text(output)
-            for output, suffix in (("markdown", "md"), ("json", "json"), ("yaml", "yaml")):
-                if output == "markdown" or name in SHORT:
-                    (GOLDEN / f"{name}.{suffix}").write_text(_output(*files, *flags, "-o", output))
-
-
-def _output(*arguments: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        main.main(["plan", *arguments])
-    return out.getvalue()
+            plan = planned(files, flags)
+            for width in (80, 100, 160):
+                for colour in (False, True):
+                    path = GOLDEN / f"{name}-{width}{'-colour' if colour else ''}.txt"
+                    path.write_text(plan_text(plan, Style(width, colour)))
+            (GOLDEN / f"{name}.md").write_text(plan_markdown(plan))
+            if name in SHORT:
+                (GOLDEN / f"{name}.json").write_text(as_json(plan_fields(plan)))
+                (GOLDEN / f"{name}.yaml").write_text(as_yaml(plan_fields(plan)))
 
 
 if __name__ == "__main__":

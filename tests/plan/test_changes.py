@@ -83,7 +83,7 @@ def test_a_label_is_set_changed_and_removed() -> None:
     ("written", "free"),
     [("cpu=+20", 620), ("cpu=-100", 500), ("cpu=50", 50), ("+20cpu", 620), ("cpu=+500m", 600.5)],
 )
-def test_room_changes_what_is_free(written: str, free: float) -> None:
+def test_what_is_free_can_be_changed(written: str, free: float) -> None:
     made = draft()
     made.room("m1", written)
     summary = parsed(made).resource_summary

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from karmada_scheduler.cli.plan import DEFAULT_FAIL_ON, status_of
+from karmada_scheduler.plan.model import Plan
 from karmada_scheduler.testing import binding, cluster
-from karmada_scheduler.views.plan_markdown import MAX_CHARACTERS
+from karmada_scheduler.views.fields import as_json, as_yaml, plan_fields
+from karmada_scheduler.views.layout import Style
+from karmada_scheduler.views.plan_markdown import MAX_CHARACTERS, plan_markdown
+from karmada_scheduler.views.plan_text import plan_text
 from karmada_scheduler.views.schema import plan_schema
 from tests.plan import fleet
 from tests.plan.conftest import Run
@@ -21,34 +27,40 @@ GOLDEN = Path(__file__).parent / "golden"
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "plan.v1alpha1.json"
 
 CHANGES = {
-    "policies": ["-f", "change"],
-    "stuck": ["-f", "change/prod-apac.yaml"],
-    "loss": ["--without", "us-east-7"],
-    "cordon": ["--cordon", "us-east-7"],
+    "policies": ("-f", "change"),
+    "stuck": ("-f", "change/prod-apac.yaml"),
+    "loss": ("--without", "us-east-7"),
+    "cordon": ("--cordon", "us-east-7"),
 }
+Plans = Callable[[tuple[str, ...]], Plan]
 SHORT = ("stuck", "cordon")
 """Changes whose JSON is short enough for a golden file."""
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-@pytest.mark.parametrize("colour", ["never", "always"])
+@pytest.mark.parametrize("colour", [False, True])
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_text_is_as_in_the_golden_files(run: Run, change: str, width: int, colour: str) -> None:
-    ran = run(*CHANGES[change], "--width", str(width), "--color", colour)
+def test_the_text_is_as_in_the_golden_files(plans: Plans, change: str, width: int, colour: bool) -> None:
+    text = plan_text(plans(CHANGES[change]), Style(width, colour))
 
-    suffix = "-colour" if colour == "always" else ""
-    assert ran.out == (GOLDEN / f"{change}-{width}{suffix}.txt").read_text()
-    assert ran.err == ""
-    if colour == "never":
-        assert max(map(len, ran.out.splitlines())) <= width
+    assert text == (GOLDEN / f"{change}-{width}{'-colour' if colour else ''}.txt").read_text()
+    if not colour:
+        assert max(map(len, text.splitlines())) <= width
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_markdown_json_and_yaml_are_as_in_the_golden_files(run: Run, change: str) -> None:
-    for output, suffix in (("markdown", "md"), ("json", "json"), ("yaml", "yaml")):
-        if output != "markdown" and change not in SHORT:
-            continue  # thousands of lines; the schema test covers them
-        assert run(*CHANGES[change], "-o", output).out == (GOLDEN / f"{change}.{suffix}").read_text()
+def test_markdown_json_and_yaml_are_as_in_the_golden_files(plans: Plans, change: str) -> None:
+    plan = plans(CHANGES[change])
+
+    assert plan_markdown(plan) == (GOLDEN / f"{change}.md").read_text()
+    if change in SHORT:  # the others have thousands of lines; the schema test covers them
+        assert as_json(plan_fields(plan)) == (GOLDEN / f"{change}.json").read_text()
+        assert as_yaml(plan_fields(plan)) == (GOLDEN / f"{change}.yaml").read_text()
+
+
+def test_the_command_prints_the_text_at_the_width_of_the_flag(run: Run) -> None:
+    ran = run(*CHANGES["stuck"], "--width", "80")
+    assert (ran.out, ran.err) == ((GOLDEN / "stuck-80.txt").read_text(), "")
 
 
 def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
@@ -56,23 +68,27 @@ def test_the_schema_in_the_repository_is_that_of_the_model() -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_json_follows_the_schema_and_yaml_holds_the_same(run: Run, change: str) -> None:
+def test_json_follows_the_schema(plans: Plans, change: str) -> None:
     schema = plan_schema()
-    fields = run(*CHANGES[change], "-o", "json").fields
+    fields = json.loads(as_json(plan_fields(plans(CHANGES[change]))))
 
     assert list(problems(fields, schema, schema)) == []
     assert fields["kind"] == "Plan"
-    assert yaml.safe_load(run(*CHANGES[change], "-o", "yaml").out) == fields
 
 
-def test_the_counts_are_those_of_the_bindings(run: Run) -> None:
-    fields = run(*CHANGES["policies"], "-o", "json").fields
+def test_yaml_holds_the_same_as_json(run: Run) -> None:
+    fields = run(*CHANGES["stuck"], "-o", "json").fields
+    assert yaml.safe_load(run(*CHANGES["stuck"], "-o", "yaml").out) == fields
 
-    listed = Counter(each["effect"] for each in fields["bindings"])
-    assert listed["stuck"] == fields["counts"]["stuck"] == 22
-    assert listed["latent"] == fields["counts"]["latent"]
-    exclusive = sum(count for name, count in fields["counts"].items() if name not in {"adopted", "released"})
-    assert exclusive == fields["total"] == 352
+
+def test_the_counts_are_those_of_the_bindings(plans: Plans) -> None:
+    plan = plans(CHANGES["policies"])
+
+    listed = Counter(each.effect.value for each in plan.bindings)
+    assert listed["stuck"] == plan.counts["stuck"] == 22
+    assert listed["latent"] == plan.counts["latent"]
+    exclusive = sum(count for name, count in plan.counts.items() if name not in {"adopted", "released"})
+    assert exclusive == plan.total == 352
 
 
 # --- exit status ---
@@ -95,8 +111,14 @@ def test_the_counts_are_those_of_the_bindings(run: Run) -> None:
         ("cordon", "moved,placed,unplaced,stuck,latent,overcommit", 0),
     ],
 )
-def test_the_exit_status_follows_fail_on(run: Run, change: str, fail_on: str | None, status: int) -> None:
-    assert run(*CHANGES[change], *([] if fail_on is None else ["--fail-on", fail_on])).status == status
+def test_the_exit_status_follows_fail_on(plans: Plans, change: str, fail_on: str | None, status: int) -> None:
+    assert status_of(plans(CHANGES[change]), (), fail_on or DEFAULT_FAIL_ON) == status
+    assert status_of(plans(CHANGES[change]), ["a problem"], fail_on or DEFAULT_FAIL_ON) == 2
+
+
+@pytest.mark.parametrize(("fail_on", "status"), [([], 1), (["--fail-on", "none"], 0)])
+def test_the_command_ends_with_this_status(run: Run, fail_on: list[str], status: int) -> None:
+    assert run(*CHANGES["stuck"], *fail_on).status == status
 
 
 def test_an_unknown_class_names_the_nearest(run: Run) -> None:

@@ -45,7 +45,7 @@ NOT_GOOD: Final = 1
 NO_ANSWER: Final = 2
 
 _FAIL_ON: Final = (*CLASSES, "overcommit", "drift", "none")
-_DEFAULT_FAIL_ON: Final = "unplaced,stuck"
+DEFAULT_FAIL_ON: Final = "unplaced,stuck"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -55,7 +55,7 @@ def add_parser(subparsers: Any) -> None:
         help="what a change would move, before it is made",
         description="Compare the decisions of the scheduler before and after a change, and classify the bindings. "
         "Nothing is written.",
-        epilog=f"Exit status: 0 no binding is in a class of --fail-on (default {_DEFAULT_FAIL_ON}); 1 one is; 2 there "
+        epilog=f"Exit status: 0 no binding is in a class of --fail-on (default {DEFAULT_FAIL_ON}); 1 one is; 2 there "
         "is no answer, some input cannot be used, or --expect names another fleet.",
     )
     _add_changes(parser)
@@ -89,9 +89,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--fail-on",
-        default=_DEFAULT_FAIL_ON,
+        default=DEFAULT_FAIL_ON,
         metavar="LIST",
-        help=f"exit with 1 if there is any of these: {', '.join(_FAIL_ON)} (default {_DEFAULT_FAIL_ON})",
+        help=f"exit with 1 if there is any of these: {', '.join(_FAIL_ON)} (default {DEFAULT_FAIL_ON})",
     )
     add_output_arguments(parser, "markdown")
 
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     """
     try:
         with redirect_stdout(sys.stderr), _without_collection():  # the output of plugins is no plan
-            plan, problems = _plan(arguments, own)
+            plan, problems = plan_of(arguments, own)
             _check_fleet(arguments.expect, plan)
     except (NoAnswerError, ChangeError) as error:
         for line in str(error).splitlines():
@@ -138,12 +138,26 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         return NO_ANSWER
     sys.stdout.write(_written(plan, arguments))
     sys.stdout.flush()
+    return status_of(plan, problems, arguments.fail_on)
+
+
+def status_of(plan: Plan, problems: Sequence[str], fail_on: str) -> int:
+    """Return the exit status of a plan.
+
+    Args:
+        plan: The plan.
+        problems: What could not be read.
+        fail_on: The classes of ``--fail-on``.
+
+    Raises:
+        NoAnswerError: There is no such class.
+    """
     if problems:
         return NO_ANSWER
-    return NOT_GOOD if plan.violates(_fail_on(arguments.fail_on)) else GOOD
+    return NOT_GOOD if plan.violates(_fail_on(fail_on)) else GOOD
 
 
-def _plan(arguments: argparse.Namespace, own: Sequence[Registration]) -> tuple[Plan, Sequence[str]]:
+def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> tuple[Plan, Sequence[str]]:
     """Return the plan, and what could not be read.
 
     Raises:

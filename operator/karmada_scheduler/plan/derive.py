@@ -151,7 +151,7 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
     assumed = sum(1 for each in claims if each.labels_assumed and each.policy_after in written)
     if assumed:
         derived.notes.append(
-            f"labels not read of {_templates_text(assumed)}, so their policies are taken to select them still "
+            f"the labels of {_templates_text(assumed)} were not read: their policies are taken to select them still "
             "(--workloads)"
         )
     for chosen, text in (

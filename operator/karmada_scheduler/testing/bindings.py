@@ -295,6 +295,11 @@ class BindingBuilder:
         self._spec["suspension"] = {"scheduling": True}
         return self
 
+    def purge_mode(self, mode: str) -> Self:
+        """Set ``spec.failover.cluster.purgeMode``: what becomes of the workload on a cluster that fails."""
+        self._spec["failover"] = {"cluster": {"purgeMode": mode}}
+        return self
+
     def resource_version(self, version: str) -> Self:
         """Set the resourceVersion."""
         self._metadata["resourceVersion"] = version

@@ -217,7 +217,7 @@ async def test_at_most_so_many_bindings_move_in_a_window_and_all_in_the_end() ->
     assert len(harness.queue) == harness.queue.delayed == 0
 
 
-async def test_a_held_move_names_the_budget_and_comes_back_when_there_is_room() -> None:
+async def test_a_held_move_names_the_budget_and_comes_back_after_the_window() -> None:
     harness = budgeted(bindings=1)
     await move_all(harness, 2)
     text = "moving 2 of 2 replicas is held by the budget namespace demo (1 bindings in 10m)"

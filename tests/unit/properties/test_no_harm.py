@@ -44,7 +44,7 @@ def placement(names: frozenset[str], *, duplicated: bool) -> dict[str, Any]:
     }
 
 
-class World:
+class SimulatedPlane:
     """Bindings on an API server, the scheduler that leads, Karmada's controllers, and the copies in the clusters."""
 
     def __init__(self, *, duplicated: bool) -> None:
@@ -258,12 +258,12 @@ def test_never_emptied_never_below_never_over_budget_and_never_lost(
     events: list[tuple[Any, ...]], duplicated: bool
 ) -> None:
     async def run() -> None:
-        world = World(duplicated=duplicated)
-        await world.settle()
-        world.become_ready("m1")
+        plane = SimulatedPlane(duplicated=duplicated)
+        await plane.settle()
+        plane.become_ready("m1")
         for event, *arguments in events:
-            getattr(world, event)(*arguments)
-            await world.settle()
-        await world.check_end()
+            getattr(plane, event)(*arguments)
+            await plane.settle()
+        await plane.check_end()
 
     asyncio.run(run())
