@@ -124,21 +124,17 @@ async def find_binding(connection: Connection, keys: Sequence[BindingKey]) -> di
         ApiError: It cannot be read.
     """
     client = KarmadaClient(connection)
-    refused: ApiError | None = None
     for key in keys:
         try:
             found = await client.get_binding(key)
         except ApiError as error:
-            if error.code == 403:
-                # A role for one namespace may not read the cluster-scoped kind.
-                refused = refused or error
-            elif not error.is_object_not_found(key.name):
+            # A role for one namespace may not read the cluster-scoped kind, which a name can also mean.
+            is_forbidden_other = error.code == 403 and key != keys[0]
+            if not is_forbidden_other and not error.is_object_not_found(key.name):
                 raise
         else:
             resource = _RESOURCES[key.kind]
             return {**found, "apiVersion": f"{resource.group}/{resource.version}", "kind": key.kind}
-    if refused is not None and len(keys) == 1:
-        raise refused
     raise NoSuchBindingError(await _advice(connection, keys))
 
 

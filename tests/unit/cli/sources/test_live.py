@@ -177,6 +177,15 @@ def test_a_role_for_one_namespace_that_may_not_read_the_cluster_scoped_kind_gets
         read_live(plane, possible_keys("wbe", "default"))
 
 
+def test_a_role_that_may_read_no_bindings_gets_the_permission_and_not_that_there_is_none(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    text = 'User "eve" cannot get resource "resourcebindings"'
+    server.fault(method="GET", path="resourcebindings/", answer=status(403, "Forbidden", text))
+    with pytest.raises(LiveError, match=r'the binding: .*User "eve" cannot get resource "resourcebindings"'):
+        read_live(plane, possible_keys("web", "default"))
+
+
 def test_an_api_server_without_karmada_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
     server.fault(method="LIST", path="/clusters$", answer=html(404))
     with pytest.raises(
