@@ -86,14 +86,14 @@ class Plane:
             try:
                 return self._client.create(manifest)
             except ApiError as error:
-                # A policy of the same name is still being deleted.
-                if error.status != 409 or time.monotonic() > deadline:
+                # A policy of the same name is still being deleted, or a webhook was too slow on a busy machine.
+                if error.status not in {409, 500} or time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)
 
     def _replace(self, manifest: Manifest) -> Manifest:
         """Write spec, labels and annotations of a user; what Karmada has added to the metadata stays."""
-        path = self._client.path_of(manifest)
+        path, deadline = self._client.path_of(manifest), time.monotonic() + 60
         while True:
             stored = self._client.get(path)
             metadata = stored["metadata"]
@@ -111,7 +111,7 @@ class Plane:
             try:
                 return self._client.put(path, stored)
             except ApiError as error:
-                if error.status != 409:
+                if error.status not in {409, 500} or time.monotonic() > deadline:
                     raise
 
     def objects(self, prefix: str) -> tuple[list[Manifest], list[Manifest], list[Manifest]]:

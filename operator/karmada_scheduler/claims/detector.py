@@ -181,7 +181,8 @@ class Detector:
             now, old = _watched(template), _watched(before)
             if now is not None and now == old:
                 return
-            by_karmada = self._is_claimed_by_lazy(template) and _of_users(now) == _of_users(old)
+            is_of_users = now is None or _of_users(now) != _of_users(old)
+            by_karmada = self._is_claimed_by_lazy(template) and not is_of_users
         self._enqueue(key, by_karmada=by_karmada)
 
     def _template_changed(self, template: Template) -> None:

@@ -217,9 +217,20 @@ class Template:
             group in _SKIPPED_GROUPS
             or self.api_version in _SKIPPED_VERSIONS
             or (self.api_version, self.kind) in _SKIPPED_KINDS
-            or _RESERVED_NAMESPACE.fullmatch(self.namespace) is not None
-            or any(re.search(f"^{each}$", self.namespace) for each in namespaces)
+            or is_skipped_namespace(self.namespace, namespaces)
         )
+
+
+def is_skipped_namespace(namespace: str, skipped: Sequence[str] = SKIPPED_NAMESPACES) -> bool:
+    """Return whether the templates of a namespace are never propagated.
+
+    Args:
+        namespace: Its name.
+        skipped: Regular expressions of further namespaces than Karmada's own.
+    """
+    return _RESERVED_NAMESPACE.fullmatch(namespace) is not None or any(
+        re.search(f"^{each}$", namespace) for each in skipped
+    )
 
 
 def read_template(manifest: Manifest, *, metadata_only: bool = False) -> Template:

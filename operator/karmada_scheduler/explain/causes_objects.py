@@ -10,11 +10,12 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.claims.selectors import Match
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, QUOTA_EXCEEDED
 from karmada_scheduler.explain.amounts import shown
 from karmada_scheduler.explain.inputs import Manifest
 from karmada_scheduler.explain.model import Cause, Stage
-from karmada_scheduler.explain.policies import Match, Matching, Template, claims, match_of, matching, name_of
+from karmada_scheduler.explain.policies import Matching, Template, claims, match_of, matching, name_of
 from karmada_scheduler.explain.situation import Situation
 
 _API_REASON: Final = "did not have the API resource"

@@ -5,31 +5,18 @@ Source: karmada v1.18.2 pkg/detector policy.go, compare.go, claim.go, preemption
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, Final
 
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement_json import read_affinity
 from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY
+from karmada_scheduler.claims.selectors import Match
+from karmada_scheduler.claims.template import is_skipped_namespace
 from karmada_scheduler.explain.inputs import Manifest
 
-_RESERVED: Final = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*")
-"""Namespaces whose templates are never propagated; the flag skipped-propagating-namespaces adds the last."""
-
-
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
-
-
-class Match(IntEnum):
-    """How a selector matches; the larger one counts."""
-
-    NONE = 0
-    ALL = 1
-    LABELS = 2
-    NAME = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +36,7 @@ class Template:
     @property
     def is_reserved(self) -> bool:
         """Whether its namespace is never propagated."""
-        return _RESERVED.fullmatch(self.namespace) is not None
+        return is_skipped_namespace(self.namespace)
 
 
 @dataclass(frozen=True, slots=True)

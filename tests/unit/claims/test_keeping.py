@@ -92,7 +92,8 @@ def test_a_new_policy_claims_a_template_that_waits() -> None:
 def test_changed_labels_do_not_release_a_template_until_its_policy_is_edited() -> None:
     shop = Cluster()
     shop.apply(policy("first", by_labels(app="web")), WEB, policy("second", all_deployments()))
-    result = only(shop.apply(deployment(labels={"app": "api"})))
+    result = only(shop.apply(deployment(labels={"app": "api"}, replicas=9)))
+    assert not result.is_changed
     assert (result.policy_after and result.policy_after.name, result.waits) == ("first", Waits.MATCH)
     assert claimed_by(shop.apply(policy("first", by_labels(app="web"), to="there"))) == "second"
 

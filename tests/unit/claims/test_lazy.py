@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.claims import PolicyDeleted, Waits
+from karmada_scheduler.claims import PolicyDeleted, TemplateWritten, Waits, read_template
 from tests.unit.claims.objects import (
     Cluster,
     all_deployments,
@@ -44,6 +44,14 @@ def test_a_change_by_karmada_itself_does_not_end_the_wait() -> None:
     marked = deployment()
     marked["metadata"]["annotations"] = {"resourcetemplate.karmada.io/managed-labels": "x"}
     assert goes_to(shop.apply(marked)) == "here"
+
+
+def test_a_change_of_a_template_whose_content_is_not_known_counts_as_one_by_a_user() -> None:
+    shop, metadata = Cluster(), read_template(WEB, metadata_only=True)
+    shop.apply(policy("own", to="here", **LAZY))
+    shop.change(TemplateWritten(metadata))
+    shop.apply(policy("own", to="there", **LAZY))
+    assert goes_to(shop.change(TemplateWritten(metadata))) == "there"
 
 
 def test_a_template_that_waited_for_a_lazy_policy_gets_no_binding_until_it_changes() -> None:
