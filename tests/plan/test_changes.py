@@ -194,3 +194,16 @@ def test_the_fingerprint_ignores_what_no_decision_reads() -> None:
     fuller = cluster("m1").capacity(cpu=3).manifest()
     assert fingerprint(Objects.of([one]), "") != fingerprint(Objects.of([fuller]), "")
     assert fingerprint(Objects.of([one]), "gates") != fingerprint(Objects.of([one]), "")
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_deleted_template_takes_its_binding_with_it(is_read: bool) -> None:
+    template = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+    }
+    made = draft(*([template] if is_read else []))
+    made.delete("deployment", "shop", "web")
+    assert (made.after.bindings, made.after.templates) == ({}, {})
+    assert [(each.sign, each.object) for each in made.shown] == [("-", "Deployment/shop/web")]

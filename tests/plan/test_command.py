@@ -171,7 +171,10 @@ def test_a_plan_that_expects_its_own_fleet_is_good_and_another_fleet_is_refused(
             ["--label", "us-east-7=tire-"],
             "--label: label of cluster us-east-7 tire does not exist. Nearest: tier",
         ),
-        (["--room", "us-east-7=cpu=many"], "--room: us-east-7: cpu: expected a quantity, got 'many'"),
+        (
+            ["--room", "us-east-7=cpu=many"],
+            "--room: us-east-7: cpu: expected a quantity like 500m or 2Gi, got 'many'",
+        ),
         (["--room", "us-east-7=,"], "--room: expected C=cpu=+20, got us-east-7=,"),
         (["--add", "us-east-7=us-east-6"], "--add: cluster us-east-7 exists already"),
         (["--add", "new=us-eats-6"], "cluster us-eats-6 does not exist. Nearest: us-east-6"),

@@ -179,7 +179,7 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     for manifest in changes.objects:
         draft.put(manifest)
     _apply(draft, arguments)
-    if sources.source != "files" and not arguments.workloads:
+    if sources.source.startswith(("http://", "https://")) and not arguments.workloads:
         for problem in _read_templates(arguments, draft, before):
             _print_error(problem)
     with planned.configurations_of(arguments, sources.workloads, own) as configurations:

@@ -137,22 +137,26 @@ class Draft:
         if kind == CLUSTER:
             self.without(name)
             return
-        for objects in (self.after.bindings, self.after.policies or {}, self.after.templates):
+        groups: list[dict[Any, Manifest]] = [
+            self.after.bindings,
+            self.after.policies or {},
+            self.after.templates,
+        ]
+        for objects in groups:
             found = [key for key in objects if key[-3:] == (kind, namespace, name)]
             for key in found:
-                self._show("-", objects.pop(key))  # type: ignore[arg-type]
+                self._show("-", objects.pop(key))
+                self._delete_binding_of(kind, namespace, name)
             if found:
                 return
         self._delete_template(kind, namespace, name)
 
     def _delete_template(self, kind: str, namespace: str, name: str) -> None:
         """Delete a template that was not read: its binding goes with it."""
-        for key, manifest in self.after.bindings.items():
-            resource = resource_key(manifest)
-            if (resource.kind, resource.namespace, resource.name) == (kind, namespace, name):
-                del self.after.bindings[key]
-                self.shown.append(ChangeShown("-", str(resource)))
-                return
+        resource = self._delete_binding_of(kind, namespace, name)
+        if resource is not None:
+            self.shown.append(ChangeShown("-", str(resource)))
+            return
         shown = "/".join(each for each in (kind, namespace, name) if each)
         known = [
             *("/".join(filter(None, key)) for key in self.after.bindings),
@@ -161,6 +165,15 @@ class Draft:
             *(str(resource_key(each)) for each in self.after.bindings.values()),
         ]
         raise ChangeError(_unknown(shown, known, what=""))
+
+    def _delete_binding_of(self, kind: str, namespace: str, name: str) -> TemplateKey | None:
+        """Delete the binding of a template; return the template, None if it has no binding."""
+        for key, manifest in self.after.bindings.items():
+            resource = resource_key(manifest)
+            if (resource.kind, resource.namespace, resource.name) == (kind, namespace, name):
+                del self.after.bindings[key]
+                return resource
+        return None
 
     # --- clusters ---
 
