@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.cli.explain import add_output_arguments, style_of
 from karmada_scheduler.cli.sources import capture, rules
 from karmada_scheduler.cli.sources import objects as objects_source
@@ -91,7 +92,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="CLUSTER",
         help="without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)",
     )
-    goals.add_argument("--replicas", type=_positive, default=1, metavar="N", help="at least N (default 1)")
+    goals.add_argument("--replicas", type=_replicas, default=1, metavar="N", help="at least N (default 1)")
     parser.add_argument(
         "--allow",
         action="append",
@@ -113,6 +114,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
+    return number
+
+
+def _replicas(text: str) -> int:
+    number = _positive(text)
+    if number > MAX_INT32:
+        raise argparse.ArgumentTypeError(f"a workload has at most {MAX_INT32} replicas, got {number}")
     return number
 
 

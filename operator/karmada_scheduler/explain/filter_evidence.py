@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
@@ -10,6 +11,7 @@ from karmada_scheduler.api.matching import IN, LabelSelector, Requirement, match
 from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.explain.inputs import ExplainInputs, Manifest
 from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.snapshot import Snapshot
 
 COMPLETE_API_LIST: Final = "CompleteAPIEnablements"
 
@@ -133,21 +135,22 @@ def _spread(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence: 
     return Evidence("", {})
 
 
+@lru_cache(maxsize=1)
+def _serving(snapshot: Snapshot, api_version: str, kind: str) -> tuple[str, ...]:
+    """Return the clusters that serve a kind; cached, because every cluster that does not has them as evidence."""
+    return tuple(each.name for each in snapshot if (api_version, kind) in each.api_kinds)
+
+
 def _api(cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> Evidence:
     resource = cycle.binding.spec.resource
     condition = cluster.condition(COMPLETE_API_LIST)
     incomplete = condition is not None and condition.status != "True"
-    served_by = [
-        each.name
-        for each in inputs.snapshot
-        if any(kind == resource.kind and version == resource.api_version for version, kind in each.api_kinds)
-    ]
     clause = "API list incomplete" if incomplete else "API missing"
     fields = {
         "clause": clause,
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "servedBy": served_by,
+        "servedBy": list(_serving(inputs.snapshot, resource.api_version, resource.kind)),
         "incomplete": incomplete,
     }
     if condition is not None and incomplete:

@@ -140,6 +140,44 @@ def test_bad_input_has_no_answer(
     assert shown.out == ""
 
 
+def test_the_reverse_question_names_the_nearest_cluster(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why-not", "--cluster", "eu-wst-1", *files]) == 2
+
+    assert "cluster eu-wst-1 does not exist. Nearest: eu-west-1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        ("0", "expected 1 or more, got 0"),
+        ("-3", "expected 1 or more, got -3"),
+        ("many", "invalid _replicas value: 'many'"),
+        ("2147483648", "a workload has at most 2147483647 replicas, got 2147483648"),
+    ],
+)
+def test_a_number_of_replicas_that_no_workload_has_is_refused(
+    number: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["why-not", "web", "m1", "--replicas", number])
+
+    assert exit_.value.code == 2
+    assert error in capsys.readouterr().err
+
+
+def test_the_largest_number_of_replicas_has_an_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(2, cpu=1).dynamic_weight()
+    files = write(tmp_path, [cluster("m1").capacity(cpu=9), cluster("m2").capacity(cpu=9)], [made])
+
+    assert main(["why-not", "web-deployment", "m1", "--replicas", "2147483647", *files]) in {0, 1}
+
+    assert "m1 has fewer than 2147483647 of the 2 replicas" in capsys.readouterr().out
+
+
 def test_an_object_that_cannot_be_read_is_named_and_the_rest_is_answered(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
