@@ -53,13 +53,16 @@ $(HADOLINT): requirements/hadolint.txt
 	$(VENV)/hadolint/bin/pip install --quiet --require-hashes -r requirements/hadolint.txt
 	@touch $@
 
-.PHONY: check
-check: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile, fast tests
+.PHONY: lint
+lint: install $(HADOLINT) ## format, lint, types, import contracts, Dockerfile
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(HADOLINT) Dockerfile
+
+.PHONY: check
+check: lint ## lint, and the fast tests
 	@$(BIN)/python -m tests.deploy programs
 	$(BIN)/pytest -q -m "not e2e"
 
