@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from tests.e2e.asking import Asking, reader
 from tests.e2e.conftest import StartScheduler
@@ -16,17 +14,6 @@ from tools.controlplane import ControlPlane, Object
 from tools.controlplane.processes import free_port
 
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
-SLOW = """
-import time
-from karmada_scheduler.framework import SUCCESS
-
-class Slow:
-    name = "Slow"
-
-    def filter(self, context):
-        time.sleep(0.1)
-        return SUCCESS
-"""
 
 
 @pytest.fixture
@@ -78,39 +65,6 @@ def test_row_5_a_binding_that_fits_again_waits_for_its_retry(
     assert (answer.status, answer.codes[0]) == (0, "BackingOff")
     assert answer.evidence["condition"] == "Unschedulable"
     assert web.placed() == {}
-
-
-def test_row_14_a_binding_that_waits_for_others_is_in_the_queue(
-    controlplane: ControlPlane, namespace: str, ask: Asking, start_scheduler: StartScheduler, tmp_path: Path
-) -> None:
-    (tmp_path / "slow.py").write_text(SLOW)
-    port = free_port()
-    names = [f"web-{index:02}" for index in range(16)]
-    made = [
-        Workload(controlplane, namespace, name).create(named("sim-a1", replicaScheduling=DYNAMIC), replicas=1)
-        for name in names
-    ]
-    for each in made:
-        controlplane.wait_for(lambda path=each.binding_path: controlplane.client.find(path), "a binding")  # type: ignore[misc]
-    start_scheduler(f"--plugin-dir={tmp_path}", f"--explain-bind-address=127.0.0.1:{port}", wait_ready=False)
-    url = f"http://127.0.0.1:{port}"
-
-    def waiting() -> str:
-        for name in reversed(names):
-            path = f"{url}/v1/decisions/{namespace}/{name}-deployment"
-            try:
-                found = requests.get(path, timeout=5).json()
-            except requests.ConnectionError:
-                return ""
-            if (found.get("queue") or {}).get("state") == "active":
-                return name
-        return ""
-
-    name = controlplane.wait_for(waiting, "a binding in the queue")
-    answer = ask.explain(f"deployment/{name}", f"--from={url}")
-
-    assert (answer.status, answer.codes[0]) == (0, "WaitingInQueue")
-    assert answer.evidence["queue"] in {"active", "processing"}
 
 
 def test_row_56_a_replica_is_larger_than_every_node_of_its_cluster(

@@ -20,14 +20,17 @@ def ask(controlplane: ControlPlane, namespace: str) -> Asking:
 
 
 def apply(plane: ControlPlane, remedy: dict[str, Any]) -> None:
-    """Send the patches of a remedy to the API server, as they are."""
+    """Send the patches of a remedy to the API server, those of one object as one request."""
+    of_object: dict[str, tuple[dict[str, Any], list[Any]]] = {}
     for each in remedy["apply"]:
         target = each["object"]
+        part = any(operation["path"].startswith("/status/") for operation in each["patch"])
+        of_object.setdefault(f"{target} {part}", (target, []))[1].extend(each["patch"])
+    for target, operations in of_object.values():
         if target["kind"] == "Cluster":
             path = f"{MEMBERS}/{target['name']}"
         else:
             path = f"/apis/work.karmada.io/v1alpha2/namespaces/{target['namespace']}/resourcebindings/{target['name']}"
-        operations = each["patch"]
         is_status = all(operation["path"].startswith("/status/") for operation in operations)
         plane.client.request(
             "PATCH",
