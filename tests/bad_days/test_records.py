@@ -44,7 +44,9 @@ def running(tmp_path: Path) -> Iterator[Running]:
         server.put(cluster("m1"))
         server.put(cluster("m2"))
         with start_scheduler(server, tmp_path, f"--explain-bind-address=127.0.0.1:{port}") as scheduler:
-            yield Running(server, scheduler, port)
+            found = Running(server, scheduler, port)
+            wait_for(lambda: found.get("/v1/state").json()["leading"], "the Lease")
+            yield found
 
 
 def test_a_decision_is_served_with_its_trigger_and_its_write(running: Running) -> None:
