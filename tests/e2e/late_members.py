@@ -20,6 +20,7 @@ from tools.controlplane.karmada import CLUSTERS, WORKS
 from tools.controlplane.simulated import EXECUTION_SPACE, SimulatedMember, applied
 
 ALL = 10**6
+TRIES = 20
 
 
 class LateMembers:
@@ -57,6 +58,10 @@ class LateMembers:
     def label(self, name: str, **labels: str | None) -> None:
         """Set labels of a member; None removes one."""
         self._plane.client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": labels}})
+
+    def taint(self, name: str, *taints: Object) -> None:
+        """Replace the taints of a member."""
+        self._plane.client.patch(f"{CLUSTERS}/{name}", {"spec": {"taints": list(taints)}})
 
     def uid_of(self, cluster: str, workload: str) -> str | None:
         """Return the uid of the Work of ``namespace/name`` on a cluster, None if there is none."""
@@ -123,16 +128,22 @@ class LateMembers:
         return sum(ready for what, ready, _ in self._copies.values() if what == workload)
 
     def _answer(self, cluster: str, work: Object) -> None:
-        metadata = work["metadata"]
-        path = f"{_works_of(cluster)}/{metadata['name']}"
-        try:
-            if "deletionTimestamp" in metadata:
-                if metadata.get("finalizers"):
-                    self._plane.client.patch(path, {"metadata": {"finalizers": None}})
-            elif cluster in self._most and (status := self._report(cluster, work)) is not None:
-                self._plane.client.patch(f"{path}/status", {"status": status})
-        except (ApiError, requests.RequestException):
-            self._stop.wait(0.05)  # it changed or went; the watch brings it again
+        path = f"{_works_of(cluster)}/{work['metadata']['name']}"
+        for _ in range(TRIES):
+            try:
+                if "deletionTimestamp" in work["metadata"]:
+                    if work["metadata"].get("finalizers"):
+                        self._plane.client.patch(path, {"metadata": {"finalizers": None}})
+                elif cluster in self._most and (status := self._report(cluster, work)) is not None:
+                    self._plane.client.patch(f"{path}/status", {"status": status})
+            except ApiError as error:
+                if error.status == 404:
+                    return
+            except requests.RequestException:
+                pass
+            else:
+                return
+            self._stop.wait(0.2)
 
     def _report(self, cluster: str, work: Object) -> Object | None:
         known: Any = work.get("status", {})

@@ -183,7 +183,8 @@ def test_row_64_a_work_that_cannot_be_applied_is_not_a_matter_of_scheduling(
     controlplane: ControlPlane, web: Workload, ask: Asking
 ) -> None:
     member = controlplane.members["real2"].client
-    member.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": web.namespace}})
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": web.namespace}}
+    member.apply(namespace)  # Karmada's namespace controller may have been quicker
     labels = {"app": "mine"}
     container = {"name": "mine", "image": "nginx:1.29"}
     foreign: Object = {

@@ -157,18 +157,28 @@ class Client:
     def watch(self, path: str, *, stop: threading.Event, timeout: int = 20) -> Iterator[tuple[str, Object]]:
         """Yield (event type, object) for a collection until stopped; existing objects come first, as ADDED.
 
-        A watch that breaks for whatever reason starts again from a fresh list, so events may repeat,
-        and what was deleted meanwhile is not reported. Stopping is noticed with the next event or
-        when one watch runs out (timeout, in seconds).
+        A watch that breaks for whatever reason starts again from a fresh list. Events may then repeat, and what the list
+        lacks is reported as DELETED, with its last known state. Stopping is noticed with the next event or when one watch
+        runs out (timeout, in seconds).
         """
+        known: dict[tuple[str, str], Object] = {}
         while not stop.is_set():
             try:
                 listed = self.get(path)
-                for item in listed["items"]:
+                items = {_key(item): item for item in listed["items"]}
+                for gone in [known.pop(key) for key in known.keys() - items.keys()]:
+                    yield "DELETED", gone
+                for key, item in items.items():
+                    known[key] = item
                     yield "ADDED", item
-                yield from self._stream(
+                for event, item in self._stream(
                     path, listed["metadata"]["resourceVersion"], stop=stop, timeout=timeout
-                )
+                ):
+                    if event == "DELETED":
+                        known.pop(_key(item), None)
+                    else:
+                        known[_key(item)] = item
+                    yield event, item
             except (ApiError, requests.RequestException):
                 stop.wait(0.3)
 
@@ -220,3 +230,8 @@ class Client:
             if key not in self._paths:
                 raise KeyError(f"{self.server} has no kind {kind} in {api_version}")
             return (prefix, *self._paths[key])
+
+
+def _key(item: Object) -> tuple[str, str]:
+    """Return namespace and name; the namespace is empty for cluster-scoped objects."""
+    return item["metadata"].get("namespace", ""), item["metadata"]["name"]
