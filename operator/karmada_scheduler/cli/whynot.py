@@ -47,7 +47,7 @@ from karmada_scheduler.views.why_not import why_not_cluster_text, why_not_text
 from karmada_scheduler.whynot.answer import Question, answer, remedy_of_configuration
 from karmada_scheduler.whynot.blockers import Step, blocker_of
 from karmada_scheduler.whynot.edits import ObjectRef
-from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster
+from karmada_scheduler.whynot.goals import Goal, IsPlaced, OffCluster, OnCluster, is_placed
 from karmada_scheduler.whynot.model import Remedy
 from karmada_scheduler.whynot.objects import ObjectSet, Outcome
 from karmada_scheduler.whynot.reverse import why_not_cluster
@@ -301,7 +301,8 @@ class _Session:
                     outcome = self._editable(gates, editable.key, scheduler).outcome(())
             except ConfigError:
                 continue  # for example the last plugin cannot be disabled
-            if outcome is not None and _goal(arguments).holds(outcome):
+            # A decision that fails leaves the placement, which may look like the goal.
+            if outcome is not None and is_placed(outcome) and _goal(arguments).holds(outcome):
                 found.append(
                     remedy_of_configuration(
                         editable, arguments.cluster, outcome, op=each.op, text=each.text, flags=each.flags

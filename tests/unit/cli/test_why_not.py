@@ -276,6 +276,23 @@ def test_configuration_is_changed_only_where_it_is_allowed(
     assert configured["result"] == [{"name": "m1", "replicas": 2}]
 
 
+def test_a_gate_that_makes_the_decision_fail_is_no_change_although_the_placement_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By components the binding fits on m1; by replicas it fits nowhere, and stays on m2."""
+    web = binding("web").replicas(500, cpu=1).component("a", 1, cpu=1).component("b", 1, cpu=1).aggregated()
+    web.names("m1").spread("cluster", 1, 1).on(m2=500)
+    gate = "--feature-gates=MultiplePodTemplatesScheduling"
+    asked = ["why-not", "web-deployment", "m2", "--allow", "configuration", "-o", "json"]
+
+    clusters = [cluster("m1").capacity(cpu=10), cluster("m2").capacity(cpu=10)]
+    main([*asked, *write(tmp_path, clusters, [web]), f"{gate}=true"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in found["next"]["result"]] == ["m1"]
+    assert f"{gate}=false" not in [flag for each in found["remedies"] for flag in each["flags"]]
+
+
 @pytest.fixture
 def no_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """A control plane on which bindings may be read and not be listed."""
