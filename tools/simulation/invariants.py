@@ -28,6 +28,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -108,6 +109,7 @@ class Judge:
         self._clusters = ReadableClusters()
         self._missed: dict[str, Missed] = {}
         self._lost: set[tuple[str, BindingKey, str]] = set()
+        self._reporters: dict[tuple[str, ...], str] = {}
         self._core = DecisionCore(run.setup)
         self._sizes: dict[str, list[Counter[str]]] = {}
 
@@ -167,7 +169,28 @@ class Judge:
                 self._check_fence(write, sent)
                 if write.subresource == "":
                     self._check_harm(write)
+                else:
+                    self._note_reporter(write, sent)
             self._checked += 1
+
+    def _note_reporter(self, write: Write, sent: Sent) -> None:
+        """Note which process has written the condition Scheduled of a binding."""
+        before, after = (None if raw is None else read_binding(raw) for raw in (write.before, write.after))
+        if before is None or after is None:
+            return
+        if before.status.condition(SCHEDULED_CONDITION) != after.status.condition(SCHEDULED_CONDITION):
+            self._reporters[write.kind, *write.key] = sent.identity
+
+    def _is_left(self, binding: Binding, identity: str) -> bool:
+        """Return whether another process than this one has written the condition of a binding.
+
+        A leader that ends between its two patches, or whose last status arrives late, leaves a condition that its
+        successor does not change while nothing is to be scheduled (docs/decisions/0015-results-before-statuses.md).
+        karmada-scheduler does the same.
+        """
+        key = binding.key
+        reporter = self._reporters.get((key.kind, *BY_NAME[key.kind].key(key.namespace, key.name)))
+        return reporter not in (None, identity)
 
     def _on_lease(self, write: Write, sent: Sent | None) -> None:
         spec = orjson.loads(write.after)["spec"] if write.after is not None else {}
@@ -292,7 +315,9 @@ class Judge:
             if process.application is None:
                 continue
             before = self._missed.get(process.name, {})
-            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup)
+            missed = self._missed[process.name] = missed_keys(
+                process.application, self._run.setup, partial(self._is_left, identity=process.identity)
+            )
             for key, version in missed.items():
                 if (
                     before.get(key) == version == self._stored_version(key)
@@ -347,6 +372,9 @@ class Judge:
             if unreadable.intersection(targets_of(manifest)) or self._waits_for_capacity(binding):
                 continue
             problems = [self._core.problem_of(manifest, clusters) for clusters in states]
+            leader = self._run.leader()
+            if all(problems) and leader is not None and self._is_left(binding, leader.identity):
+                problems = [self._core.problem_of(manifest, each, has_condition=False) for each in states]
             if all(problems):
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
 
