@@ -100,8 +100,14 @@ class DecisionCore:
             return all(each == wanted for each in after.values())
         return sum(after.values()) == wanted
 
-    def problem_of(self, manifest: Any, clusters: Sequence[Cluster]) -> str:
-        """Return what differs between a stored binding and the decision about it; "" if nothing does."""
+    def problem_of(self, manifest: Any, clusters: Sequence[Cluster], *, has_condition: bool = True) -> str:
+        """Return what differs between a stored binding and the decision about it; "" if nothing does.
+
+        Args:
+            manifest: The stored binding.
+            clusters: What is stored of the fleet.
+            has_condition: Whether the condition has to be the one of the decision.
+        """
         binding = Binding.from_manifest(manifest)
         result = self.decide(binding, clusters)
         stored, wanted = targets_of(manifest), {each.name: each.replicas for each in result.targets}
@@ -112,9 +118,14 @@ class DecisionCore:
                 return f"has {stored}, the decision is {wanted}"
         elif binding.spec.scheduling_suspended:
             return ""
-        elif result.condition is not None and (condition.get("status"), condition.get("reason")) != (
-            result.condition.status,
-            result.condition.reason,
+        elif (
+            has_condition
+            and result.condition is not None
+            and (condition.get("status"), condition.get("reason"))
+            != (
+                result.condition.status,
+                result.condition.reason,
+            )
         ):
             return f"has the condition {condition}, the decision gives {result.condition}"
         if not condition:

@@ -18,6 +18,7 @@ At rest, some minutes after the last fault:
 - ``alive``: one process leads and is ready.
 - ``cached``: the caches of every process, standbys included, have what is stored.
 - ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
+- ``flat``: after further rounds of the same steps and faults, no container has more entries (profile ``rounds``).
 """
 
 from __future__ import annotations
@@ -25,19 +26,25 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from karmada_scheduler.informer.requeue_rules import is_claimed
+from karmada_scheduler.scheduling_queue.work_queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
 from tools.simulation.bindings import BINDING_KINDS
-from tools.simulation.decisions import DecisionCore, ReadableClusters, read_binding, targets_of
+from tools.simulation.decisions import DecisionCore, ReadableClusters, Targets, read_binding, targets_of
+from tools.simulation.flat import growing, sizes_of
+from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
 
@@ -82,12 +89,14 @@ class Judge:
     Attributes:
         violations: What went wrong so far.
         scheduler_writes: The number of accepted writes of schedulers to bindings.
+        measured: How often the sizes of containers were noted.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self.violations: list[Violation] = []
         self.scheduler_writes = 0
+        self.measured = 0
         self._checked = 0
         self._terms: list[_Term] = [_Term("", 0.0, 0.0)]
         self._renewed: dict[str, float] = {}
@@ -100,7 +109,9 @@ class Judge:
         self._clusters = ReadableClusters()
         self._missed: dict[str, Missed] = {}
         self._lost: set[tuple[str, BindingKey, str]] = set()
+        self._reporters: dict[tuple[str, ...], str] = {}
         self._core = DecisionCore(run.setup)
+        self._sizes: dict[str, list[Counter[str]]] = {}
 
     def add(self, invariant: str, text: str) -> None:
         """Record a violation."""
@@ -158,7 +169,28 @@ class Judge:
                 self._check_fence(write, sent)
                 if write.subresource == "":
                     self._check_harm(write)
+                else:
+                    self._note_reporter(write, sent)
             self._checked += 1
+
+    def _note_reporter(self, write: Write, sent: Sent) -> None:
+        """Note which process has written the condition Scheduled of a binding."""
+        before, after = (None if raw is None else read_binding(raw) for raw in (write.before, write.after))
+        if before is None or after is None:
+            return
+        if before.status.condition(SCHEDULED_CONDITION) != after.status.condition(SCHEDULED_CONDITION):
+            self._reporters[write.kind, *write.key] = sent.identity
+
+    def _is_left(self, binding: Binding, identity: str) -> bool:
+        """Return whether another process than this one has written the condition of a binding.
+
+        A leader that ends between its two patches, or whose last status arrives late, leaves a condition that its
+        successor does not change while nothing is to be scheduled (docs/decisions/0015-results-before-statuses.md).
+        karmada-scheduler does the same.
+        """
+        key = binding.key
+        reporter = self._reporters.get((key.kind, *BY_NAME[key.kind].key(key.namespace, key.name)))
+        return reporter not in (None, identity)
 
     def _on_lease(self, write: Write, sent: Sent | None) -> None:
         spec = orjson.loads(write.after)["spec"] if write.after is not None else {}
@@ -201,11 +233,52 @@ class Judge:
         if read_binding(write.before) is None:
             self.add("no harm", f"{write.key}: is unreadable, and was written")
         elif not self._keeps(targets_of(before), after) and not any(
+            self._fits_a_state(each, after) or self._lacks_unused_clusters(each, after)
+            for each in (before, *self._lost_contents(write))
+        ):
+            self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+
+    def _fits_a_state(self, before: Any, after: Targets) -> bool:
+        """Return whether the clusters are what is decided about a binding for any clusters that were stored."""
+        return any(
             # A binding on a cluster that cannot be read stays there, also where its last version is not known.
             hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, clusters)
             for clusters, hidden in reversed(self._cluster_states)
-        ):
-            self.add("no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters")
+        )
+
+    def _lacks_unused_clusters(self, before: Any, after: Targets) -> bool:
+        """Return whether a change is what is decided without clusters that a first list of the process lacked.
+
+        Nobody can notice that if no binding has these clusters (docs/decisions/0021-unknown-clusters.md). Each cluster
+        that the binding loses has to be one that it loses with all clusters, too.
+        """
+        hits = self._run.faults.hits
+        if not after or not (hits["partial_list", "LIST clusters"] or hits["empty_list", "LIST clusters"]):
+            return False
+        lost = targets_of(before).keys() - after
+        for clusters, hidden in reversed(self._cluster_states):
+            known = [each for each in clusters if each.name in after or each.name in targets_of(before)]
+            if hidden.isdisjoint(targets_of(before)) and self._core.explains(before, after, known):
+                decided = self._core.decide(Binding.from_manifest(before), clusters).targets
+                if lost.isdisjoint(each.name for each in decided):
+                    return True
+        return False
+
+    def _lost_contents(self, write: Write) -> Iterator[Any]:
+        """Yield what the binding of a write had in the same resourceVersion before a restore, which counts from there again.
+
+        A write about that content cannot be distinguished from one about the new content: uid and resourceVersion are the same.
+        The scheduler decides again as soon as its watch has the new content.
+        """
+        assert write.before is not None
+        before = orjson.loads(write.before)["metadata"]
+        for each in self._run.model.writes:
+            if each.epoch >= write.epoch:
+                return
+            if (each.kind, each.key) == (write.kind, write.key) and each.after is not None:
+                found = orjson.loads(each.after)
+                if all(found["metadata"][name] == before[name] for name in ("uid", "resourceVersion")):
+                    yield found
 
     def _keeps(self, before: Mapping[str, int], after: Mapping[str, int]) -> bool:
         """Return whether a change takes nothing away.
@@ -242,7 +315,9 @@ class Judge:
             if process.application is None:
                 continue
             before = self._missed.get(process.name, {})
-            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup)
+            missed = self._missed[process.name] = missed_keys(
+                process.application, self._run.setup, partial(self._is_left, identity=process.identity)
+            )
             for key, version in missed.items():
                 if (
                     before.get(key) == version == self._stored_version(key)
@@ -255,6 +330,18 @@ class Judge:
         """Return the version of a stored binding. A later one than the cached one is on its way, with what it needs."""
         raw = self._run.model.state(key.kind).get(BY_NAME[key.kind].key(key.namespace, key.name))
         return None if raw is None else orjson.loads(raw)["metadata"]["resourceVersion"]
+
+    def measure(self) -> None:
+        """Note the sizes of all containers of all processes, and judge the last ones of those that ran all the time."""
+        for process in self._run.running():
+            if process.application is not None:
+                self._sizes.setdefault(process.name, []).append(sizes_of(process))
+        self.measured += 1
+        if self.measured == BLOCKS:
+            for name, samples in self._sizes.items():
+                if len(samples) == BLOCKS:
+                    for text in growing(samples):
+                        self.add("flat", f"{name}: {text}")
 
     def rest_begins(self) -> None:
         """Note the state from which on everything must be at rest."""
@@ -282,11 +369,27 @@ class Judge:
             if binding.spec.responsible_scheduler not in self._run.setup.names or not is_claimed(binding):
                 continue
             manifest = orjson.loads(raw)
-            if unreadable.intersection(targets_of(manifest)):
+            if unreadable.intersection(targets_of(manifest)) or self._waits_for_capacity(binding):
                 continue
             problems = [self._core.problem_of(manifest, clusters) for clusters in states]
+            leader = self._run.leader()
+            if all(problems) and leader is not None and self._is_left(binding, leader.identity):
+                problems = [self._core.problem_of(manifest, each, has_condition=False) for each in states]
             if all(problems):
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
+
+    def _waits_for_capacity(self, binding: Binding) -> bool:
+        """Return whether the leader will try a binding again that found too little capacity.
+
+        The priority queue waits for up to 330 s, as upstream's. A binding that is tried together with others fails if
+        these get the capacity first, and waits again, although their assumed placements end meanwhile.
+        """
+        leader = self._run.leader()
+        if leader is None or leader.application is None or not self._run.setup.varies_capacity:
+            return False
+        condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+        state = leader.application.state.queue.state_of(binding.key)
+        return condition.get("reason") == UNSCHEDULABLE_REASON and state.state == UNSCHEDULABLE_SET
 
     def _check_quiet(self) -> None:
         if self.scheduler_writes > self._writes_before:

@@ -82,6 +82,19 @@ def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
     assert harness.snapshot().changed_since(before) == {"m1", "m2"}
 
 
+def test_clusters_that_come_and_go_between_snapshots_leave_nothing() -> None:
+    """A standby takes no snapshots."""
+    harness = CacheHarness("m1")
+    before = harness.snapshot()
+    for number in range(3):
+        harness.report(f"new{number}")
+        harness.leave(f"new{number}")
+    assert not harness.cache._changed
+    assert harness.snapshot() is before
+    harness.leave("m1")
+    assert names(harness.snapshot()) == []
+
+
 def test_changes_between_snapshots_of_different_origin_are_unknown() -> None:
     one, other = CacheHarness("m1"), CacheHarness("m1")
     assert one.snapshot().changed_since(other.snapshot()) is None

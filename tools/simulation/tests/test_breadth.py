@@ -31,6 +31,7 @@ _FOUND_BY = {
     "a failed filter refuses the cluster": ("24", "plugins"),
     "a failed extender refuses no cluster": ("2", "extenders"),
     "an unresponsive estimator is not asked again": ("16", "estimators"),
+    "the failure of another leader is ignored": ("60108", "extenders"),
 }
 """A seed and a profile that found each planted bug; it is tried first."""
 
@@ -51,7 +52,25 @@ _UNREADABLE_AT_A_START = Plan(
         Step(at=30.0, action="scale", arguments={"name": "b", "replicas": 3}),
     ),
 )
-_PLANNED = {"an unreadable cluster counts as gone": _UNREADABLE_AT_A_START}
+_CHANGE_TAKEN_BACK = Plan(
+    seed="1",
+    faults_end=40.0,
+    settle=120.0,
+    steps=(
+        Step(at=0.0, action="put_cluster", arguments={"name": "m0", "region": "north", "cpu": 20}),
+        Step(
+            at=1.0,
+            action="create_binding",
+            arguments={"name": "b", "replicas": 2, "strategy": "dynamic", "cpu": "1"},
+        ),
+        Step(at=10.0, action="scale", arguments={"name": "b", "replicas": 100}),
+        Step(at=20.0, action="scale", arguments={"name": "b", "replicas": 2}),
+    ),
+)
+_PLANNED = {
+    "an unreadable cluster counts as gone": _UNREADABLE_AT_A_START,
+    "a failure that has ended stays in the status": _CHANGE_TAKEN_BACK,
+}
 """Plans that find planted bugs which seeds find by chance only."""
 
 _SEEDS = 60
@@ -64,7 +83,11 @@ def _no_scene() -> Iterator[None]:
     plugin_kit.enter(None)
 
 
-@pytest.mark.parametrize(("seed", "profile"), list(product(("1", "2", "3"), PROFILES)))
+_ONCE_FAILED = (("60108", "extenders"), ("60132", "calm"), ("60132", "churn"), ("60132", "estimators"))
+"""Seeds that have failed; docs/reliability.md has the reasons."""
+
+
+@pytest.mark.parametrize(("seed", "profile"), [*product(("1", "2", "3"), PROFILES), *_ONCE_FAILED])
 def test_a_seed_breaks_no_invariant(seed: str, profile: str) -> None:
     report = Run(plan_for(seed, profile)).execute()
     assert not report.violations, "\n".join(report.trace[-40:])
